@@ -62,6 +62,7 @@ CONSTANTS = (
     ),
     ("router.views.management_service", "MAX_WAITING_BYTES", "The same in bytes.", "rejected"),
     ("router.management.node", "MAX_RESULT_BYTES", "A reply of `$management`, in bytes.", "it ends there, and says so"),
+    ("mesh_config.check_router", "MOST_PATTERN_WORDS", "Words of all patterns in `addresses`.", "refused"),
     ("router.dataplane.message_sender", "MAX_STREAMS", "Streaming links to one neighbor.", "large messages share them"),
     ("router.engine.neighbor_links", "CONTROL_BACKLOG", "Control messages that wait for a neighbor.", "closed"),
 )

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
+
+from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, BEGINNING, EXACT, Token, WordAutomaton
 
 USER: Final = "${user}"
 """In a pattern of addresses: the name of the user."""
-ANY_WORD: Final = "*"
-ANY_WORDS: Final = "#"
 ANY_HOST: Final = "*"
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -69,73 +69,31 @@ def check_pattern(text: str) -> None:
 
 
 class AddressRules:
-    """Patterns of addresses with the name of one user put in.
-
-    A pattern is a row of words. The words that it can have reached after a part of an address are kept as a set, so the
-    time goes by their number and that of the address's words, whatever stands in either.
-    """
+    """Patterns of addresses with the name of one user put in."""
 
     def __init__(self, patterns: Iterable[str], user: str) -> None:
         """*patterns* are right by `check_pattern`. What a user's own name has of `*` and `#` are plain characters."""
-        self._patterns = [_tokens(text, user) for text in patterns]
-        self.allows_all = any(tokens == [(ANY_WORDS, "")] for tokens in self._patterns)
+        rows = [_tokens(text, user) for text in patterns]
+        self.allows_all = any(tokens == [(ANY_WORDS, "")] for tokens in rows)
+        self._automaton = WordAutomaton(rows)
 
     def allows(self, text: str) -> bool:
         """Whether one of them fits the normalised address *text*."""
-        if self.allows_all:
-            return True
-        if not self._patterns:
-            return False
-        words = split_words(text)
-        return any(_fits(tokens, words) for tokens in self._patterns)
+        return self.allows_all or self._automaton.first(split_words(text)) is not None
 
 
-_EXACT: Final = "="
-_BEGINNING: Final = "^"
-_Token = tuple[str, str]
-"""Kind of word, and the text that it is or begins with."""
-
-
-def _tokens(text: str, user: str) -> list[_Token]:
-    tokens: list[_Token] = []
+def _tokens(text: str, user: str) -> list[Token]:
+    tokens: list[Token] = []
     for word in split_words(text.strip("/.")):
         if word in (ANY_WORD, ANY_WORDS):
             tokens.append((word, ""))
             continue
         is_beginning = word.endswith(ANY_WORD)
         words = split_words(word.removesuffix(ANY_WORD).replace(USER, user))
-        tokens += [(_EXACT, each) for each in words]
+        tokens += [(EXACT, each) for each in words]
         if is_beginning:
-            tokens[-1] = (_BEGINNING, words[-1])
+            tokens[-1] = (BEGINNING, words[-1])
     return tokens
-
-
-def _fits(tokens: Sequence[_Token], words: Sequence[str]) -> bool:
-    reached = _with_empty(tokens, {0})
-    for word in words:
-        following: set[int] = set()
-        for place in reached:
-            if place == len(tokens):
-                continue
-            kind, text = tokens[place]
-            if kind == ANY_WORDS:
-                following.add(place)
-            elif kind == ANY_WORD or (word == text if kind == _EXACT else word.startswith(text)):
-                following.add(place + 1)
-        if not following:
-            return False
-        reached = _with_empty(tokens, following)
-    return len(tokens) in reached
-
-
-def _with_empty(tokens: Sequence[_Token], places: set[int]) -> set[int]:
-    """*places*, and those behind a `#` that stands for no word."""
-    for first in list(places):
-        place = first
-        while place < len(tokens) and tokens[place][0] == ANY_WORDS:
-            place += 1
-            places.add(place)
-    return places
 
 
 def parse_hosts(text: str) -> tuple[IpAddress, IpAddress] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
@@ -18,6 +18,8 @@ from mesh_config.yaml_text import Place
 
 ATTACH_BYTES = 512
 """Of an Attach of a circuit beside its address; 163 were seen."""
+MOST_PATTERN_WORDS = 10_000
+"""Words of all patterns of a router. An address of 1 kB has 500 words at most, which take some 2 ms then."""
 Locate = Callable[..., Place]
 """Key of a router and steps below it to the place where the setting stands."""
 
@@ -37,6 +39,7 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
     yield from _value_findings(router, (), at)
     yield from _timer_findings(router, at)
     yield from _address_findings(router.addresses, at)
+    yield from _pattern_findings(router, at)
     yield from vhost_findings(router, at)
     yield from security_findings(router, at)
     for index, listener in enumerate(router.listeners):
@@ -152,6 +155,29 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
                 expected="each prefix and pattern once (`.` and `/` are the same)",
             )
         first.setdefault(key, index)
+
+
+def _pattern_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:
+    """Patterns that fit no address, and more of them than an address is compared with in time."""
+    most_bytes = router.forwarding.address_bytes
+    for index, address in enumerate(router.addresses):
+        for key, text in (("prefix", address.prefix), ("pattern", address.pattern)):
+            if text is not None and len(text.encode(errors="replace")) > most_bytes:
+                yield at("addresses", index, key).finding(
+                    f"a {key} of {len(text.encode(errors='replace'))} bytes fits no address",
+                    expected=f"{most_bytes} bytes at most (`forwarding.address_bytes`)",
+                )
+    words = count_pattern_words(router.addresses)
+    if words > MOST_PATTERN_WORDS:
+        yield at("addresses").finding(
+            f"the patterns of router `{router.id}` have {words} words",
+            expected=f"{MOST_PATTERN_WORDS} at most, of all together; prefixes don't count",
+        )
+
+
+def count_pattern_words(addresses: Iterable[AddressSettings]) -> int:
+    """Words of all patterns among *addresses*; an address of a client is compared with each."""
+    return sum(len(address_key(None, each.pattern)) - 1 for each in addresses if each.pattern is not None)
 
 
 def _listener_findings(listener: ListenerSettings, place: Place, router_id: str) -> Iterator[Finding]:

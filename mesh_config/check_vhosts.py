@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from mesh_config.access_rules import ANY_HOST, ANY_WORD, ANY_WORDS, RuleError, check_pattern, parse_hosts
+from mesh_config.access_rules import ANY_HOST, RuleError, check_pattern, parse_hosts
 from mesh_config.check_security import ANONYMOUS_USER
 from mesh_config.findings import Finding, Severity, nearest
 from mesh_config.models import (
@@ -18,6 +18,7 @@ from mesh_config.models import (
     RouterSettings,
     VhostSettings,
 )
+from mesh_config.word_automaton import ANY_WORD, ANY_WORDS
 from mesh_config.yaml_text import Place
 
 At = Callable[..., Place]

@@ -116,6 +116,13 @@ RINGS = (
         others=("attrs", "networkx"),
         forbidden=IMPURE,
     ),
+    # Addresses are compared with patterns of treatments and of policy by one automaton.
+    Ring(
+        "router.core.addressing",
+        ours=("router.core", "mesh_config.models", "mesh_config.word_automaton"),
+        others=("attrs",),
+        forbidden=IMPURE,
+    ),
     # The settings file's own rules are applied where they are parsed.
     Ring(
         "router.core.policy",

@@ -12,6 +12,7 @@ import attrs
 
 from mesh_config import yaml_text
 from mesh_config.check import check_mesh, has_errors
+from mesh_config.check_router import MOST_PATTERN_WORDS, count_pattern_words
 from mesh_config.findings import Finding
 from mesh_config.loader import parse_document
 from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, RouterSettings
@@ -214,7 +215,11 @@ class RuntimeChanges:
         names = [runtime.address_names.get(entry) for entry in runtime.settings.addresses]
         self._check_name("router.config.address", attributes, names)
         _bound(runtime.settings.addresses)
-        (entry,) = self._checked(addresses=[_settings(attributes, ADDRESS, but=("name",))]).addresses
+        bound = {"address_bytes": runtime.settings.forwarding.address_bytes}
+        wanted = _settings(attributes, ADDRESS, but=("name",))
+        (entry,) = self._checked(addresses=[wanted], forwarding=bound).addresses
+        if count_pattern_words([*runtime.settings.addresses, entry]) > MOST_PATTERN_WORDS:
+            raise ChangeError(f"the patterns would have more than {MOST_PATTERN_WORDS} words together", status=403)
         same = (entry.prefix, entry.pattern)
         if any((each.prefix, each.pattern) == same for each in runtime.settings.addresses):
             raise ChangeError(f"`{entry.prefix or entry.pattern}` is configured already")

@@ -125,6 +125,7 @@ def test_an_address_has_the_treatment_that_was_created(client: ManagementClient)
             {"prefix": "a", "distanceMessages": float("nan")},
             "distance_messages: nan is out of range",
         ),
+        ("router.config.address", {"pattern": "a/" * 600}, "pattern: a pattern of 1200 bytes fits no address"),
         ("router.config.address", {"distribution": "closest"}, "neither `prefix` nor `pattern`"),
         ("router.config.address", {"prefix": "a", "distribution": "nearest"}, "treatment: "),
     ],
@@ -178,6 +179,16 @@ def test_a_port_that_is_taken_and_a_name_that_is_taken_are_refused(
     builtin = next(each for each in client.query("router.config.address") if each["isBuiltin"])
     with pytest.raises(RefusedError, match="is built in"):
         delete(client, "router.config.address", builtin["name"])
+
+
+def test_patterns_are_bounded_by_all_their_words(client: ManagementClient) -> None:
+    made = [create(client, "router.config.address", f"p{at}", pattern="#/" * 499 + str(at)) for at in range(20)]
+    with pytest.raises(RefusedError, match="more than 10000 words together") as refused:
+        create(client, "router.config.address", "one more", pattern="a/*")
+    assert refused.value.status == 403
+    create(client, "router.config.address", "a prefix", prefix="a prefix")
+    for name in (*(each["name"] for each in made), "a prefix"):
+        delete(client, "router.config.address", name)
 
 
 def test_the_log_level_is_changed(mesh: MeshProcesses, client: ManagementClient) -> None:

@@ -186,6 +186,28 @@ routers:
         "each prefix",
     ),
     row(
+        "a pattern that is longer than any address",
+        f"router:\n  id: A\n  addresses:\n  - pattern: {'é/' * 400}  # here",
+        "router.addresses[0].pattern",
+        "a pattern of 1200 bytes fits no address",
+        "1024 bytes at most (`forwarding.address_bytes`)",
+    ),
+    row(
+        "a prefix that is longer than any address",
+        f"router:\n  id: A\n  forwarding: {{address_bytes: 100}}\n  addresses:\n  - prefix: {'a' * 101}  # here",
+        "router.addresses[0].prefix",
+        "a prefix of 101 bytes fits no address",
+        "100 bytes at most",
+    ),
+    row(
+        "patterns of too many words",
+        "router:\n  id: A\n  addresses:  # here"
+        + "".join(f"\n  - pattern: {'*/' * 99}{number}" for number in range(101)),
+        "router.addresses",
+        "the patterns of router `A` have 10100 words",
+        "10000 at most",
+    ),
+    row(
         "a pattern twice",
         "router:\n  id: A\n  addresses:\n  - pattern: a/*\n  - pattern: a/*  # here",
         "router.addresses[1]",

@@ -8,13 +8,8 @@ from typing import Final
 import attrs
 
 from mesh_config.models import DEFAULT_ADDRESSES, AddressSettings, Treatment
+from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, EXACT, Token, WordAutomaton
 from router.core.errors import LocalError
-
-ANY_WORD: Final = "*"
-"""In a pattern: exactly one word, whichever."""
-
-ANY_WORDS: Final = "#"
-"""In a pattern: any number of words, none included."""
 
 _EXACT_RANK, _ANY_WORD_RANK, _END_RANK, _ANY_WORDS_RANK = range(4)
 
@@ -54,6 +49,11 @@ def precedence(words: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     return (*ranks, _END_RANK), tuple(words)
 
 
+def is_branching(words: Sequence[str]) -> bool:
+    """Whether the words of an address leave open where they are in the pattern, so that a dictionary doesn't do."""
+    return ANY_WORD in words or ANY_WORDS in words[:-1]
+
+
 def _rank(word: str) -> int:
     if word == ANY_WORD:
         return _ANY_WORD_RANK
@@ -69,14 +69,10 @@ class _Node:
     """One word of the trie; its place is among the patterns sorted by precedence, 0 the first."""
 
     words: dict[str, _Node] = attrs.field(factory=dict)
-    any_word: _Node | None = None
-    any_words: _Node | None = None
-    repeats: bool = False
-    """Reached by `#`: stays active however many words follow."""
     place: int = _NONE
-    """Of the pattern that ends here."""
+    """Of the entry that ends here."""
     place_of_rest: int = _NONE
-    """Of the pattern that ends here with one `#` more: it matches whatever follows."""
+    """Of the entry that ends here with a `#` more: it matches whatever follows."""
 
 
 @attrs.frozen(kw_only=True)
@@ -95,8 +91,8 @@ class AddressRule:
 class TreatmentTable:
     """The treatments of a router's addresses, unchangeable.
 
-    A table of prefixes alone costs one dictionary look-up for each word; each pattern that shares the beginning of the
-    address by `*` or by a `#` in its middle adds its own.
+    A table of prefixes costs one dictionary look-up for each word. Patterns with `*`, or with `#` before their end, are
+    an automaton, whose cost goes by their words and those of the address.
     """
 
     def __init__(self, settings: Iterable[AddressSettings], default: Treatment, distance: float = 0.0) -> None:
@@ -116,25 +112,21 @@ class TreatmentTable:
         self.groups = [_label(entries[words]) for words in ordered]
         """The prefix or pattern of each entry, as it is written, in the order in which they are looked at."""
         self._root = _Node()
+        branching = [(place, words) for place, words in enumerate(ordered) if is_branching(words)]
+        self._places = [place for place, _ in branching]
+        """Of the patterns of the automaton, in their order."""
+        self._automaton = WordAutomaton([_token(word) for word in words] for _, words in branching)
         for place, words in enumerate(ordered):
-            self._insert(words, place)
+            if not is_branching(words):
+                self._insert(words, place)
 
     def _insert(self, words: Sequence[str], place: int) -> None:
         node = self._root
-        for index, word in enumerate(words):
+        for word in words:
             if word == ANY_WORDS:
-                if index == len(words) - 1:
-                    node.place_of_rest = place
-                    return
-                if node.any_words is None:
-                    node.any_words = _Node(repeats=True)
-                node = node.any_words
-            elif word == ANY_WORD:
-                if node.any_word is None:
-                    node.any_word = _Node()
-                node = node.any_word
-            else:
-                node = node.words.setdefault(word, _Node())
+                node.place_of_rest = place
+                return
+            node = node.words.setdefault(word, _Node())
         node.place = place
 
     def lookup(self, text: str) -> Treatment:
@@ -148,27 +140,18 @@ class TreatmentTable:
 
     def _place(self, text: str) -> int:
         """The precedence of the best pattern that matches; _NONE when none does."""
-        best = _NONE
-        # Every node that the words so far can stand for. Without `*` and inner `#` that is one node.
-        active = _with_empty_repeats([self._root])
-        for word in split_words(text):
-            following: list[_Node] = []
-            for node in active:
-                if node.place_of_rest < best:
-                    best = node.place_of_rest
-                if node.repeats and node not in following:
-                    following.append(node)
-                exact = node.words.get(word)
-                if exact is not None:
-                    following.append(exact)
-                if node.any_word is not None:
-                    following.append(node.any_word)
-            active = _with_empty_repeats(following)
-            if not active:
-                break
-        for node in active:
-            best = min(best, node.place, node.place_of_rest)
-        return best
+        words = split_words(text)
+        number = self._automaton.first(words)
+        best = _NONE if number is None else self._places[number]
+        node: _Node | None = self._root
+        for word in words:
+            assert node is not None
+            best = min(best, node.place_of_rest)
+            node = node.words.get(word)
+            if node is None:
+                return best
+        assert node is not None
+        return min(best, node.place, node.place_of_rest)
 
 
 def _rule(entry: AddressSettings, place: int, distance: float) -> AddressRule:
@@ -182,9 +165,5 @@ def _label(entry: AddressSettings) -> str:
     return entry.prefix if entry.prefix is not None else entry.pattern or ""
 
 
-def _with_empty_repeats(nodes: list[_Node]) -> list[_Node]:
-    """*nodes*, and those reached from them by a `#` that stands for no word; each once."""
-    for node in nodes:  # grows while it is walked: `#` may follow `#`
-        if node.any_words is not None and node.any_words not in nodes:
-            nodes.append(node.any_words)
-    return nodes
+def _token(word: str) -> Token:
+    return (word, "") if word in (ANY_WORD, ANY_WORDS) else (EXACT, word)
