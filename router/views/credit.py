@@ -9,10 +9,10 @@ from itertools import chain, islice
 import attrs
 
 from router.binding.proton_functions import pn_link_get_drain
-from router.core.forwarding.branch_exclusion import BranchExclusion
 from router.core.forwarding.egress_credit_pool import EgressCreditPool, IncomingCircuit
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.publisher_credit import Publisher
+from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.credit_controller import CreditController
@@ -166,13 +166,12 @@ def _circuit(link: IngressLink) -> IncomingCircuit | None:
     return controller.machine.pools[root].circuits.get(link)
 
 
-def _branch_exclusion(link: EgressLink) -> BranchExclusion | None:
-    """Find what a circuit of ours to a multicast's child has held up; None of another link."""
+def _branch(link: EgressLink) -> TreeBranch | None:
+    """Find the branch of a multicast's tree that a circuit of ours is for; None of another link."""
     if not isinstance(link, EgressCircuitLink) or not isinstance(link.controller, MulticastController):
         return None
     tree = link.controller.machine.trees.get(link.root)
-    branch = tree.children.get(link.port.neighbor) if tree is not None and link.port.neighbor is not None else None
-    return branch.exclusion if branch is not None else None
+    return tree.children.get(link.port.neighbor) if tree is not None and link.port.neighbor is not None else None
 
 
 def _publishers(controller: CreditController) -> Iterator[tuple[PublisherLink, Publisher | None]]:
@@ -322,7 +321,7 @@ class PartyRows:
     def _granting(self, entry: AddressEntry, link: EgressLink) -> PartyRow:
         granted = credit_of(link)
         oldest = next(iter(link.waiting), None)
-        hold = _branch_exclusion(link)
+        branch = _branch(link)
         return attrs.evolve(
             self._row(entry, link, "circuit out" if isinstance(link, EgressCircuitLink) else "subscriber"),
             granted=granted,
@@ -331,8 +330,8 @@ class PartyRows:
             oldest_wait_seconds=_age(oldest.arrived if oldest is not None else self._now, self._now),
             unsettled_count=link.outstanding,
             is_draining=granted > 0 and bool(pn_link_get_drain(link.handle)),
-            missed_count=hold.missed if hold is not None else 0,
-            excluded_seconds=self._since(hold.excluded_at) if hold is not None else None,
+            missed_count=branch.missed if branch is not None else 0,
+            excluded_seconds=self._since(branch.excluded_at) if branch is not None else None,
         )
 
     def _subscribing(self, entry: AddressEntry, link: SubscriberLink, row: PartyRow) -> PartyRow:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from router.core.forwarding.multicast_tree import MulticastTree
 from router.core.ids_and_conditions import RouterId
 from tests.helpers.multicast_bench import MulticastBench
 from tests.helpers.work import instructions
@@ -129,14 +130,14 @@ TREE_EVENTS: dict[str, Callable[[MulticastBench], object]] = {
 
 
 @pytest.mark.parametrize("event", TREE_EVENTS)
-def test_an_event_looks_at_no_tree_that_it_does_not_concern(event: str) -> None:
+def test_an_event_looks_at_no_tree_that_it_does_not_concern(event: str, monkeypatch: pytest.MonkeyPatch) -> None:
     few, many = 20, 160
+    see, seen = MulticastTree._see, []
+    monkeypatch.setattr(MulticastTree, "_see", lambda tree: seen.append(tree) or see(tree))
 
     def turned(count: int) -> int:
         bench = transit(count)
-        seen: list[object] = []
-        see = bench.machine._see
-        bench.machine._see = lambda tree: seen.append(tree) or see(tree)  # type: ignore[func-returns-value, method-assign]
+        seen.clear()
         TREE_EVENTS[event](bench)
         bench.machine.turn(bench.now + 0.001)
         return len(seen)

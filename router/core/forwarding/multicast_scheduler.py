@@ -89,7 +89,6 @@ class MulticastScheduler(CreditScheduler):
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """See `CreditScheduler.published`: kept until its copies are sent, or refused."""
-        self._see(self.own)
         self.own.published(key, message, now, is_ready=is_ready)
         return KEPT if self._keep_published(message) else REFUSED
 
@@ -229,7 +228,6 @@ class MulticastScheduler(CreditScheduler):
 
     def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """See `CreditScheduler.arrived`: kept until its copies are sent, or refused."""
-        self._see(self.trees[root])
         return self.trees[root].arrived(key, message, now, is_ready=is_ready)
 
     def is_upstream(self, ingress: RouterId, key: Key) -> bool:
@@ -245,7 +243,6 @@ class MulticastScheduler(CreditScheduler):
             self._number += 1
             self._places[ingress] = self._number
             self.trees[ingress] = MulticastTree(ingress, self.actions, self._timing, self.share, self._stirred)
-            self.share.add(ingress)
         return self.trees[ingress]
 
     def _forget_idle(self) -> None:
@@ -307,29 +304,10 @@ class MulticastScheduler(CreditScheduler):
             candidates.sort(key=self._places.__getitem__)
         self._stirred.clear()
         share.moved.clear()
-        needy = []
-        for ingress in candidates:
-            tree = self.trees[ingress]
-            if self._see(tree) or ingress in stirred or ingress in due:
-                needy.append(tree)
-        return needy
-
-    def _see(self, tree: MulticastTree) -> bool:
-        """Tell a tree of its part of the share. Returns: whether that is another one than before."""
-        part = self.share.parts[tree.ingress]
-        local = tree.local
-        # Less than its part when a subscriber has withdrawn: nobody is sent more than it granted.
-        credit = min(part.out, self.local_subscribers.capacity)
-        is_closed = self.share.is_closed
-        is_draining = part.is_draining and credit > 0
-        is_awaited = self.local_subscribers.has_live
-        before = (local.credit, local.is_closed, local.is_draining, tree.is_awaited)
-        local.credit, local.is_closed, local.is_draining = credit, is_closed, is_draining
-        tree.is_awaited = is_awaited
-        return before != (credit, is_closed, is_draining, is_awaited)
+        trees = [self.trees[ingress] for ingress in candidates]
+        return [tree for tree in trees if tree.ingress in stirred or tree.ingress in due or tree.has_other_part]
 
     def _turn_tree(self, tree: MulticastTree, now: float) -> None:
-        self._see(tree)  # others may have spent
         tree.turn(now)
         self.share.set_weight(tree.ingress, tree.weight)
         self._timers.set(tree.ingress, tree.next_deadline())

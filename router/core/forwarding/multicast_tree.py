@@ -2,14 +2,14 @@
 
 Messages of a multicast that enter at the ingress router run along its shortest-path tree. Here they come from the local
 publishers, when this router is the ingress, or by a circuit from the predecessor, and a copy of each goes out on every
-*branch*: the circuit to each child below which there are subscribers, and the local share. So what may come is the
-smallest of the branches' credit. That is dealt upstream, and lent to the publishers, as the credit toward an egress is:
-by a `CreditPoolScheduler`, whose one pool has this capacity.
+*branch* (`tree_branch.py`), the circuit to each child below which there are subscribers, and to the local subscribers.
+So what may come is the smallest of the branches' credit and of the tree's part of what the local subscribers can take.
+That is dealt upstream, and lent to the publishers, as the credit toward an egress is: by a `CreditPoolScheduler`, whose
+one pool has this capacity.
 
 A branch that is wanted counts from the start, with no credit until it has been granted some, since live subscribers
 below it must miss nothing. It ceases to count when its router tells that nobody below it is live (closed), and counts
-again with its next credit. A neighbor that holds up the others for much longer than it should is excluded
-(`branch_exclusion.py`).
+again with its next credit. A neighbor that holds up the others for much longer than it should is excluded.
 
 Source: docs/explanation/credit.md#multicast.
 """
@@ -22,7 +22,6 @@ from typing import Final
 
 import attrs
 
-from router.core.forwarding.branch_exclusion import BranchExclusion
 from router.core.forwarding.credit_actions import (
     KEPT,
     REFUSED,
@@ -41,6 +40,7 @@ from router.core.forwarding.credit_states import PoolEvent
 from router.core.forwarding.egress_credit_pool import IncomingCircuit
 from router.core.forwarding.multicast_subscribers import MulticastSubscribers
 from router.core.forwarding.subscriber_credit_pool import HUNGRY, SubscriberCreditPool
+from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import RouterId
 
 MOST_FORMER: Final = 100
@@ -83,35 +83,12 @@ class ReturnSubscriberCredit(CreditAction):
     subscriber: Key
 
 
-class TreeBranch:
-    """Branch of a tree: a child that a copy of each message goes to, or the local subscribers."""
-
-    __slots__ = ("credit", "exclusion", "is_closed", "is_draining", "told_weight")
-
-    def __init__(self, exclusion: BranchExclusion) -> None:
-        self.exclusion = exclusion
-        """Account of what it holds up, kept when its circuit is made anew. The local share's is never looked at, since
-        each subscriber is."""
-        self.credit = 0
-        """Unspent, messages."""
-        self.is_draining = False
-        """It asks for its credit back."""
-        self.is_closed = False
-        """Nobody below it is live."""
-        self.told_weight = 0
-
-    @property
-    def is_counting(self) -> bool:
-        """Whether its credit decides what may come."""
-        return not self.is_closed and not self.exclusion.is_excluded
-
-
 class MulticastTree:
     """Tree of *ingress* at one router.
 
     Args:
         actions: where what is to be done is added.
-        share: what the local subscribers can take together; the tree has a part of it.
+        share: what the local subscribers can take together; the tree has a part of it, its local credit.
         stirred: trees with which something has happened that needs a turn; this one adds itself.
     """
 
@@ -126,25 +103,24 @@ class MulticastTree:
         self.ingress = ingress
         self._actions = actions
         self._share = share
+        self._part = share.add(ingress)
         self._subscribers: MulticastSubscribers = share.local_subscribers
         self._stirred = stirred
         self._timing = timing
         self.machine = CreditPoolScheduler(timing)
         self.pool = self.machine.add_pool(ingress)
         """The branches together; its capacity is the least that one of them can take."""
-        self.local = TreeBranch(self._new_exclusion())
-        self.local.is_closed = True
-        self.is_awaited = False
-        """Local subscribers count, though all may have taken their credit back: what came for them stays."""
         self.children: dict[RouterId, TreeBranch] = {}
-        self._live: list[tuple[RouterId | None, TreeBranch]] = []
+        self._live: list[TreeBranch] = []
         """Children that count."""
-        self._excluded: list[RouterId] = []
+        self._excluded: list[TreeBranch] = []
         """Children that held up the others for too long, and miss copies."""
-        self._holding: dict[RouterId, BranchExclusion] = {}
+        self._holding: list[TreeBranch] = []
         """Branches that hold up the others since the last turn."""
-        self._former: dict[RouterId, BranchExclusion] = {}
-        """Accounts that are kept of neighbors that are no children now, the last one last."""
+        self._former: dict[RouterId, TreeBranch] = {}
+        """Branches to neighbors that are no children now but of note, the last one last."""
+        self._seen = (0, True, False, False)
+        """Facts of its part of the share after its last turn."""
         self.predecessor: RouterId | None = None
         self.weight = 0
         """Busy publishers upstream, as the branches are told; each counts as `HUNGRY` while they lack credit."""
@@ -167,18 +143,37 @@ class MulticastTree:
             return False
         return not any(branch.told_weight or branch.credit for branch in self.children.values())
 
-    def _counting(self) -> list[tuple[RouterId | None, TreeBranch]]:
-        """Branches that count, the local share as None."""
-        return self._live if self.local.is_closed else [*self._live, (None, self.local)]
+    @property
+    def local_credit(self) -> int:
+        """Messages that it can send to the local subscribers.
+
+        That is less than its part when one has withdrawn: nobody is sent more than it granted.
+        """
+        return min(self._part.out, self._subscribers.capacity)
+
+    @property
+    def is_local_draining(self) -> bool:
+        """Whether the local subscribers ask for its part."""
+        return self._part.is_draining and self.local_credit > 0
+
+    @property
+    def has_other_part(self) -> bool:
+        """Whether what it has of the share is another than after its last turn."""
+        return self._seen != self._see()
+
+    def _see(self) -> tuple[int, bool, bool, bool]:
+        return self.local_credit, self._share.is_closed, self.is_local_draining, self._subscribers.has_live
+
+    @property
+    def _counting(self) -> int:
+        """Number of branches that count, the local subscribers among them."""
+        return len(self._live) + (not self._share.is_closed)
 
     def _count(self) -> None:
         """Find again which children count, since that may have changed."""
-        self._live = [(neighbor, branch) for neighbor, branch in self.children.items() if branch.is_counting]
-        self._excluded = [
-            neighbor
-            for neighbor, branch in self.children.items()
-            if branch.exclusion.is_excluded and not branch.is_closed
-        ]
+        branches = self.children.values()
+        self._live = [branch for branch in branches if branch.is_counting]
+        self._excluded = [branch for branch in branches if branch.is_excluded and not branch.is_closed]
 
     # What the pool wants done
 
@@ -190,8 +185,11 @@ class MulticastTree:
             elif isinstance(action, TellWeight):
                 self._busy = action.weight
             elif isinstance(action, ReturnCredit):  # nothing upstream holds what the branches ask for
-                for neighbor, branch in self._asking():
-                    self._return(neighbor, branch)
+                for branch in self.children.values():
+                    if branch.is_draining:
+                        self._return(branch)
+                if self.is_local_draining:
+                    self._share.give_back(self.ingress)
             else:
                 if isinstance(action, GrantCircuit) and action.circuit in self._closed:
                     del self._closed[action.circuit]
@@ -201,29 +199,25 @@ class MulticastTree:
                 self._actions.append(action)
 
     def _send(self, message: Key, now: float) -> None:
-        neighbors: list[RouterId] = []
-        for neighbor, branch in self._counting():
+        for branch in self._live:
             assert branch.credit > 0, "sent without an outlet's credit"
             branch.credit -= 1
             branch.is_draining = branch.is_draining and branch.credit > 0
-            if neighbor is not None:
-                neighbors.append(neighbor)
-                branch.exclusion.taken += 1
+            branch.taken += 1
         subscribers: list[Key] = []
-        if self.local.is_closed:
+        if self._share.is_closed:
             missed = self._subscribers.miss()
         else:
+            assert self.local_credit > 0, "sent without the local subscribers' credit"
             self._share.spend(self.ingress, now)
             subscribers, missed = self._subscribers.spend(now)
-        for neighbor in self._excluded:
-            self.children[neighbor].exclusion.missed += 1
-        self._actions.append(SendCopies(message, self.ingress, neighbors, subscribers, missed, self._excluded))
+        for branch in self._excluded:
+            branch.missed += 1
+        neighbors, passed_over = _neighbors(self._live), _neighbors(self._excluded)
+        self._actions.append(SendCopies(message, self.ingress, neighbors, subscribers, missed, passed_over))
 
-    def _return(self, neighbor: RouterId | None, branch: TreeBranch) -> None:
-        if neighbor is None:
-            self._share.give_back(self.ingress)
-        else:
-            self._actions.append(ReturnCredit(self.ingress, branch.credit, neighbor))
+    def _return(self, branch: TreeBranch) -> None:
+        self._actions.append(ReturnCredit(self.ingress, branch.credit, branch.neighbor))
         branch.credit = 0
         branch.is_draining = False
 
@@ -244,19 +238,20 @@ class MulticastTree:
         before = self.children
         self.children = {neighbor: before.get(neighbor) or self._branch(neighbor) for neighbor in neighbors}
         for neighbor, routers in zip(neighbors, reached, strict=False):
-            self.children[neighbor].exclusion.routers = routers
+            self.children[neighbor].routers = routers
         for neighbor, branch in before.items():
-            if neighbor not in self.children and branch.exclusion.is_of_note:
-                self._former[neighbor] = branch.exclusion
+            if neighbor not in self.children and branch.is_of_note:
+                self._former[neighbor] = branch
         while len(self._former) > MOST_FORMER:
             del self._former[next(iter(self._former))]
         self._count()
 
     def _branch(self, neighbor: RouterId) -> TreeBranch:
-        return TreeBranch(self._former.pop(neighbor) if neighbor in self._former else self._new_exclusion())
-
-    def _new_exclusion(self) -> BranchExclusion:
-        return BranchExclusion(self._subscribers.patience)
+        former = self._former.pop(neighbor, None)
+        if former is None:
+            return TreeBranch(neighbor, self._subscribers.patience)
+        former.lose_circuit()
+        return former
 
     def set_outlet(self, neighbor: RouterId, credit: int, *, is_draining: bool) -> None:
         """Set the credit that is unspent on the own circuit to *neighbor*, messages."""
@@ -273,7 +268,7 @@ class MulticastTree:
         """Forget the credit of the own circuit to *neighbor*, which is gone."""
         if neighbor in self.children:
             self.touch()
-            self.children[neighbor] = TreeBranch(self.children[neighbor].exclusion)
+            self.children[neighbor].lose_circuit()
             self._count()
 
     def outlet_closed(self, neighbor: RouterId) -> None:
@@ -357,7 +352,7 @@ class MulticastTree:
             self._judge_branches(now)
         self._restate(now)
         self.pool.opens_early = bool(self._live)
-        if not self._counting():
+        if not self._counting:
             self._close(now)
         elif self.pool.opens_early and self.pool.is_closed:
             self.pool.enter(PoolEvent.RESUMED)
@@ -365,59 +360,52 @@ class MulticastTree:
         self._answer_drains()
         self._weigh(now)
         self._note_holds(now)
-        for neighbor, branch in self.children.items():
+        for branch in self.children.values():
             weight = self.weight
-            if weight == 0 and neighbor in self._excluded and (self.pool.circuits or self.machine.publishers.attached):
+            if weight == 0 and branch in self._excluded and (self.pool.circuits or self.machine.publishers.attached):
                 weight = 1  # so that it grants as soon as it can, though nobody is busy now
             if branch.told_weight != weight:
                 branch.told_weight = weight
-                self._actions.append(TellWeight(self.ingress, weight, neighbor))
+                self._actions.append(TellWeight(self.ingress, weight, branch.neighbor))
+        self._seen = self._see()
 
     def _note_holds(self, now: float) -> None:
         """Remember who holds up the others from now on: the only one that counts holds up nobody."""
-        holding: dict[RouterId, BranchExclusion] = {}
-        if (self.weight >= HUNGRY or self.pool.core) and len(self._live) + (not self.local.is_closed) > 1:
-            for neighbor, branch in self._live:
-                if branch.credit == 0 and neighbor is not None:
-                    holding[neighbor] = branch.exclusion
-                    branch.exclusion.note(now, is_holding=True)
-        for neighbor, exclusion in self._holding.items():
-            if neighbor not in holding:
-                exclusion.note(now, is_holding=False)
+        is_waited_for = (self.weight >= HUNGRY or self.pool.core) and self._counting > 1
+        holding = [branch for branch in self._live if branch.credit == 0] if is_waited_for else []
+        for branch in holding:
+            branch.note(now, is_holding=True)
+        for branch in self._holding:
+            if branch not in holding:
+                branch.note(now, is_holding=False)
         self._holding = holding
 
     def _judge_branches(self, now: float) -> None:
         """Exclude who holds up the others for too long, and readmit who grants."""
-        for neighbor in self._excluded:
-            branch = self.children[neighbor]
-            if branch.credit > 0 and not branch.is_draining and branch.exclusion.returns_at <= now:
-                branch.exclusion.readmit(now, has_granted=True)
+        for branch in self._excluded:
+            if branch.returns_at <= now:
+                branch.readmit(now, has_granted=True)
         self._count()
-        for neighbor in self._holding:
-            found = self.children.get(neighbor)
-            if found is not None and found.is_counting and found.credit == 0 and found.exclusion.due <= now:
-                self._exclude(neighbor, found.exclusion, now)
-        if not self._counting():
-            for neighbor in self._excluded:  # they hold up nobody now
-                self.children[neighbor].exclusion.readmit(now, has_granted=False)
+        for branch in self._holding:
+            if branch in self._live and branch.credit == 0 and branch.due <= now:
+                self._exclude(branch, now)
+        if not self._counting:
+            for branch in self._excluded:  # they hold up nobody now
+                branch.readmit(now, has_granted=False)
             self._count()
 
-    def _exclude(self, neighbor: RouterId, exclusion: BranchExclusion, now: float) -> None:
+    def _exclude(self, branch: TreeBranch, now: float) -> None:
         """Exclude a branch that is due, if others count and it did not take enough."""
-        exclusion.note(now, is_holding=False)
-        if exclusion.held_s > 0.0 and len(self._counting()) > 1:
-            if exclusion.exclude(now):  # people need not be told each time
-                self._actions.append(BranchExcluded(self.ingress, neighbor, exclusion.held_s))
+        branch.note(now, is_holding=False)
+        if branch.held_s > 0.0 and self._counting > 1:
+            if branch.exclude(now):  # people need not be told each time
+                self._actions.append(BranchExcluded(self.ingress, branch.neighbor, branch.held_s))
             self._count()
 
     def _holds_due(self) -> float:
         """Tell when `_judge_branches` has something to do, seconds."""
-        due = min((exclusion.due for exclusion in self._holding.values()), default=math.inf)
-        for neighbor in self._excluded:
-            branch = self.children[neighbor]
-            if branch.credit > 0 and not branch.is_draining:
-                due = min(due, branch.exclusion.returns_at)
-        return due
+        due = [branch.due for branch in self._holding] + [branch.returns_at for branch in self._excluded]
+        return min(due, default=math.inf)
 
     def _weigh(self, now: float) -> None:
         if self.machine.publishers.is_backlogged:
@@ -441,16 +429,20 @@ class MulticastTree:
             self._actions.append(DrainCircuit(circuit.key))
 
     def _restate(self, now: float) -> None:
-        counting = self._counting()
-        capacity = min((branch.credit for _, branch in counting), default=0)
+        credits_ = [branch.credit for branch in self._live]
+        is_asked = any(branch.is_draining for branch in self._live)
+        if not self._share.is_closed:
+            credits_.append(self.local_credit)
+            is_asked = is_asked or self.is_local_draining
+        capacity = min(credits_, default=0)
         capacity = min(capacity, MOST_CREDIT)
-        is_asked = any(branch.is_draining for _, branch in counting)
         self.machine.set_capacity(self.ingress, capacity, now, returning=capacity if is_asked else 0)
 
     def _close(self, now: float) -> None:
         """Close the tree, since nobody is live below: nothing may come, and what came is for nobody."""
         pool = self.pool
-        for message in [] if self.is_awaited else list(pool.core):
+        # While local subscribers count, though all may have taken their credit back, what came for them stays.
+        for message in [] if self._subscribers.has_live else list(pool.core):
             del pool.core[message]
             self._actions.append(SendCopies(message, self.ingress, [], [], self._subscribers.miss()))
         for circuit in pool.circuits.values():
@@ -458,12 +450,6 @@ class MulticastTree:
         if not pool.is_closed and not any(circuit.out for circuit in pool.circuits.values()):
             pool.close()
             self._pass_on(self.machine.take_actions(), now)
-
-    def _asking(self) -> list[tuple[RouterId | None, TreeBranch]]:
-        found: list[tuple[RouterId | None, TreeBranch]] = [(n, o) for n, o in self.children.items() if o.is_draining]
-        if self.local.is_draining:
-            found.append((None, self.local))
-        return found
 
     def _answer_drains(self) -> None:
         """Return what branches ask for where the pool has nothing to return.
@@ -476,9 +462,12 @@ class MulticastTree:
         # Messages that wait here already are not sent on credit that is under way: they wait for any.
         is_lent = publishers.lent > len(publishers.waiting) + len(publishers.coming)
         is_lent = is_lent or any(circuit.out for circuit in pool.circuits.values())
-        for neighbor, branch in self._asking():
-            if not branch.is_counting or (pool.capacity == 0 and not is_lent):
-                self._return(neighbor, branch)
+        is_unused = pool.capacity == 0 and not is_lent
+        for branch in self.children.values():
+            if branch.is_draining and (is_unused or not branch.is_counting):
+                self._return(branch)
+        if self.is_local_draining and (is_unused or self._share.is_closed):
+            self._share.give_back(self.ingress)
 
     def next_deadline(self) -> float:
         """Tell the time at which `turn` is due without an event, seconds."""
@@ -492,12 +481,17 @@ class MulticastTree:
         self.machine.check_invariants()
         assert len(self.machine.pools) == 1
         assert self._closed.keys() <= self.pool.circuits.keys() == self._told.keys()
-        for branch in (self.local, *self.children.values()):
+        for branch in self.children.values():
             assert branch.credit >= 0
             assert not (branch.is_draining and branch.credit == 0)
-        assert self._live == [(neighbor, branch) for neighbor, branch in self.children.items() if branch.is_counting]
+        assert self._live == [branch for branch in self.children.values() if branch.is_counting]
         assert self._former.keys().isdisjoint(self.children)
-        if self._counting():
-            assert self.pool.capacity <= min(branch.credit for _, branch in self._counting())
+        if self._counting:
+            assert all(self.pool.capacity <= branch.credit for branch in self._live)
+            assert self._share.is_closed or self.pool.capacity <= self.local_credit
         else:
             assert self.pool.capacity == 0
+
+
+def _neighbors(branches: list[TreeBranch]) -> list[RouterId]:
+    return [branch.neighbor for branch in branches]

@@ -123,11 +123,12 @@ class SubscriberCreditPool(CreditPool):
 
     # What happens
 
-    def add(self, ingress: RouterId) -> None:
-        """Begin the part of a new tree."""
-        self.parts[ingress] = TreeShare(ingress)
+    def add(self, ingress: RouterId) -> TreeShare:
+        """Begin the part of a new tree. Returns: the part."""
+        part = self.parts[ingress] = TreeShare(ingress)
         self.moved[ingress] = None
         self.parts = dict(sorted(self.parts.items()))
+        return part
 
     def remove(self, ingress: RouterId) -> None:
         """Forget a tree, and free what it holds."""

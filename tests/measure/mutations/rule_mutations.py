@@ -165,14 +165,14 @@ MUTATIONS: Final = (
     Mutation(
         "a tree has the credit of its best branch, not of its worst",
         "multicast_tree",
-        "capacity = min((branch.credit for _, branch in counting), default=0)",
-        "capacity = max((branch.credit for _, branch in counting), default=0)",
+        "capacity = min(credits_, default=0)",
+        "capacity = max(credits_, default=0)",
     ),
     Mutation(
         "a branch below which nobody is live still decides",
-        "multicast_tree",
-        "return not self.is_closed and not self.exclusion.is_excluded",
-        "return not self.exclusion.is_excluded",
+        "tree_branch",
+        "return not self.is_closed and not self.is_excluded",
+        "return not self.is_excluded",
     ),
     Mutation(
         "a tree without live branches says nothing upstream",

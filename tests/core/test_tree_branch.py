@@ -9,9 +9,9 @@ import itertools
 
 import pytest
 
-from router.core.forwarding.branch_exclusion import BranchExclusion
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import MOST_FORMER
+from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimSubscriber, TopUp
 from router.testing.multicast_mesh import MulticastMesh
@@ -37,8 +37,8 @@ def exclusions(orders: list[Order]) -> list[Order]:
     return [order for order in orders if order[0] == "excluded"]
 
 
-def hold_of(bench: MulticastBench, neighbor: str) -> BranchExclusion:
-    return bench.of("me").children[RouterId(neighbor)].exclusion
+def hold_of(bench: MulticastBench, neighbor: str) -> TreeBranch:
+    return bench.of("me").children[RouterId(neighbor)]
 
 
 def test_a_neighbor_that_never_grants_holds_up_the_others_for_a_limited_time_alone() -> None:
@@ -239,7 +239,7 @@ def test_a_neighbor_is_not_excluded_while_no_publisher_waits() -> None:
     bench = local(1000, "p")
     bench.tree("me", "a")
     bench.wait(60.0)
-    assert not bench.of("me").children[RouterId("a")].exclusion.is_excluded
+    assert not bench.of("me").children[RouterId("a")].is_excluded
 
 
 # In a line of routers

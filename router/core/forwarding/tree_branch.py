@@ -1,4 +1,4 @@
-"""Exclusion of a slow branch of a multicast tree: how long it holds up the others, until it counts no more.
+"""Branch of a multicast tree: the circuit to a child, and for how long it holds up the others until it counts no more.
 
 A neighbor excludes its own slow subscribers after the grace, and grants again. One whose branch had no credit for much
 longer, while publishers waited, and that took next to nothing in that time, does not do so: its branch is excluded as a
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
+from router.core.ids_and_conditions import RouterId
 
 GRACES = 4
 """A branch may hold up the others for so many times the grace, and `EXTRA_S`: longer than any honest neighbor, also one
@@ -27,10 +28,13 @@ MOST_TAKEN = 1
 """A branch that took more messages than this has not held up the others all that time."""
 
 
-class BranchExclusion:
-    """Exclusion of one branch, and the account of what it has held up.
+class TreeBranch:
+    """Branch to a child, which a copy of each message goes to.
+
+    It outlives its circuit, and the neighbor's being a child, as far as it is of note what it has held up.
 
     Args:
+        neighbor: the child.
         patience: the settings of this router; its neighbor's are taken to be alike.
     """
 
@@ -38,17 +42,24 @@ class BranchExclusion:
         "_is_holding",
         "_noted_at",
         "_patience",
+        "credit",
         "excluded_at",
         "held_s",
+        "is_closed",
+        "is_draining",
         "missed",
+        "neighbor",
         "pause_s",
         "readmitted_at",
         "routers",
         "taken",
+        "told_weight",
     )
 
-    def __init__(self, patience: ExclusionTiming) -> None:
+    def __init__(self, neighbor: RouterId, patience: ExclusionTiming) -> None:
+        self.neighbor = neighbor
         self._patience = patience
+        self.lose_circuit()
         self.routers = 1
         """Reached by this branch, its neighbor included."""
         self.held_s = 0.0
@@ -64,6 +75,22 @@ class BranchExclusion:
         """It stays excluded for at least so long: not at all for the first time, since its fault may be none."""
         self._is_holding = False
         self._noted_at = 0.0
+
+    def lose_circuit(self) -> None:
+        """Forget what its circuit had. What it holds up is remembered."""
+        self.credit = 0
+        """Unspent, messages."""
+        self.is_draining = False
+        """It asks for its credit back."""
+        self.is_closed = False
+        """Nobody below it is live."""
+        self.told_weight = 0
+        """Busy publishers upstream, as it was told."""
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether its credit decides what may come."""
+        return not self.is_closed and not self.is_excluded
 
     @property
     def is_excluded(self) -> bool:
@@ -126,5 +153,5 @@ class BranchExclusion:
 
     @property
     def returns_at(self) -> float:
-        """Time from which it may count again if it grants, seconds; `math.inf` when it counts."""
-        return self.excluded_at + self.pause_s
+        """Time from which it may count again, seconds; `math.inf` when it counts or has not granted."""
+        return self.excluded_at + self.pause_s if self.credit > 0 and not self.is_draining else math.inf
