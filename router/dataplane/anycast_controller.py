@@ -19,7 +19,6 @@ from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_actions import CreditAction, Key, ReturnCredit, TellWeight
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import CLOSEST, AddressEntry
-from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
@@ -80,26 +79,11 @@ class AnycastController(CreditController):
         self.update_paths()
 
     @property
-    def publishers(self) -> LocalPublishers:
-        """Publishers of this router, and what of theirs waits."""
-        return self.machine.publishers
-
-    @property
     def is_idle(self) -> bool:
         """Whether nobody needs it any more."""
         if not super().is_idle or self.first or self.second:
             return False
         return not any(p.circuits or p.core or p.coming or p.uncredited for p in self.machine.pools.values())
-
-    def stop(self) -> None:
-        """Give publishers no credit any more."""
-        self.machine.is_stopping = True
-        self.touch()
-
-    def resume(self) -> None:
-        """Give publishers credit again."""
-        self.machine.is_stopping = False
-        self.touch()
 
     def flowed(self, link: EgressLink) -> None:
         """Take note that a local subscriber or a circuit of ours may have other credit or room than before."""

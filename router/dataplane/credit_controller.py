@@ -83,7 +83,7 @@ class CreditController:
     @property
     def publishers(self) -> LocalPublishers:
         """Publishers of this router, and what of theirs waits."""
-        raise NotImplementedError
+        return self.machine.publishers
 
     @property
     def is_idle(self) -> bool:
@@ -93,11 +93,13 @@ class CreditController:
 
     def stop(self) -> None:
         """Give publishers no credit any more."""
-        raise NotImplementedError
+        self.machine.set_stopping(True)
+        self.touch()
 
     def resume(self) -> None:
         """Give publishers credit again."""
-        raise NotImplementedError
+        self.machine.set_stopping(False)
+        self.touch()
 
     def touch(self, link: EgressLink | None = None) -> None:
         """Ask for a turn, or for a look at the credit of *link*, to see whether one is needed."""

@@ -15,7 +15,6 @@ from router.core.forwarding.credit_actions import CreditAction, ReturnCredit, Te
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.multicast_tree import MOST_CREDIT, BranchExcluded
-from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
@@ -47,26 +46,9 @@ class MulticastController(CreditController):
         self.update_paths()
 
     @property
-    def publishers(self) -> LocalPublishers:
-        """Publishers of this router, and what of theirs waits."""
-        return self.machine.own.machine.publishers
-
-    @property
     def is_idle(self) -> bool:
         """Whether nobody needs it any more."""
         return super().is_idle and len(self.machine.trees) == 1
-
-    def stop(self) -> None:
-        """Give publishers no credit any more."""
-        self.machine.own.machine.is_stopping = True
-        self.machine.own.touch()
-        self.touch()
-
-    def resume(self) -> None:
-        """Give publishers credit again."""
-        self.machine.own.machine.is_stopping = False
-        self.machine.own.touch()
-        self.touch()
 
     def closed(self, link: EgressCircuitLink) -> None:
         """Take a child's word that nobody below it is live."""

@@ -90,7 +90,7 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
 
     def attached(self) -> int:
         """Publishers attached."""
-        return sum(len(router.machine.own.machine.publishers.attached) for router in self._living())
+        return sum(len(router.machine.publishers.attached) for router in self._living())
 
     def held(self) -> int:
         """Credit that publishers may still use, as their routers reckon it.
@@ -100,12 +100,12 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
         return sum(
             publisher.standing() - len(publisher.queue)
             for router in self._living()
-            for publisher in router.machine.own.machine.publishers.attached.values()
+            for publisher in router.machine.publishers.attached.values()
         )
 
     def waiting(self) -> int:
         """Messages that wait at their ingress router."""
-        return sum(len(router.machine.own.machine.publishers.waiting) for router in self._living())
+        return sum(len(router.machine.publishers.waiting) for router in self._living())
 
     def waiting_in_core(self) -> int:
         """Messages that wait elsewhere."""
@@ -126,7 +126,7 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
     # Losses and paths
 
     def _lose_router(self, router: MulticastRouter) -> None:
-        self._lose(m for m in router.machine.own.machine.publishers.waiting if isinstance(m, int))
+        self._lose(m for m in router.machine.publishers.waiting if isinstance(m, int))
 
     def _lose(self, messages: Iterable[int]) -> None:
         """A copy that is lost between routers is not counted: its message has left."""

@@ -125,7 +125,7 @@ class MulticastRouter(CreditRouter):
     def detach_publisher(self, key: int) -> None:
         """A publisher's detach arrived, or its connection ended."""
         machine = self.machine
-        publishers = machine.own.machine.publishers
+        publishers = machine.publishers
         self.do(lambda _: self._lose_publisher(key, publishers, machine.remove_publisher, machine.drop))
 
     def attach_subscriber(self, link: Link) -> None:

@@ -262,7 +262,7 @@ def _granted(entry: AddressEntry, subscribers: list[SubscriberLink], controller:
 
 def _granted_together(controller: MulticastController) -> int:
     machine = controller.machine
-    is_ingress = bool(machine.own.machine.publishers.attached)
+    is_ingress = bool(machine.publishers.attached)
     trees = [machine.own] if is_ingress else [tree for tree in machine.trees.values() if tree is not machine.own]
     found = [branch.credit for tree in trees for branch in tree.children.values() if branch.is_counting]
     if machine.local_subscribers.live:

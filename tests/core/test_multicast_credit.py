@@ -64,7 +64,7 @@ def test_publishers_hold_no_more_than_the_least_subscriber_granted_and_one_each(
         key = keys[turn % publishers]
         if bench.held(key):
             rest -= len(sends(bench.publish(key)))
-        assert sum(p.standing() for p in bench.machine.own.machine.publishers.attached.values()) <= rest + publishers
+        assert sum(p.standing() for p in bench.machine.publishers.attached.values()) <= rest + publishers
     assert rest == 0
 
 
@@ -456,7 +456,7 @@ def test_messages_that_wait_since_a_child_has_come_keep_no_credit_from_other_tre
     bench.tree("me", "a")
     for message in range(2, 5):
         bench.publish("p", message)
-    assert len(bench.machine.own.machine.publishers.waiting) == 3
+    assert len(bench.machine.publishers.waiting) == 3
     bench.upstream("in", "up", weight=HUNGRY)
     assert ("grant_circuit", "up", 1) in bench.wait(0.2) or bench.of("in").pool.circuits["up"].out
 

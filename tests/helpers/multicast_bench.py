@@ -129,4 +129,4 @@ class MulticastBench:
         return self.machine.trees[RouterId(ingress)]
 
     def held(self, key: Key) -> int:
-        return self.machine.own.machine.publishers.attached[key].held
+        return self.machine.publishers.attached[key].held

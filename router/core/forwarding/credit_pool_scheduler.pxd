@@ -10,7 +10,7 @@ cdef class CreditPoolScheduler(CreditScheduler):
     cdef public LocalPublishers publishers
     cdef public dict pools
     cdef public list candidates
-    cdef public bint is_stopping
+    cdef bint _is_stopping
     cdef bint _is_lending
     cdef double _debt_since
     cdef public bint is_due
@@ -36,6 +36,7 @@ cdef class CreditPoolScheduler(CreditScheduler):
     cpdef bint set_capacity(self, object egress, Py_ssize_t credit, double now, Py_ssize_t returning=*, bint is_withdrawn=*)
     @cython.locals(pool=EgressCreditPool, circuit=IncomingCircuit, result=Py_ssize_t)
     cpdef Py_ssize_t arrived(self, object root, object key, object message, double now, bint is_ready=*)
+    cpdef object set_stopping(self, bint is_stopping)
     @cython.locals(pool=EgressCreditPool)
     cpdef list turn(self, double now)
     @cython.locals(pool=EgressCreditPool, publishers=LocalPublishers, room=Py_ssize_t, has_left=bint, has_own=bint)

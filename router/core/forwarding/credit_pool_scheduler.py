@@ -39,7 +39,7 @@ class CreditPoolScheduler(CreditScheduler):
         self.pools: dict[RouterId, EgressCreditPool] = {}
         self.candidates: list[EgressCreditPool] = []
         """Pools that local messages may go to, nearest first."""
-        self.is_stopping = False
+        self._is_stopping = False
         """Publishers are given no credit any more."""
         self._is_lending = False
         """Publishers have at least one credit each, or are being given it."""
@@ -64,7 +64,7 @@ class CreditPoolScheduler(CreditScheduler):
         One that is new to publishers who have credit already, since the others left, has not withdrawn either, nor has
         one elsewhere of which nothing was heard yet.
         """
-        if self.is_stopping:
+        if self._is_stopping:
             return False
         for pool in self.pools.values():
             if pool.lets_lend(self._is_lending):
@@ -249,6 +249,10 @@ class CreditPoolScheduler(CreditScheduler):
         pool.returned(pool.circuits[key], credit)
 
     # The turn
+
+    def set_stopping(self, is_stopping: bool) -> None:
+        """See `CreditScheduler.set_stopping`."""
+        self._is_stopping = is_stopping
 
     def turn(self, now: float) -> list[CreditAction]:
         """Send, deal, lend and take back at *now* (seconds). Returns: all that is to be done, in order."""

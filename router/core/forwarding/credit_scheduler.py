@@ -82,6 +82,10 @@ class CreditScheduler:
         """
         raise NotImplementedError
 
+    def set_stopping(self, is_stopping: bool) -> None:
+        """Give publishers no credit any more, or give it again."""
+        raise NotImplementedError
+
     def turn(self, now: float) -> list[CreditAction]:
         """Send, deal, lend and take back at *now* (seconds). Returns: all that is to be done, in order."""
         raise NotImplementedError

@@ -25,6 +25,7 @@ from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, K
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
 from router.core.forwarding.multicast_subscribers import ExclusionTiming, MulticastSubscribers
 from router.core.forwarding.multicast_tree import MulticastTree, ReturnSubscriberCredit
+from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.forwarding.subscriber_credit_pool import SubscriberCreditPool
 from router.core.forwarding.timer_queue import TimerQueue
 from router.core.ids_and_conditions import RouterId
@@ -47,25 +48,25 @@ class MulticastScheduler(CreditScheduler):
         self.share = SubscriberCreditPool(self.local_subscribers, self._timing)
         self.trees: dict[RouterId, MulticastTree] = {}
         """By ingress router; this router's own is always there, another while circuits of it lead here."""
-        self._strays: dict[tuple[RouterId, RouterId], int] = {}
-        """Own circuits of trees that are forgotten, of which the credit is asked back."""
-        self._places: dict[RouterId, int] = {}
-        """In which order the trees were made, and have their turns."""
         self._number = 0
+        """Trees that were made, ever."""
         self._stirred: dict[RouterId, None] = {}
         """Trees with which something has happened since they were last looked at."""
-        self._resting: dict[RouterId, None] = {}
-        """Trees that were idle after their turn."""
         self._timers = TimerQueue()
-        """Trees by when they need a turn without an event."""
+        """Trees by when they need a turn without an event, or are forgotten."""
         self._seen = (True, False, -1)
         """Facts that concern every tree, as they were when all were last looked at."""
-        self._tree(me)
+        self._add_tree(me)
 
     @property
     def own(self) -> MulticastTree:
         """The tree of the messages that enter here."""
         return self.trees[self._me]
+
+    @property
+    def publishers(self) -> LocalPublishers:
+        """Publishers of this router, and what of theirs waits."""
+        return self.own.machine.publishers
 
     @property
     def has_subscribers(self) -> bool:
@@ -76,20 +77,18 @@ class MulticastScheduler(CreditScheduler):
 
     def add_publisher(self, key: Key, client: Key | None = None) -> None:
         """Take up a publisher that attached, of a client (None: of its own)."""
-        self.own.touch()
-        self.own.machine.add_publisher(key, client=client)
+        self._touched(self._me).machine.add_publisher(key, client=client)
 
     def remove_publisher(self, key: Key) -> None:
         """Forget a publisher that is gone.
 
         Complete pre-settled messages of it are the mesh's and stay; the others that wait must be dropped with `drop`.
         """
-        self.own.touch()
-        self.own.machine.remove_publisher(key)
+        self._touched(self._me).machine.remove_publisher(key)
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """See `CreditScheduler.published`: kept until its copies are sent, or refused."""
-        self.own.published(key, message, now, is_ready=is_ready)
+        self._touched(self._me).published(key, message, now, is_ready=is_ready)
         return KEPT if self._keep_published(message) else REFUSED
 
     def add_uncredited(self, message: Key, client: Key) -> bool:
@@ -100,14 +99,14 @@ class MulticastScheduler(CreditScheduler):
             client: whose it is: they have turns.
         Returns: whether it is kept; False when there is no subscriber anywhere.
         """
-        self.own.add_uncredited(message, client)
+        self._touched(self._me).machine.publishers.add_uncredited(message, client)
         return self._keep_published(message)
 
     def ready(self, message: Key) -> bool:
         """Let a message leave of which the first part had arrived. Returns: whether it is kept."""
         for tree in self.trees.values():
             if tree.machine.ready(message):
-                tree.touch()
+                self._stirred[tree.ingress] = None
                 return tree is not self.own or self._keep_published(message)
         return False
 
@@ -120,7 +119,7 @@ class MulticastScheduler(CreditScheduler):
         """Forget a message that may wait here. Returns: whether it did wait."""
         for tree in self.trees.values():
             if tree.machine.drop(message):
-                tree.touch()
+                self._stirred[tree.ingress] = None
                 return True
         return False
 
@@ -128,7 +127,7 @@ class MulticastScheduler(CreditScheduler):
         """Forget messages that have nowhere to go now. Returns: these."""
         if self.has_subscribers:
             return []
-        publishers = self.own.machine.publishers
+        publishers = self.publishers
         lost = [*publishers.waiting, *publishers.coming]
         for message in lost:
             self.drop(message)
@@ -181,7 +180,7 @@ class MulticastScheduler(CreditScheduler):
         Returns: messages that have nowhere to go now, forgotten here.
         """
         if ingress in self.trees:
-            self.trees[ingress].set_children(neighbors, predecessor, reached)
+            self._touched(ingress).set_children(neighbors, predecessor, reached)
         self.local_subscribers.is_elsewhere = bool(self.own.children)
         return self._lost()
 
@@ -195,9 +194,9 @@ class MulticastScheduler(CreditScheduler):
             is_draining: the child asks for it back; `ReturnCredit` will follow, unless all is used before.
         """
         if ingress in self.trees:
-            self.trees[ingress].set_outlet(neighbor, credit, is_draining=is_draining)
+            self._touched(ingress).set_outlet(neighbor, credit, is_draining=is_draining)
         elif is_draining and credit > 0:
-            self._strays[ingress, neighbor] = credit
+            self.actions.append(ReturnCredit(ingress, credit, neighbor))  # of a tree that is forgotten
 
     def outlet_lost(self, ingress: RouterId, neighbor: RouterId) -> None:
         """Forget the credit of the own circuit to a child: it is gone, or can be made again after it could not.
@@ -205,30 +204,32 @@ class MulticastScheduler(CreditScheduler):
         The weight will be told anew.
         """
         if ingress in self.trees:
-            self.trees[ingress].outlet_lost(neighbor)
+            self._touched(ingress).outlet_lost(neighbor)
 
     def outlet_closed(self, ingress: RouterId, neighbor: RouterId) -> None:
         """Note that nobody below a child is live, as it tells."""
         if ingress in self.trees:
-            self.trees[ingress].outlet_closed(neighbor)
+            self._touched(ingress).outlet_closed(neighbor)
 
     # Circuits
 
     def add_circuit(self, ingress: RouterId, key: Key, neighbor: RouterId) -> None:
         """Take up a circuit that *neighbor* attached, perhaps before this router knows its place in the tree."""
-        self._tree(ingress).add_circuit(key, neighbor)
+        if ingress not in self.trees:
+            self._add_tree(ingress)
+        self._touched(ingress).add_circuit(key, neighbor)
 
     def remove_circuit(self, ingress: RouterId, key: Key) -> None:
         """Forget a circuit that is gone, with the credit that it held."""
-        self.trees[ingress].remove_circuit(key)
+        self._touched(ingress).remove_circuit(key)
 
     def set_weight(self, ingress: RouterId, key: Key, weight: int) -> None:
         """Set how many busy publishers are behind a circuit, as its neighbor tells."""
-        self.trees[ingress].set_weight(key, weight)
+        self._touched(ingress).set_weight(key, weight)
 
     def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """See `CreditScheduler.arrived`: kept until its copies are sent, or refused."""
-        return self.trees[root].arrived(key, message, now, is_ready=is_ready)
+        return self._touched(root).arrived(key, message, now, is_ready=is_ready)
 
     def is_upstream(self, ingress: RouterId, key: Key) -> bool:
         """Whether messages of *ingress* are to come on that circuit, from the neighbor upstream."""
@@ -236,59 +237,52 @@ class MulticastScheduler(CreditScheduler):
 
     def circuit_drained(self, ingress: RouterId, key: Key, credit: int) -> None:
         """Take back *credit* (messages) that a neighbor returned on a circuit."""
-        self.trees[ingress].circuit_drained(key, credit)
+        self._touched(ingress).machine.circuit_drained(ingress, key, credit)
 
-    def _tree(self, ingress: RouterId) -> MulticastTree:
-        if ingress not in self.trees:
-            self._number += 1
-            self._places[ingress] = self._number
-            self.trees[ingress] = MulticastTree(ingress, self.actions, self._timing, self.share, self._stirred)
+    def _add_tree(self, ingress: RouterId) -> None:
+        self.trees[ingress] = MulticastTree(ingress, self.actions, self._timing, self.share, self._number)
+        self._number += 1
+        self._stirred[ingress] = None
+
+    def _touched(self, ingress: RouterId) -> MulticastTree:
+        """Find a tree with which something happens, so that it needs a turn."""
+        self._stirred[ingress] = None
         return self.trees[ingress]
 
     def _forget_idle(self) -> None:
-        for ingress in (*self._stirred, *self._resting):
-            tree = self.trees.get(ingress)
-            if tree is not None and ingress != self._me and tree.is_idle:
-                del self.trees[ingress]
-                del self._places[ingress]
+        for ingress in list(self._stirred):
+            if ingress != self._me and self.trees[ingress].is_idle:
+                del self.trees[ingress], self._stirred[ingress]
                 self._timers.cancel(ingress)
-                self._stirred.pop(ingress, None)
                 self.share.remove(ingress)
-        self._resting.clear()
-        for (ingress, neighbor), credit in self._strays.items():
-            self.actions.append(ReturnCredit(ingress, credit, neighbor))
-        self._strays.clear()
 
     # The turn
 
+    def set_stopping(self, is_stopping: bool) -> None:
+        """See `CreditScheduler.set_stopping`."""
+        self._touched(self._me).machine.set_stopping(is_stopping)
+
     def turn(self, now: float) -> list[CreditAction]:
         """Send, deal, lend and take back at *now* (seconds). Returns: all that is to be done, in order."""
+        self._stirred.update((RouterId(str(ingress)), None) for ingress in self._timers.take(now))
         self._forget_idle()
         self.local_subscribers.update(now)
         self._turn_share(now)
-        turned = self._needy({RouterId(str(ingress)): None for ingress in self._timers.take(now)})
-        while turned:
+        while turned := self._needy():
             for tree in turned:
                 self._turn_tree(tree, now)
             if self.share.is_touched:
                 # What a tree did may free credit for another, or show its demand; each time less is left to deal.
                 self._turn_share(now)
-            turned = self._needy({})
         self.local_subscribers.press(now, is_wanted=self.share.is_backlogged)
         self._deadline = min(self.share.next_deadline(), self.local_subscribers.next_deadline(), self._timers.next())
-        if self._resting:
-            self._deadline = now
         return self.take_actions()
 
     def _turn_share(self, now: float) -> None:
         self.actions += [ReturnSubscriberCredit(subscriber) for subscriber in self.share.turn(now)]
 
-    def _needy(self, due: dict[RouterId, None]) -> list[MulticastTree]:
-        """Find the trees that need a turn, in the order in which they were made.
-
-        These are the ones that are *due*, and those for which what has happened makes a difference. The others are not
-        even looked at.
-        """
+    def _needy(self) -> list[MulticastTree]:
+        """Find the trees that need a turn, in the order in which they were made. The others are not even looked at."""
         share, stirred = self.share, self._stirred.copy()
         # While the trees hold more than there is, each may use less than its part.
         seen = (
@@ -300,24 +294,25 @@ class MulticastScheduler(CreditScheduler):
             self._seen = seen
             candidates = list(self.trees)
         else:
-            candidates = list({self._me: None, **stirred, **share.moved, **due})
-            candidates.sort(key=self._places.__getitem__)
+            candidates = list({self._me: None, **stirred, **share.moved})
+            candidates.sort(key=lambda ingress: self.trees[ingress].number)
         self._stirred.clear()
         share.moved.clear()
         trees = [self.trees[ingress] for ingress in candidates]
-        return [tree for tree in trees if tree.ingress in stirred or tree.ingress in due or tree.has_other_part]
+        return [tree for tree in trees if tree.ingress in stirred or tree.has_other_part]
 
     def _turn_tree(self, tree: MulticastTree, now: float) -> None:
         tree.turn(now)
         self.share.set_weight(tree.ingress, tree.weight)
-        self._timers.set(tree.ingress, tree.next_deadline())
-        if tree is not self.own and tree.is_idle:
-            self._resting[tree.ingress] = None
+        is_forgotten_next = tree is not self.own and tree.is_idle
+        self._timers.set(tree.ingress, now if is_forgotten_next else tree.next_deadline())
+        if tree.is_due:
+            self._stirred[tree.ingress] = None
 
     def check_invariants(self) -> None:
         """Check that sums fit and that a turn left nothing undone. Raises: AssertionError."""
         self.local_subscribers.check_invariants()
         self.share.check_invariants()
-        assert self.share.parts.keys() == self.trees.keys() == self._places.keys()
+        assert self.share.parts.keys() == self.trees.keys()
         for tree in self.trees.values():
             tree.check_invariants()

@@ -89,7 +89,7 @@ class MulticastTree:
     Args:
         actions: where what is to be done is added.
         share: what the local subscribers can take together; the tree has a part of it, its local credit.
-        stirred: trees with which something has happened that needs a turn; this one adds itself.
+        number: how many trees were made before it here: it has its turns behind these.
     """
 
     def __init__(
@@ -98,14 +98,14 @@ class MulticastTree:
         actions: list[CreditAction],
         timing: CreditTiming,
         share: SubscriberCreditPool,
-        stirred: dict[RouterId, None],
+        number: int,
     ) -> None:
         self.ingress = ingress
         self._actions = actions
         self._share = share
         self._part = share.add(ingress)
         self._subscribers: MulticastSubscribers = share.local_subscribers
-        self._stirred = stirred
+        self.number = number
         self._timing = timing
         self.machine = CreditPoolScheduler(timing)
         self.pool = self.machine.add_pool(ingress)
@@ -130,11 +130,8 @@ class MulticastTree:
         """Weights of circuits as their neighbors told them."""
         self._closed: dict[Key, None] = {}
         """Circuits that were told that nobody is live, and have not been granted any credit since."""
-        self.touch()
-
-    def touch(self) -> None:
-        """Note that something happened: `turn` is needed."""
-        self._stirred[self.ingress] = None
+        self.is_due = False
+        """Its last turn was reason for another."""
 
     @property
     def is_idle(self) -> bool:
@@ -193,7 +190,7 @@ class MulticastTree:
             else:
                 if isinstance(action, GrantCircuit) and action.circuit in self._closed:
                     del self._closed[action.circuit]
-                    self.touch()  # from now on it has the weight that it told
+                    self.is_due = True  # from now on it has the weight that it told
                 elif isinstance(action, TellWithdrawn):
                     self._closed[action.circuit] = None
                 self._actions.append(action)
@@ -223,9 +220,7 @@ class MulticastTree:
 
     # Events
 
-    def set_children(
-        self, neighbors: Sequence[RouterId], predecessor: RouterId | None, reached: Sequence[int] = ()
-    ) -> None:
+    def set_children(self, neighbors: Sequence[RouterId], predecessor: RouterId | None, reached: Sequence[int]) -> None:
         """Set the place in the tree: neighbors below which there are subscribers, and the one upstream.
 
         Args:
@@ -233,7 +228,6 @@ class MulticastTree:
             predecessor: the neighbor upstream; None at the ingress itself.
             reached: how many routers are reached by each of *neighbors*, itself included; one where it is not told.
         """
-        self.touch()
         self.predecessor = predecessor
         before = self.children
         self.children = {neighbor: before.get(neighbor) or self._branch(neighbor) for neighbor in neighbors}
@@ -257,7 +251,6 @@ class MulticastTree:
         """Set the credit that is unspent on the own circuit to *neighbor*, messages."""
         branch = self.children.get(neighbor)
         if branch is not None:
-            self.touch()
             branch.is_draining = is_draining and credit > 0
             if credit > branch.credit and branch.is_closed:
                 branch.is_closed = False
@@ -267,56 +260,44 @@ class MulticastTree:
     def outlet_lost(self, neighbor: RouterId) -> None:
         """Forget the credit of the own circuit to *neighbor*, which is gone."""
         if neighbor in self.children:
-            self.touch()
             self.children[neighbor].lose_circuit()
             self._count()
 
     def outlet_closed(self, neighbor: RouterId) -> None:
         """Note that nobody below *neighbor* is live."""
         if neighbor in self.children:
-            self.touch()
             self.children[neighbor].is_closed = True
             self._count()
 
     def add_circuit(self, key: Key, neighbor: RouterId) -> None:
         """Take up a circuit of this tree that *neighbor* attached."""
-        self.touch()
         self._told[key] = 0
         self.machine.add_circuit(self.ingress, key, neighbor)
         self._pass_on(self.machine.take_actions(), -math.inf)  # it may be told that nobody is live; nothing is sent
 
     def remove_circuit(self, key: Key) -> None:
         """Forget a circuit that is gone."""
-        self.touch()
         del self._told[key]
         self._closed.pop(key, None)
         self.machine.remove_circuit(self.ingress, key)
 
     def set_weight(self, key: Key, weight: int) -> None:
         """Set how many busy publishers are behind a circuit, as its neighbor tells."""
-        self.touch()
         self._told[key] = weight
 
-    def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> None:
+    def published(self, key: Key, message: Key, now: float, *, is_ready: bool) -> None:
         """Take a message of a publisher that arrived at *now* (seconds)."""
-        self.touch()
         self._restate(now)  # it may be sent at once
         result = self.machine.published(key, message, now, is_ready=is_ready)
         if result >= 0:
             self._send(message, now)
         self._pass_on(self.machine.take_actions(), now)
 
-    def add_uncredited(self, message: Key, client: Key) -> None:
-        """Let a message of *client* wait that came on no credit of this address."""
-        self.touch()
-        self.machine.publishers.add_uncredited(message, client)
-
-    def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> int:
+    def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool) -> int:
         """Take a message that came on a circuit at *now* (seconds).
 
         Returns: `KEPT`, or `REFUSED` when its neighbor is not upstream.
         """
-        self.touch()
         result = REFUSED
         if self._is_upstream(self.pool.circuits[key]):
             self._restate(now)
@@ -330,11 +311,6 @@ class MulticastTree:
         self._pass_on(self.machine.take_actions(), now)
         return result
 
-    def circuit_drained(self, key: Key, credit: int) -> None:
-        """Take back *credit* (messages) that a neighbor returned on a circuit."""
-        self.touch()
-        self.machine.circuit_drained(self.ingress, key, credit)
-
     def is_upstream(self, key: Key) -> bool:
         """Whether a circuit comes from the neighbor upstream."""
         return self._is_upstream(self.pool.circuits[key])
@@ -346,6 +322,7 @@ class MulticastTree:
 
     def turn(self, now: float) -> None:
         """Send, deal, lend and take back at *now* (seconds)."""
+        self.is_due = False
         for circuit in self.pool.circuits.values():
             self._look_after(circuit)
         if self._holding or self._excluded:
