@@ -92,17 +92,27 @@ WHATIF = (
         before=("wording", "model", "formats", "kernel", "scenarios", "pipeline", "analysis"),
         others=("attrs", "matplotlib", "numpy", "pyarrow"),
     ),
-    Step("telemetry", before=("model", "pipeline"), others=("attrs", "pyarrow")),
+    Step(
+        "telemetry",
+        before=("model", "pipeline"),
+        others=("attrs", "pyarrow"),
+        ours=("router.core.addressing.address",),
+    ),
     Step(
         "convergence",
         before=("model", "pipeline"),
         others=("attrs", "pyarrow"),
         ours=("router.core", "router.simulation", "mesh_config"),
     ),
+    Step(
+        "forecasting",
+        before=("wording", "model", "formats", "kernel", "scenarios", "pipeline", "analysis"),
+        others=("attrs", "pyarrow"),
+    ),
     # For programs and notebooks; Spark only for what type checkers read.
     Step(
         "library",
-        before=("wording", "model", "formats", "kernel", "scenarios", "pipeline", "analysis", "report"),
+        before=("wording", "model", "formats", "kernel", "scenarios", "pipeline", "analysis", "report", "forecasting"),
         others=("attrs", "numpy", "pyarrow", "pyspark"),
     ),
 )  # fmt: skip
@@ -216,6 +226,17 @@ RINGS = (
         "router.whatif.pipeline.spark_parallel_map",
         ours=("router.whatif.pipeline.spark_session",),
         others=("pyarrow", "pyspark"),
+    ),
+    *(
+        Ring(
+            f"router.whatif.forecasting.{module}",
+            ours=(
+                "router.whatif.forecasting", "router.whatif.model", "router.whatif.formats", "router.whatif.pipeline",
+                "router.whatif.scenarios", "router.whatif.analysis", "router.whatif.wording",
+            ),
+            others=("attrs", "pyarrow", "pyspark"),
+        )
+        for module in ("traffic_history", "link_trends", "capacity_forecast")
     ),
     Ring(
         "router.whatif.telemetry.counter_stream",

@@ -2,7 +2,8 @@
 
 A model (`model`) is read by `formats`, put into arrays for the `kernel`, and played through `scenarios` by the
 `pipeline`, which writes tables; `analysis` answers from these, `report` shows the answers. `telemetry` watches a live
-mesh, `convergence` runs its twin. `tests/test_layering.py` has who may import whom.
+mesh, `forecasting` tells of its history when links will be full, `convergence` runs the mesh's twin.
+`tests/test_layering.py` has who may import whom.
 
 `library` is for programs and notebooks: its names can be imported from here. They are looked up when they are asked
 for, since pieces of what-if are imported by who has no matplotlib, and by workers who need none of it.
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from router.whatif.library import (
+        Forecast,
         Model,
         Options,
         Request,
         Run,
+        forecast,
         grown,
         import_model,
         open_run,
@@ -33,10 +36,12 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Forecast",
     "Model",
     "Options",
     "Request",
     "Run",
+    "forecast",
     "grown",
     "import_model",
     "open_run",

@@ -39,6 +39,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "explain": Command(
         "router.cli.whatif.explain", "explain", "Tell all of one scenario, link, router, pair or address."
     ),
+    "forecast": Command("router.cli.whatif.forecast", "forecast", "Tell when links will be full, of counters."),
     "report": Command("router.cli.whatif.report", "report", "Write the report of a run again."),
     "suggest": Command(
         "router.cli.whatif.suggest", "suggest", "Tell where one more link, or a subscriber, would help most."

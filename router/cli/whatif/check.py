@@ -12,38 +12,9 @@ import click
 
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, need_run, say_json
-from router.cli.whatif.options import F, folder_argument, json_option
+from router.cli.whatif.options import F, folder_argument, json_option, share_option
 
 NOT_KEPT = 1
-
-
-def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """A share of an option's value: `0.999` or `99.9%`.
-
-    A link may be used several times over; ten times, and a share above all, are a percentage without its sign.
-
-    Raises: click.BadParameter
-    """
-    if value is None:
-        return None
-    text = value.strip()
-    try:
-        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < 1e9:
-        raise click.BadParameter(f"{value!r} is no share; expected a number such as 0.999, or 99.9%", ctx, param)
-    most = 1 if param.name == "min_availability" else 10
-    if number > most:
-        said = text.removesuffix("%")
-        raise click.BadParameter(
-            f"{value!r} is more than {most:.0%}; did you mean {said}%, or {number / 100:g}?", ctx, param
-        )
-    return number
-
-
-def _share_option(name: str, help_text: str) -> Callable[[F], F]:
-    return click.option(name, callback=_share, metavar="SHARE", help=f"{help_text} 0.8 or 80%.")
 
 
 def _named(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
@@ -77,8 +48,8 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
 
 @click.command("check", short_help="Fail when a run breaks limits: a gate.")
 @folder_argument("folder", "RUN")
-@_share_option("--max-util", "Highest utilisation of any link in any scenario.")
-@_share_option("--max-base-util", "The same when nothing fails.")
+@share_option("--max-util", "Highest utilisation of any link in any scenario.")
+@share_option("--max-base-util", "The same when nothing fails.")
 @click.option(
     "--no-single-point-of-failure",
     is_flag=True,
@@ -93,7 +64,7 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
 @_limit("--max-delay-ms", click.FloatRange(min=0), "Highest one-way delay of 99 % of the paths.", "MS")
 @_named_option("--max-address-delay-ms", "ADDRESS=MS", "Highest one-way delay of 99 % of an address's messages.")
 @_named_option("--max-class-delay-ms", "CLASS=MS", "The same of all demands of a class.")
-@_share_option("--min-availability", "Least share of messages served; what was not played counts as lost.")
+@share_option("--min-availability", "Least share of messages served; what was not played counts as lost.")
 @click.option("--enough-credit", is_flag=True, help="Every path has the credit that its rate needs if nothing fails.")
 @click.option("--enough-credit-always", is_flag=True, help="The same in every scenario.")
 @click.option("--family", "families", metavar="FAMILY", multiple=True, help="Count scenarios of this family only.")

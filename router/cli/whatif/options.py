@@ -30,9 +30,53 @@ json_option: Final = click.option("--json", "is_json", is_flag=True, help="Write
 resume_option: Final = click.option(
     "--resume", "is_resumed", is_flag=True, help="Go on with a run to OUT that was interrupted: what is done stays."
 )
+master_option: Final = click.option(
+    "--master", metavar="URL", help="Spark's master, such as spark://host:7077 or local[2]."
+)
+remote_option: Final = click.option(
+    "--remote", metavar="URL", help="A server of Spark Connect, such as sc://host:15002."
+)
 spark_conf_option: Final = click.option(
     "--spark-conf", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of Spark."
 )
+
+
+def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A share of an option's value: `0.999` or `99.9%`.
+
+    A link may be used several times over; ten times, and a share above all, are a percentage without its sign.
+
+    Raises: click.BadParameter
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e9:
+        raise click.BadParameter(f"{value!r} is no share; expected a number such as 0.999, or 99.9%", ctx, param)
+    most = 1 if param.name == "min_availability" else 10
+    if number > most:
+        said = text.removesuffix("%")
+        raise click.BadParameter(
+            f"{value!r} is more than {most:.0%}; did you mean {said}%, or {number / 100:g}?", ctx, param
+        )
+    return number
+
+
+def share_option(name: str, help_text: str, *, default: str | None = None) -> Callable[[F], F]:
+    """Take a share, as a number or percentage.
+
+    Args:
+        name: of the option.
+        help_text: what it is.
+        default: as it might be given.
+    """
+    return click.option(
+        name, callback=_share, metavar="SHARE", help=f"{help_text} 0.8 or 80%.", default=default, show_default=True
+    )
 
 
 def folder_argument(name: str, what: str) -> Callable[[F], F]:
@@ -64,8 +108,8 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="auto: Spark when its address is given or more than about 20 s are to be played, else processes here.",
         ),
-        click.option("--master", metavar="URL", help="Spark's master, such as spark://host:7077 or local[2]."),
-        click.option("--remote", metavar="URL", help="A server of Spark Connect, such as sc://host:15002."),
+        master_option,
+        remote_option,
         spark_conf_option,
         click.option(
             "--workers",

@@ -78,6 +78,12 @@ ROWS: Final = 40
     metavar="SECONDS",
     help="Between two readings.",
 )
+@click.option(
+    "--addresses",
+    "has_addresses",
+    is_flag=True,
+    help="Read what enters at each router for each address, too: OUT has a table address_rate then, for `forecast`.",
+)
 @click.option("--once", is_flag=True, help="End after one interval: that since the last reading, if there is one.")
 @spark_conf_option
 @access_options_beside_urls
@@ -106,13 +112,22 @@ def _watch(
     output: Path | None,
     model: str | None,
     settings: tuple[str, ...],
+    has_addresses: bool,
     **capacities: float | None,
 ) -> None:
     stream = importlib.import_module("router.whatif.telemetry.counter_stream")
     spark = importlib.import_module("router.whatif.pipeline.spark_session")
     folders = importlib.import_module("router.whatif.formats.model_folder")
     links = () if model is None else folders.read_model(model).links
-    what = stream.Watch(urls=places, connect=CONNECT, checkpoint=checkpoint, out=output, links=links, **capacities)
+    what = stream.Watch(
+        urls=places,
+        connect=CONNECT,
+        checkpoint=checkpoint,
+        out=output,
+        links=links,
+        has_addresses=has_addresses,
+        **capacities,
+    )
     ask = importlib.import_module("router.whatif.telemetry.link_counters").reachable
     screen = Screen(lambda: stream.ask_any(places, connect, ask), [access.url for access in accesses])
     job = stream.Job(what, screen.show)

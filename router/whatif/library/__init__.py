@@ -7,6 +7,7 @@ is wrong and what was expected.
 
 from router.whatif.formats.importer import import_model
 from router.whatif.formats.model_folder import read_model, write_model
+from router.whatif.library.forecasts import Forecast, forecast
 from router.whatif.library.run_results import Run, open_run, play
 from router.whatif.model.mesh_model import (
     Model,
@@ -21,10 +22,12 @@ from router.whatif.pipeline.run import Options
 from router.whatif.scenarios.run_request import Request
 
 __all__ = [
+    "Forecast",
     "Model",
     "Options",
     "Request",
     "Run",
+    "forecast",
     "grown",
     "import_model",
     "open_run",

@@ -132,6 +132,7 @@ def run(
     *,
     on_progress: Progress = silent,
     finish: Finish | None = None,
+    others: Sequence[tuple[str, Model]] = (),
 ) -> RunSummary:
     """Play scenarios, and write their tables into the folder *out*, which appears when all is in it.
 
@@ -142,15 +143,18 @@ def run(
         options: where, and what is written; the usual ones when absent.
         on_progress: told what is being done, how much of it is done, and how much there is.
         finish: adds what is made of the tables, such as the report.
+        others: further variants, by name; *finish* has to keep their models, see `run_folder.write_variants`.
     Raises: PlanError, ModelError, RunError, NetworkError for what can't be; OSError.
     """
     options = options or Options()
     began, started = time.monotonic(), dt.datetime.now(dt.UTC)
     on_progress("planning", 0, 0)
-    variants = request.variants(model)
+    variants = (*request.variants(model), *others)
     plan = request.plan(variants)
     stage = UnfinishedRun(Path(out))
     identity = _identity(model, request, plan, options)
+    if others:
+        identity["others"] = [variant.digest() for _, variant in others]
     done = stage.open(identity, is_resumed=options.is_resumed)
     try:
         chunks = plan.chunks()

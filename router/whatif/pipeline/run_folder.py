@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from mesh_config.findings import nearest
-from router.whatif.formats.model_folder import read_model
+from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.chunk_evaluator import ECMP
 from router.whatif.pipeline.table_files import read_table
@@ -17,6 +19,8 @@ from router.whatif.wording import BASE
 
 MODEL: Final = "model"
 """Folder in it with the model that was run: what is asked about a run later needs it."""
+VARIANTS: Final = "variants"
+"""Folder in it with the models of variants that no request makes, each in a folder of its name, quoted."""
 
 
 def is_run(folder: Path) -> bool:
@@ -39,9 +43,25 @@ def variant_of(folder: Path, model: Model, name: str) -> Model:
     """A variant of a run's model. Raises: TableError when the run has none of that name."""
     if name == BASE:
         return model
+    kept = folder / VARIANTS / quote(name, safe="")
+    if kept.is_dir():
+        return read_model(kept)
     plan = json.loads(read_table(folder, "run").to_pylist()[0]["plan"])
     if name not in plan["variants"]:
         near = nearest(name, plan["variants"])
         hint = f"; did you mean `{near}`?" if near else ""
         raise TableError(f"no variant `{name}` in {folder}; expected one of {', '.join(plan['variants'])}{hint}")
     return dict(Request.from_json(json.dumps(plan["request"])).variants(model))[name]
+
+
+def write_variants(folder: Path, variants: Iterable[tuple[str, Model]]) -> None:
+    """Keep models of variants with a run, for `variant_of`.
+
+    Args:
+        folder: of the run.
+        variants: their names and models.
+    Raises: OSError
+    """
+    (folder / VARIANTS).mkdir(exist_ok=True)
+    for name, model in variants:
+        write_model(model, folder / VARIANTS / quote(name, safe=""))

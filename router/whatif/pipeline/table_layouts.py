@@ -7,109 +7,65 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-import attrs
 import pyarrow as pa
 
-FORMAT: Final = 1
-"""Version of all of this; it grows when a reader of the old form would be wrong."""
+from router.whatif.pipeline.layout_columns import (
+    FORMAT,
+    INT,
+    REAL,
+    TEXT,
+    Column,
+    Layout,
+    TableError,
+    count,
+    directed,
+    flag,
+    listing,
+    percentiles,
+    real,
+    scenario_number,
+    text,
+    variant_name,
+)  # fmt: skip
+from router.whatif.pipeline.live_layouts import (
+    ADDRESS_RATE,
+    DEMAND_FORECAST,
+    DEMAND_PERIOD,
+    DEMAND_RATE,
+    LINK_FORECAST,
+    LINK_RATE,
+)  # fmt: skip
 
-_INT: Final = pa.int64()
-_SMALL: Final = pa.int32()
-_REAL: Final = pa.float64()
-_TEXT: Final = pa.string()
-_FLAG: Final = pa.bool_()
-_MOMENT: Final = pa.timestamp("us", "UTC")
-
-
-class TableError(ValueError):
-    """A table is not what it should be; the message has a line for each fault."""
-
-
-@attrs.frozen(kw_only=True)
-class Column:
-    """One column of a table."""
-
-    name: str
-    kind: pa.DataType
-    doc: str
-    unit: str = ""
-    """Empty where the column counts or names things."""
-    is_nullable: bool = False
-    is_measured: bool = False
-    """Time, place or tool of a run: two runs of the same input may differ in it."""
-
-
-@attrs.frozen(kw_only=True)
-class Layout:
-    """Layout of a table."""
-
-    name: str
-    doc: str
-    key: tuple[str, ...]
-    """Columns that tell rows apart, and by which they are sorted, ascending; texts by code points."""
-    columns: tuple[Column, ...]
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """As pyarrow has it, unit and meaning of each column included as `unit` and `doc`."""
-        fields = [
-            pa.field(each.name, each.kind, each.is_nullable, {"doc": each.doc, "unit": each.unit})
-            for each in self.columns
-        ]
-        return pa.schema(fields, {"table": self.name, "format": str(FORMAT)})
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of its columns."""
-        return tuple(column.name for column in self.columns)
-
-
-def _scenario() -> Column:
-    return Column(name="scenario", kind=_INT, doc="Number of the scenario; 0 is the mesh as it is.")
-
-
-def _variant() -> Column:
-    return Column(name="variant", kind=_TEXT, doc="Variant of the mesh, `base` for the mesh as it is.")
-
-
-def _text(name: str, doc: str, *, is_nullable: bool = False, is_measured: bool = False) -> Column:
-    return Column(name=name, kind=_TEXT, doc=doc, is_nullable=is_nullable, is_measured=is_measured)
-
-
-def _count(name: str, doc: str, *, is_nullable: bool = False, unit: str = "") -> Column:
-    return Column(name=name, kind=_INT, doc=doc, is_nullable=is_nullable, unit=unit)
-
-
-def _real(name: str, doc: str, unit: str, *, is_nullable: bool = False, is_measured: bool = False) -> Column:
-    return Column(name=name, kind=_REAL, doc=doc, unit=unit, is_nullable=is_nullable, is_measured=is_measured)
-
-
-def _flag(name: str, doc: str, *, is_nullable: bool = False) -> Column:
-    return Column(name=name, kind=_FLAG, doc=doc, is_nullable=is_nullable)
-
-
-def _list(name: str, kind: pa.DataType, doc: str, unit: str = "") -> Column:
-    return Column(name=name, kind=pa.list_(pa.field("element", kind, nullable=False)), doc=doc, unit=unit)
-
-
-def _percentiles(name: str, doc: str, unit: str, suffix: str = "") -> tuple[Column, ...]:
-    words = {50: "Half of them", 95: "95 % of them", 99: "99 % of them"}
-    return tuple(
-        _real(f"{name}_p{rank}{suffix}", f"{doc} {words[rank]} have no more.", unit, is_nullable=True) for rank in words
-    )
-
-
-def _directed() -> tuple[Column, ...]:
-    return (
-        _text("link", "The link."),
-        _text("src", "The router that sends on it: each link has two directions."),
-        _text("dst", "The router that receives."),
-    )
-
+__all__ = [
+    "ADDRESS_IMPACT",
+    "ADDRESS_RATE",
+    "CONVERGENCE",
+    "CREDIT_PLAN",
+    "Column",
+    "DEMAND_FORECAST",
+    "DEMAND_PERIOD",
+    "DEMAND_RATE",
+    "FORMAT",
+    "LAYOUTS",
+    "LINK_FORECAST",
+    "LINK_LOAD",
+    "LINK_RATE",
+    "LINK_WORST",
+    "Layout",
+    "PAIR_IMPACT",
+    "PLACEMENT",
+    "ROUTER_SPOF",
+    "RUN",
+    "SCENARIO",
+    "SCENARIO_LOAD",
+    "TableError",
+    "layout_of",
+    "page",
+    "plain",
+]
 
 SCENARIO: Final = Layout(
     name="scenario",
@@ -117,49 +73,49 @@ SCENARIO: Final = Layout(
     "anything failed.",
     key=("scenario",),
     columns=(
-        _scenario(),
-        _variant(),
-        _text(
+        scenario_number(),
+        variant_name(),
+        text(
             "family",
             "What the scenario is one of: `none` (nothing fails), `links:2`, `links:1+routers:1`, `srlg`, `sites`, "
             "`maintenance`.",
         ),
-        _text("group", "The group that fails, or is held down while something else fails.", is_nullable=True),
-        _list("failed_links", _TEXT, "Links that fail by themselves; those of failed routers are not repeated."),
-        _list("failed_routers", _TEXT, "Routers that fail."),
-        _real(
+        text("group", "The group that fails, or is held down while something else fails.", is_nullable=True),
+        listing("failed_links", TEXT, "Links that fail by themselves; those of failed routers are not repeated."),
+        listing("failed_routers", TEXT, "Routers that fail."),
+        real(
             "probability",
             "That exactly this is down, from failure and repair rates; those of `maintenance` while the group is held "
             "down. Null when the model has no rates.",
             "1",
             is_nullable=True,
         ),
-        _count("unreachable_pairs", "Ordered pairs of routers that had a path and have none.", unit="pairs"),
-        _count("dead_end_pairs", "Those of them of which one router itself has failed.", unit="pairs"),
-        _real("lost_msgs_per_s", "Demand that reaches nobody, or none of its subscribers.", "msg/s"),
-        _real("lost_bytes_per_s", "The same in bytes.", "bytes/s"),
-        _count("dead_addresses", "Addresses that had subscribers and have none alive.", unit="addresses"),
-        _count(
+        count("unreachable_pairs", "Ordered pairs of routers that had a path and have none.", unit="pairs"),
+        count("dead_end_pairs", "Those of them of which one router itself has failed.", unit="pairs"),
+        real("lost_msgs_per_s", "Demand that reaches nobody, or none of its subscribers.", "msg/s"),
+        real("lost_bytes_per_s", "The same in bytes.", "bytes/s"),
+        count("dead_addresses", "Addresses that had subscribers and have none alive.", unit="addresses"),
+        count(
             "starved_publishers",
             "Demands for an address whose router lives and that find no subscriber, or none with credit left.",
             unit="demands",
         ),
-        _real("max_utilisation", "The highest utilisation of a link direction, as in `link_load`.", "1"),
-        _text("max_utilisation_link", "The busiest link; null when nothing is sent.", is_nullable=True),
-        _text("max_utilisation_src", "The router that sends on it in the busiest direction.", is_nullable=True),
-        *_percentiles(
+        real("max_utilisation", "The highest utilisation of a link direction, as in `link_load`.", "1"),
+        text("max_utilisation_link", "The busiest link; null when nothing is sent.", is_nullable=True),
+        text("max_utilisation_src", "The router that sends on it in the busiest direction.", is_nullable=True),
+        *percentiles(
             "stretch",
             "Cost of the path after the failure by its cost before, rounded to thousandths, over the ordered pairs "
             "that had one and have one; null when there is no such pair.",
             "1",
         ),
-        *_percentiles(
+        *percentiles(
             "delay",
             "One-way delay of the paths between all ordered pairs that have one; null where no delays are known.",
             "ms",
             "_ms",
         ),
-        _count("components", "Parts into which the living routers fall.", unit="parts"),
+        count("components", "Parts into which the living routers fall.", unit="parts"),
     ),
 )
 
@@ -169,12 +125,12 @@ PAIR_IMPACT: Final = Layout(
     "amount. With `--pairs none` it is empty. Pairs with a failed router are not listed: they are all its pairs.",
     key=("scenario", "src", "dst"),
     columns=(
-        _scenario(),
-        _text("src", "The router at which messages enter."),
-        _text("dst", "The router that they are for."),
-        _flag("is_lost", "Whether there is no path any more."),
-        _count("base_cost", "Cost of the path before the failure.", unit="cost"),
-        _count("cost", "Cost after it; null when there is no path.", is_nullable=True, unit="cost"),
+        scenario_number(),
+        text("src", "The router at which messages enter."),
+        text("dst", "The router that they are for."),
+        flag("is_lost", "Whether there is no path any more."),
+        count("base_cost", "Cost of the path before the failure.", unit="cost"),
+        count("cost", "Cost after it; null when there is no path.", is_nullable=True, unit="cost"),
     ),
 )
 
@@ -183,13 +139,13 @@ LINK_LOAD: Final = Layout(
     doc="Load of each direction of each link when nothing has failed.",
     key=("variant", "link", "src"),
     columns=(
-        _variant(),
-        *_directed(),
-        _real("msgs_per_s", "Messages sent.", "msg/s"),
-        _real("bytes_per_s", "Bytes of messages sent.", "bytes/s"),
-        _real("capacity_msgs_per_s", "What it can take; null when the model does not say.", "msg/s", is_nullable=True),
-        _real("capacity_bytes_per_s", "The same in bytes.", "bytes/s", is_nullable=True),
-        _real(
+        variant_name(),
+        *directed(),
+        real("msgs_per_s", "Messages sent.", "msg/s"),
+        real("bytes_per_s", "Bytes of messages sent.", "bytes/s"),
+        real("capacity_msgs_per_s", "What it can take; null when the model does not say.", "msg/s", is_nullable=True),
+        real("capacity_bytes_per_s", "The same in bytes.", "bytes/s", is_nullable=True),
+        real(
             "utilisation",
             "Load as a share of capacity, the larger of messages and bytes; 0 where the link has neither capacity. In "
             "a model without any it is a share of the busiest direction of the mesh as it is.",
@@ -203,22 +159,22 @@ LINK_WORST: Final = Layout(
     doc="The highest utilisation of each direction of each link over all scenarios of a variant, and what causes it.",
     key=("variant", "link", "src"),
     columns=(
-        _variant(),
-        *_directed(),
-        _real("base_msgs_per_s", "Messages sent when nothing has failed.", "msg/s"),
-        _real("base_utilisation", "Its utilisation then, as in `link_load`.", "1"),
-        _real("worst_msgs_per_s", "Messages sent in the worst scenario.", "msg/s"),
-        _real("worst_bytes_per_s", "Bytes of messages sent in that scenario.", "bytes/s"),
-        _real("worst_utilisation", "Utilisation in that scenario; at least the base.", "1"),
-        _list(
+        variant_name(),
+        *directed(),
+        real("base_msgs_per_s", "Messages sent when nothing has failed.", "msg/s"),
+        real("base_utilisation", "Its utilisation then, as in `link_load`.", "1"),
+        real("worst_msgs_per_s", "Messages sent in the worst scenario.", "msg/s"),
+        real("worst_bytes_per_s", "Bytes of messages sent in that scenario.", "bytes/s"),
+        real("worst_utilisation", "Utilisation in that scenario; at least the base.", "1"),
+        listing(
             "scenarios",
-            _INT,
+            INT,
             "Up to ten scenarios with the highest utilisations above the base, the highest first, then the lowest "
             "number; empty when no failure adds to it.",
         ),
-        _list("scenario_msgs_per_s", _REAL, "Messages sent in each of them.", "msg/s"),
-        _list("scenario_bytes_per_s", _REAL, "Bytes of messages sent in each of them.", "bytes/s"),
-        _list("scenario_utilisation", _REAL, "Utilisation in each of them.", "1"),
+        listing("scenario_msgs_per_s", REAL, "Messages sent in each of them.", "msg/s"),
+        listing("scenario_bytes_per_s", REAL, "Bytes of messages sent in each of them.", "bytes/s"),
+        listing("scenario_utilisation", REAL, "Utilisation in each of them.", "1"),
     ),
 )
 
@@ -228,12 +184,12 @@ SCENARIO_LOAD: Final = Layout(
     "it lists the directions whose load isn't that of `link_load`, of the same variant. The table `run` says which.",
     key=("scenario", "link", "src"),
     columns=(
-        _scenario(),
-        *_directed(),
-        _real("msgs_per_s", "Messages sent.", "msg/s"),
-        _real("bytes_per_s", "Bytes of messages sent.", "bytes/s"),
-        _real("utilisation", "Load as a share of capacity, as in `link_load`.", "1"),
-        _flag("is_down", "Whether the link has failed, or a router at one of its ends."),
+        scenario_number(),
+        *directed(),
+        real("msgs_per_s", "Messages sent.", "msg/s"),
+        real("bytes_per_s", "Bytes of messages sent.", "bytes/s"),
+        real("utilisation", "Load as a share of capacity, as in `link_load`.", "1"),
+        flag("is_down", "Whether the link has failed, or a router at one of its ends."),
     ),
 )
 
@@ -242,12 +198,12 @@ ADDRESS_IMPACT: Final = Layout(
     doc="Addresses that lose subscribers or publishers, by scenario; those that lose nothing are not listed.",
     key=("scenario", "address"),
     columns=(
-        _scenario(),
-        _text("address", "The address."),
-        _count("subscriber_routers", "Routers with subscribers that still live.", unit="routers"),
-        _count("lost_subscriber_routers", "Routers with subscribers that failed.", unit="routers"),
-        _count("starved_publishers", "Demands whose router lives and that find no subscriber.", unit="demands"),
-        _real("lost_msgs_per_s", "Demand that reaches nobody.", "msg/s"),
+        scenario_number(),
+        text("address", "The address."),
+        count("subscriber_routers", "Routers with subscribers that still live.", unit="routers"),
+        count("lost_subscriber_routers", "Routers with subscribers that failed.", unit="routers"),
+        count("starved_publishers", "Demands whose router lives and that find no subscriber.", unit="demands"),
+        real("lost_msgs_per_s", "Demand that reaches nobody.", "msg/s"),
     ),
 )
 
@@ -256,14 +212,14 @@ ROUTER_SPOF: Final = Layout(
     doc="Single points of failure: what the loss of one router, link or group takes from all others.",
     key=("kind", "element"),
     columns=(
-        _text("kind", "`router`, `link`, or the kind of a group: `srlg`, `site`."),
-        _text("element", "Its id."),
-        _count("scenario", "The scenario in which it fails alone; null when the run has none.", is_nullable=True),
-        _flag("is_cut", "Whether living routers lose each other: a bridge or an articulation point."),
-        _count("unreachable_pairs", "Ordered pairs of living routers that lose each other.", unit="pairs"),
-        _count("dead_addresses", "Addresses that lose their last subscriber.", unit="addresses"),
-        _count("starved_publishers", "Demands that find no subscriber though their router lives.", unit="demands"),
-        _real("lost_msgs_per_s", "Demand that reaches nobody.", "msg/s"),
+        text("kind", "`router`, `link`, or the kind of a group: `srlg`, `site`."),
+        text("element", "Its id."),
+        count("scenario", "The scenario in which it fails alone; null when the run has none.", is_nullable=True),
+        flag("is_cut", "Whether living routers lose each other: a bridge or an articulation point."),
+        count("unreachable_pairs", "Ordered pairs of living routers that lose each other.", unit="pairs"),
+        count("dead_addresses", "Addresses that lose their last subscriber.", unit="addresses"),
+        count("starved_publishers", "Demands that find no subscriber though their router lives.", unit="demands"),
+        real("lost_msgs_per_s", "Demand that reaches nobody.", "msg/s"),
     ),
 )
 
@@ -272,37 +228,37 @@ CREDIT_PLAN: Final = Layout(
     doc="Credit that each path needs for its rate, and what is configured: a path carries at most credit / round trip.",
     key=("address", "src", "dst"),
     columns=(
-        _text("address", "The address; of a demand for a router, the router's name."),
-        _text("src", "The router at which messages enter."),
-        _text("dst", "The router whose subscribers take them."),
-        _real("msgs_per_s", "Messages sent on that path.", "msg/s"),
-        _real(
+        text("address", "The address; of a demand for a router, the router's name."),
+        text("src", "The router at which messages enter."),
+        text("dst", "The router whose subscribers take them."),
+        real("msgs_per_s", "Messages sent on that path.", "msg/s"),
+        real(
             "rtt_ms",
             "There and back, without the subscriber's time; null where no delays are known.",
             "ms",
             is_nullable=True,
         ),
-        _real("service_ms", "Time of the subscriber for one message.", "ms", is_nullable=True),
-        _count("needed", "Credit that this path alone needs for its rate.", is_nullable=True, unit="messages"),
-        _count(
+        real("service_ms", "Time of the subscriber for one message.", "ms", is_nullable=True),
+        count("needed", "Credit that this path alone needs for its rate.", is_nullable=True, unit="messages"),
+        count(
             "shared_needed",
             "Credit that all paths of the address to that router need together, since they share it.",
             is_nullable=True,
             unit="messages",
         ),
-        _count(
+        count(
             "configured",
             "Credit that the subscribers of that router grant; null when not known.",
             is_nullable=True,
             unit="messages",
         ),
-        _real(
+        real(
             "limit_msgs_per_s",
             "What the configured credit lets pass on this path, if all that share it grow alike.",
             "msg/s",
             is_nullable=True,
         ),
-        _flag(
+        flag(
             "is_enough",
             "Whether configured credit is at least what all paths need together; null when one of them is not known.",
             is_nullable=True,
@@ -315,12 +271,12 @@ PLACEMENT: Final = Layout(
     doc="Where one more link helps most, and which router a subscriber should sit at; the best first.",
     key=("kind", "measure", "rank"),
     columns=(
-        _text(
+        text(
             "kind",
             "`link`: a link to be added; `move`: the subscribers of an address at one router, to be moved to another; "
             "`addition`: subscribers to be added at one more router.",
         ),
-        _text(
+        text(
             "measure",
             "What is made better: `mean_cost` of the paths of all pairs; `load`, the sum of the costs of all links "
             "times the messages/s on them (for a link: without multicasts); `cut_pairs`, ordered pairs that lose each "
@@ -328,14 +284,14 @@ PLACEMENT: Final = Layout(
             "likewise; `unreachable_pairs`, ordered pairs without a path though nothing fails; `max_utilisation`. "
             "`load` and `lost_msgs` of subscribers are told as if credit sufficed.",
         ),
-        _count("rank", "1 is the best of its kind by its measure."),
-        _text("a", "One end of the link; of subscribers, the router at which they are, or the nearest such one."),
-        _text("b", "The other end, or the router at which they should be."),
-        _text("address", "What they are subscribed to; null for a link.", is_nullable=True),
-        _count("cost", "Cost of the link that is added; null for subscribers.", is_nullable=True, unit="cost"),
-        _real("before", "The measure as it is.", "of the measure"),
-        _real("after", "The measure with the change.", "of the measure"),
-        _real("gain", "What is gained, positive when it is better.", "of the measure"),
+        count("rank", "1 is the best of its kind by its measure."),
+        text("a", "One end of the link; of subscribers, the router at which they are, or the nearest such one."),
+        text("b", "The other end, or the router at which they should be."),
+        text("address", "What they are subscribed to; null for a link.", is_nullable=True),
+        count("cost", "Cost of the link that is added; null for subscribers.", is_nullable=True, unit="cost"),
+        real("before", "The measure as it is.", "of the measure"),
+        real("after", "The measure with the change.", "of the measure"),
+        real("gain", "What is gained, positive when it is better.", "of the measure"),
     ),
 )
 
@@ -357,88 +313,51 @@ CONVERGENCE: Final = Layout(
         "event",
     ),
     columns=(
-        _text("mesh", "Name of the model, or of the shape."),
-        _count("routers", "Routers in the mesh.", unit="routers"),
-        _count("links", "Links between them.", unit="links"),
-        _real("hello_interval_s", "The routers' setting.", "s"),
-        _real("hello_max_age_s", "The routers' setting.", "s"),
-        _real("ra_interval_s", "The routers' setting.", "s"),
-        _real("ra_interval_flux_s", "The routers' setting.", "s"),
-        _real("remote_ls_max_age_s", "The routers' setting.", "s"),
-        _real("spf_hold_down_s", "The routers' setting.", "s"),
-        _count("seed", "Of delays, of what fails, and of the shape where it takes one."),
-        _count("event", "0 is the cold start; then failures and repairs, one after the other."),
-        _text(
+        text("mesh", "Name of the model, or of the shape."),
+        count("routers", "Routers in the mesh.", unit="routers"),
+        count("links", "Links between them.", unit="links"),
+        real("hello_interval_s", "The routers' setting.", "s"),
+        real("hello_max_age_s", "The routers' setting.", "s"),
+        real("ra_interval_s", "The routers' setting.", "s"),
+        real("ra_interval_flux_s", "The routers' setting.", "s"),
+        real("remote_ls_max_age_s", "The routers' setting.", "s"),
+        real("spf_hold_down_s", "The routers' setting.", "s"),
+        count("seed", "Of delays, of what fails, and of the shape where it takes one."),
+        count("event", "0 is the cold start; then failures and repairs, one after the other."),
+        text(
             "kind",
             "`start`: all routers at once. `link`: a connection breaks and both ends are told. `router`: a process is "
             "killed. `silent-link`, `silent-router`: a link or a machine is gone and nobody is told. `repair`: what "
             "failed last is back. `calm`: nothing happens.",
         ),
-        _text("what", "The link or router; empty for all of them."),
-        _real(
+        text("what", "The link or router; empty for all of them."),
+        real(
             "converge_s",
             "From the event to the last change of any router's routes, all of which are shortest paths then. Null "
             "when that did not come to be in a minute and three `hello_max_age_s`, and for `calm`.",
             "s of virtual time",
             is_nullable=True,
         ),
-        _real(
+        real(
             "known_s",
             "From the event until the last router knew who has appeared and who is gone, which is what routers log; "
             "null as above.",
             "s of virtual time",
             is_nullable=True,
         ),
-        _count("wrong", "Routes of the first router that is wrong in the end; 0 when all are right."),
-        _real("period_s", "Time in which the following was counted.", "s of virtual time"),
-        _count(
+        count("wrong", "Routes of the first router that is wrong in the end; 0 when all are right."),
+        real("period_s", "Time in which the following was counted.", "s of virtual time"),
+        count(
             "messages",
             "Control messages written by all routers; but for `calm` without HELLO and RA, which come by the clock.",
             unit="messages",
         ),
-        _count("bytes", "Bytes of them, without frames.", unit="bytes"),
-        _count("messages_busiest", "Those of the router that has written most.", unit="messages"),
-        _count("bytes_busiest", "Bytes of the router that has written most.", unit="bytes"),
-        _count("spf_runs", "Computations of all routes, by all routers."),
-        _count("dijkstra_runs", "Trees of shortest paths found for them and for multicasts, by all routers."),
-        _real("processor_s", "Processor time of all routers, as far as it is modelled.", "s"),
-    ),
-)
-
-LINK_RATE: Final = Layout(
-    name="link_rate",
-    doc="What has passed over each link of a live mesh, interval by interval, as `whatif watch` reads it from the "
-    "routers' counters. Intervals of a link follow each other without a gap as long as its routers answer.",
-    key=("ended", "link", "src"),
-    columns=(
-        Column(name="begun", kind=_MOMENT, doc="When the counters were read before."),
-        Column(name="ended", kind=_MOMENT, doc="When they were read."),
-        *_directed(),
-        _count("messages", "Messages that the sender has sent in between.", unit="messages"),
-        _count("bytes", "Bytes of these, everything of AMQP included.", unit="bytes"),
-        _real("msgs_per_s", "Messages by time.", "msg/s"),
-        _real("bytes_per_s", "Bytes by time.", "B/s"),
-        _real(
-            "capacity_msgs",
-            "What the link can carry in this direction; null when not known.",
-            "msg/s",
-            is_nullable=True,
-        ),
-        _real(
-            "capacity_bytes", "What the link can carry in this direction; null when not known.", "B/s", is_nullable=True
-        ),
-        _real(
-            "utilisation",
-            "Rate by capacity, the larger one of messages and bytes; null without a capacity.",
-            "1",
-            is_nullable=True,
-        ),
-        _real("headroom", "1 - `utilisation`.", "1", is_nullable=True),
-        _flag(
-            "is_reset",
-            "Whether the link's connection is new since `begun`: it broke, or a router started anew. What the one "
-            "before carried after it was read last is not known.",
-        ),
+        count("bytes", "Bytes of them, without frames.", unit="bytes"),
+        count("messages_busiest", "Those of the router that has written most.", unit="messages"),
+        count("bytes_busiest", "Bytes of the router that has written most.", unit="bytes"),
+        count("spf_runs", "Computations of all routes, by all routers."),
+        count("dijkstra_runs", "Trees of shortest paths found for them and for multicasts, by all routers."),
+        real("processor_s", "Processor time of all routers, as far as it is modelled.", "s"),
     ),
 )
 
@@ -447,30 +366,30 @@ RUN: Final = Layout(
     doc="One row: what was run, on what, by what.",
     key=("model_hash",),
     columns=(
-        _text("model", "Name of the model."),
-        _text("model_hash", "SHA-256 of the model in its canonical form."),
-        _text("plan", "The plan as JSON: variants, families with their first scenario and number of scenarios."),
-        _text("plan_hash", "SHA-256 of that."),
-        _text("routing", "`mesh`, as the mesh routes, or `ecmp`."),
-        _text("pairs", "`lost`, `changed` or `none`: what `pair_impact` lists."),
-        _text("loads", "`none`, `changed` or `all`: what `scenario_load` lists; with `none` there is no such table."),
-        _count("seed", "Of samples."),
-        _count("scenarios", "Rows of `scenario`.", unit="scenarios"),
-        _count("routers", "Routers of the mesh as it is.", unit="routers"),
-        _count("links", "Links of the mesh as it is.", unit="links"),
-        _real(
+        text("model", "Name of the model."),
+        text("model_hash", "SHA-256 of the model in its canonical form."),
+        text("plan", "The plan as JSON: variants, families with their first scenario and number of scenarios."),
+        text("plan_hash", "SHA-256 of that."),
+        text("routing", "`mesh`, as the mesh routes, or `ecmp`."),
+        text("pairs", "`lost`, `changed` or `none`: what `pair_impact` lists."),
+        text("loads", "`none`, `changed` or `all`: what `scenario_load` lists; with `none` there is no such table."),
+        count("seed", "Of samples."),
+        count("scenarios", "Rows of `scenario`.", unit="scenarios"),
+        count("routers", "Routers of the mesh as it is.", unit="routers"),
+        count("links", "Links of the mesh as it is.", unit="links"),
+        real(
             "coverage",
             "Sum of the probabilities of the scenarios of variant `base`, without `maintenance`.",
             "1",
             is_nullable=True,
         ),
-        _real("residual", "1 - `coverage`: the probability of what was not run.", "1", is_nullable=True),
-        _text("version", "Of amqp-mesh."),
-        _text("speed", "`compiled` or `interpreted`.", is_measured=True),
-        _text("engine", "`local` or `spark`, with its address when that is remote.", is_measured=True),
-        _text("started", "When, as ISO 8601 in UTC.", is_measured=True),
-        _real("wall_s", "How long it took.", "s", is_measured=True),
-        _real("scenarios_per_s", "Scenarios by wall time.", "1/s", is_measured=True),
+        real("residual", "1 - `coverage`: the probability of what was not run.", "1", is_nullable=True),
+        text("version", "Of amqp-mesh."),
+        text("speed", "`compiled` or `interpreted`.", is_measured=True),
+        text("engine", "`local` or `spark`, with its address when that is remote.", is_measured=True),
+        text("started", "When, as ISO 8601 in UTC.", is_measured=True),
+        real("wall_s", "How long it took.", "s", is_measured=True),
+        real("scenarios_per_s", "Scenarios by wall time.", "1/s", is_measured=True),
     ),
 )
 
@@ -479,7 +398,8 @@ LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
         layout.name: layout
         for layout in (
             SCENARIO, PAIR_IMPACT, LINK_LOAD, LINK_WORST, SCENARIO_LOAD, ADDRESS_IMPACT, ROUTER_SPOF, CREDIT_PLAN,
-            PLACEMENT, CONVERGENCE, LINK_RATE, RUN,
+            PLACEMENT, CONVERGENCE, LINK_RATE, ADDRESS_RATE, DEMAND_RATE, DEMAND_PERIOD, DEMAND_FORECAST,
+            LINK_FORECAST, RUN,
         )
     }
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The load of a live mesh's links, kept up to date by a Structured Streaming job of Spark.
+"""The load of a live mesh's links, and what enters it, kept up to date by a Structured Streaming job of Spark.
 
 The source is a Python data source. Its offset is a reading of all counters, as text: so what has passed in a
 micro-batch is the difference of its two offsets and nothing else. Spark keeps offsets in its checkpoint before a batch
@@ -20,6 +20,7 @@ from typing import IO, Any, Final, TypeVar
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -28,9 +29,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from router.whatif.model.elements import LinkEdge
 from router.whatif.pipeline.atomic_files import write_atomically
-from router.whatif.pipeline.table_layouts import LINK_RATE
+from router.whatif.pipeline.table_layouts import ADDRESS_RATE, LINK_RATE, Layout
 from router.whatif.pipeline.unfinished_run import run_error
 from router.whatif.telemetry import link_counters
+from router.whatif.telemetry.compaction import compact, part_name
 
 FORMAT: Final = "amqp_mesh_counters"
 QUERY: Final = "amqp-mesh whatif watch"
@@ -41,8 +43,10 @@ CURRENT: Final = "current.parquet"
 """The last interval of each link, as one file beside the table of all intervals."""
 
 PASSED: Final = """
-    link string, src string, dst string, begun bigint, ended bigint, messages bigint, bytes bigint, is_reset boolean
+    link string, src string, dst string, begun bigint, ended bigint, messages bigint, bytes bigint, is_reset boolean,
+    address string, msg_bytes double
 """
+"""Of a row about what has entered at a router, that one is `src`, and `link` null; `address` is null of the others."""
 
 T = TypeVar("T")
 Connect = Callable[[str], AbstractContextManager[link_counters.ManagementQueries]]
@@ -53,10 +57,11 @@ Connect = Callable[[str], AbstractContextManager[link_counters.ManagementQueries
 
 
 class CounterSource(DataSource):
-    """Source of what has passed over each link of a mesh: the columns of `link_counters.LinkTraffic`.
+    """Source of what has passed over each link of a mesh, and entered at each router: see PASSED.
 
     Options: `urls`, a JSON list of routers that are asked, one when the one before doesn't answer; `connect`,
-    `module:name` of a Connect; `links`, a JSON list of the model's links.
+    `module:name` of a Connect; `links`, a JSON list of the model's links; `addresses`, `true` when routers are asked
+    for what entered, too.
     """
 
     @classmethod
@@ -73,7 +78,8 @@ class CounterSource(DataSource):
         module, _, name = self.options["connect"].partition(":")
         connect: Connect = getattr(importlib.import_module(module), name)
         links = tuple(LinkEdge(**link) for link in json.loads(self.options["links"]))
-        return CounterReader(tuple(json.loads(self.options["urls"])), connect, links)
+        has_addresses = self.options.get("addresses") == "true"
+        return CounterReader(tuple(json.loads(self.options["urls"])), connect, links, has_addresses=has_addresses)
 
 
 class ReadingsPartition(InputPartition):
@@ -87,7 +93,10 @@ class ReadingsPartition(InputPartition):
 class CounterReader(DataSourceStreamReader):
     """Reads the counters of a mesh whenever Spark asks for the latest offset."""
 
-    def __init__(self, urls: Sequence[str], connect: Connect, links: tuple[LinkEdge, ...]) -> None:
+    def __init__(
+        self, urls: Sequence[str], connect: Connect, links: tuple[LinkEdge, ...], *, has_addresses: bool = False
+    ) -> None:
+        self._has_addresses = has_addresses
         self._urls = tuple(urls)
         self._connect = connect
         self._links = links
@@ -102,7 +111,12 @@ class CounterReader(DataSourceStreamReader):
     ) -> dict[str, str]:
         """The counters as they are now; *start* itself when no router answers: then there is no batch."""
         before = self._last if start is None else start  # Spark before 4.2 doesn't tell
-        reading = ask_any(self._urls, self._connect, lambda client: link_counters.read(client, _now))
+        has_addresses = self._has_addresses
+        reading = ask_any(
+            self._urls,
+            self._connect,
+            lambda client: link_counters.read(client, _now, has_addresses=has_addresses),
+        )
         if reading is None:
             return before
         known = link_counters.from_text(before["reading"])
@@ -118,7 +132,12 @@ class CounterReader(DataSourceStreamReader):
         assert isinstance(partition, ReadingsPartition)
         before, after = link_counters.from_text(partition.before), link_counters.from_text(partition.after)
         for row in link_counters.passed(before, after, self._links):
-            yield attrs.astuple(row)
+            yield (*attrs.astuple(row), None, None)
+        for one in link_counters.entered(before, after):
+            yield (
+                None, one.router, None, one.begun, one.ended, one.messages, None, one.is_reset,
+                one.address, one.msg_bytes,
+            )  # fmt: skip
 
 
 def ask_any(urls: Sequence[str], connect: Connect, ask: Callable[[link_counters.ManagementQueries], T]) -> T | None:
@@ -156,7 +175,9 @@ class Watch:
     checkpoint: Path
     """Folder of the job; with it another process goes on where this one ended."""
     out: Path | None = None
-    """Folder for the table `link_rate` and for CURRENT; None: nothing is written."""
+    """Folder for the tables `link_rate` and `address_rate` and for CURRENT; None: nothing is written."""
+    has_addresses: bool = False
+    """Whether what enters the mesh at each router is watched too."""
     links: tuple[LinkEdge, ...] = ()
     """Of the model: ids and capacities."""
     capacity_msgs: float | None = None
@@ -198,6 +219,7 @@ class Job:
         session.dataSource.register(CounterSource)
         links = [attrs.asdict(link) for link in self.watch.links]
         options = {"urls": json.dumps(self.watch.urls), "connect": self.watch.connect, "links": json.dumps(links)}
+        options["addresses"] = str(self.watch.has_addresses).lower()
         stream = session.readStream.format(FORMAT).options(**options).load()
         writer = (
             self._rates(session, stream)
@@ -227,6 +249,8 @@ class Job:
             sql.coalesce("known_msgs", sql.lit(self.watch.capacity_msgs).cast("double")).alias("capacity_msgs"),
             sql.coalesce("known_bytes", sql.lit(self.watch.capacity_bytes).cast("double")).alias("capacity_bytes"),
             "is_reset",
+            "address",
+            "msg_bytes",
         )
         # Of what is null `greatest` takes no notice.
         utilisation = sql.greatest(
@@ -236,21 +260,31 @@ class Job:
 
     def _keep(self, batch: DataFrame, number: int) -> None:
         """Write a micro-batch. Done twice for the same offsets, it leaves the same files."""
-        table = batch.select(*LINK_RATE.names).toArrow().cast(_nullable(LINK_RATE.schema))
-        if not table.num_rows:
-            return
-        table = table.sort_by([(name, "ascending") for name in LINK_RATE.key]).cast(LINK_RATE.schema)
+        found = batch.withColumn("router", sql.col("src")).toArrow()
+        is_link = pc.is_valid(found.column("link"))
+        table = _rows(found.filter(is_link), LINK_RATE)
         if self.watch.out is not None:
-            ended = max(moment.value for moment in table.column("ended").combine_chunks())
-            folder = self.watch.out / LINK_RATE.name
-            folder.mkdir(parents=True, exist_ok=True)
-            _write(table, folder / f"part-{number:08d}-{ended}.parquet")
-            _write(_latest(self.watch.out / CURRENT, table), self.watch.out / CURRENT)
-        self._told(table)
+            entered = _rows(found.filter(pc.invert(is_link)), ADDRESS_RATE)
+            for rows, layout in ((table, LINK_RATE), (entered, ADDRESS_RATE)):
+                if rows.num_rows:
+                    self._write_part(rows, layout, number)
+            if table.num_rows:
+                _write(_latest(self.watch.out / CURRENT, table), self.watch.out / CURRENT)
+        if table.num_rows:
+            self._told(table)
+
+    def _write_part(self, rows: pa.Table, layout: Layout, number: int) -> None:
+        assert self.watch.out is not None
+        ended = max(moment.value for moment in rows.column("ended").combine_chunks())
+        folder = self.watch.out / layout.name
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(rows, folder / part_name(number, ended))
+        compact(folder, number)
 
 
-def _nullable(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_nullable(True) for field in schema])
+def _rows(found: pa.Table, layout: Layout) -> pa.Table:
+    table = found.select(layout.names).sort_by([(name, "ascending") for name in layout.key])
+    return table.cast(layout.schema)
 
 
 def _latest(file: Path, table: pa.Table) -> pa.Table:

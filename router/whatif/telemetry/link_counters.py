@@ -1,4 +1,4 @@
-"""Counters of a live mesh as readings, and what has passed over each link between two of them.
+"""Counters of a live mesh as readings: what has passed over each link, and entered at each router, between two of them.
 
 A reading is plain text and numbers, so that it can be kept: whoever has two of them has all that passed in between, no
 matter when he looks. Routers count from the start of a connection; a connection that is new counts from its beginning.
@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 import attrs
 
+from router.core.addressing.address import is_volatile_reply
 from router.whatif.model.elements import LinkEdge, link_ids
 
 NODE: Final = ("id", "isReachable", "instance")
@@ -20,6 +21,7 @@ CONNECTION: Final = (
     "identity", "container", "role", "opened", "cost", "isStandby",
     "deliveriesIn", "deliveriesOut", "bytesIn", "bytesOut",
 )  # fmt: skip
+ADDRESS: Final = ("key", "deliveriesIngress")
 MICROS: Final = 1_000_000
 
 
@@ -56,8 +58,14 @@ class RouterCounters:
     """Time at which it was asked, microseconds since 1970, by the clock of who asked."""
     connections: Mapping[str, Connection]
     """By identity, which no other connection of the same start of the router has."""
+    entered: Mapping[str, int] | None = None
+    """Messages that entered the mesh here, by address; None where that was not asked."""
+    clients: tuple[int, int] = (0, 0)
+    """Messages and bytes that the clients sent which are connected, since they are."""
 
 
+ALL: Final = ""
+"""In the place of an address: all of them together."""
 Reading = Mapping[str, RouterCounters]
 """By router."""
 
@@ -79,6 +87,23 @@ class LinkTraffic:
     known."""
 
 
+@attrs.frozen(kw_only=True)
+class AddressTraffic:
+    """Messages to an address that entered the mesh at a router between two readings."""
+
+    router: str
+    address: str
+    """ALL for those of all addresses."""
+    begun: int
+    """Microseconds since 1970,"""
+    ended: int
+    messages: int
+    msg_bytes: float | None
+    """Mean size of what the router's clients send, none when they sent nothing."""
+    is_reset: bool
+    """The router counts anew since the first reading: it has started anew, or nobody used the address for a while."""
+
+
 def reachable(client: ManagementQueries) -> dict[str, int]:
     """Ask the router that the client is connected to which routers it reaches, itself among them.
 
@@ -88,24 +113,33 @@ def reachable(client: ManagementQueries) -> dict[str, int]:
     return {str(node["id"]): int(node["instance"] or 0) for node in nodes if node["isReachable"]}
 
 
-def read(client: ManagementQueries, now: Callable[[], int]) -> Reading:
+def read(client: ManagementQueries, now: Callable[[], int], *, has_addresses: bool = False) -> Reading:
     """Ask every router that can be reached.
 
     Args:
         client: attached to some router of the mesh.
         now: tells the time, microseconds since 1970.
+        has_addresses: whether routers are asked for their addresses too.
     Raises: OSError when the router does not answer that the client is connected to.
     """
     me = client.attached_to()
     found = {}
     for router, instance in reachable(client).items():
+        target = None if router == me else router
         try:
-            rows = client.query("connection", CONNECTION, router=None if router == me else router)
+            rows = client.query("connection", CONNECTION, router=target)
+            addresses = client.query("router.address", ADDRESS, router=target) if has_addresses else None
         except OSError:
             if router == me:
                 raise
             continue  # it has just gone
-        found[router] = RouterCounters(instance=instance, at=now(), connections=dict(_connections(router, rows)))
+        found[router] = RouterCounters(
+            instance=instance,
+            at=now(),
+            connections=dict(_connections(router, rows)),
+            entered=None if addresses is None else dict(sorted(_entered(addresses))),
+            clients=(0, 0) if addresses is None else _clients(rows),
+        )
     return dict(sorted(found.items()))
 
 
@@ -127,6 +161,19 @@ def _connections(router: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str,
             )
 
 
+def _entered(rows: list[dict[str, Any]]) -> Iterator[tuple[str, int]]:
+    """Of mobile addresses, which have such keys, but for those of replies: each client has one of its own."""
+    for row in rows:
+        text = str(row["key"])[2:] if str(row["key"]).startswith("M") else ""
+        if text and not is_volatile_reply(text):
+            yield text, int(row["deliveriesIngress"])
+
+
+def _clients(rows: list[dict[str, Any]]) -> tuple[int, int]:
+    own = [row for row in rows if row["role"] != "inter-router" and row["bytesIn"] is not None]
+    return sum(int(row["deliveriesIn"]) for row in own), sum(int(row["bytesIn"]) for row in own)
+
+
 def merged(before: Reading, after: Reading) -> Reading:
     """A reading with what was known of routers that could not be asked the second time."""
     return dict(sorted({**before, **after}.items()))
@@ -142,6 +189,7 @@ def to_text(reading: Reading) -> str:
             found.instance,
             found.at,
             {identity: list(attrs.astuple(one)) for identity, one in found.connections.items()},
+            *([] if found.entered is None else [found.entered, list(found.clients)]),
         ]
         for router, found in reading.items()
     }
@@ -159,8 +207,10 @@ def from_text(text: str) -> Reading:
                 identity: Connection(**dict(zip(names, values, strict=True)))
                 for identity, values in connections.items()
             },
+            entered=more[0] if more else None,
+            clients=tuple(more[1]) if more else (0, 0),
         )
-        for router, (instance, at, connections) in json.loads(text).items()
+        for router, (instance, at, connections, *more) in json.loads(text).items()
     }
 
 
@@ -204,6 +254,42 @@ def passed(before: Reading, after: Reading, links: tuple[LinkEdge, ...] = ()) ->
                     messages=messages,
                     bytes=octets,
                     is_reset=old is None,
+                )
+
+
+def entered(before: Reading, after: Reading) -> Iterator[AddressTraffic]:
+    """Messages that entered the mesh at each router for each address that had some, and for ALL in any case.
+
+    Routers that were not asked for it at both times are left out.
+    Args:
+        before: the first reading.
+        after: the second one.
+    """
+    began = max((found.at for found in before.values()), default=0)
+    for router, found in after.items():
+        known = before.get(router)
+        if found.entered is None or not before or (known is not None and found.at <= known.at):
+            continue
+        is_same = known is not None and known.instance == found.instance
+        if (is_same and known is not None and known.entered is None) or (known is None and found.instance < began):
+            continue
+        old = known.entered or {} if is_same and known is not None else {}
+        sent, octets = found.clients
+        rows = [
+            (text, count - old.get(text, 0) if count >= old.get(text, 0) else count, count < old.get(text, 0))
+            for text, count in found.entered.items()
+        ]
+        total = (ALL, sum(count for _, count, _ in rows), False)
+        for text, count, is_anew in (total, *rows):
+            if count or text == ALL:
+                yield AddressTraffic(
+                    router=router,
+                    address=text,
+                    begun=known.at if known is not None else began,
+                    ended=found.at,
+                    messages=count,
+                    msg_bytes=octets / sent if sent else None,
+                    is_reset=is_anew or not is_same,
                 )
 
 

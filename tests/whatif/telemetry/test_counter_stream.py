@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -19,10 +21,14 @@ import pytest
 from click.testing import CliRunner
 
 from mesh_config.generators import generate
+from mesh_config.models import Treatment
 from router.cli import main
 from router.cli.whatif.watch import CONNECT, ROWS, Screen
+from router.whatif.forecasting.capacity_forecast import Wanted, forecast
+from router.whatif.forecasting.link_trends import Outlook
+from router.whatif.forecasting.traffic_history import Calendar
 from router.whatif.formats.model_folder import write_model
-from router.whatif.model.elements import LinkEdge, RouterNode
+from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.table_files import from_rows, read_table
 from router.whatif.pipeline.unfinished_run import RunError
@@ -168,6 +174,74 @@ def test_each_interval_is_what_the_routers_counted(
     assert pq.read_table(tmp_path / "out" / CURRENT).to_pylist() == sorted(
         none.to_pylist(), key=lambda row: (row["link"], row["src"])
     )
+
+
+def test_what_enters_is_told_by_router_and_address(
+    mesh: MeshProcesses, traffic: Traffic, spark: SparkSession, tmp_path: Path
+) -> None:
+    watch = Watch(
+        urls=(mesh.url("R2"),), connect=CONNECT, checkpoint=tmp_path / "job", out=tmp_path / "out", has_addresses=True
+    )
+    run_once(spark, watch, traffic)
+    sent: list[int] = []
+    while len(sent) < 4 or periods_of(tmp_path / "out") < 3:
+        sent.append((80, 0, 40)[len(sent) % 3])
+        traffic.send(sent[-1])
+        run_once(spark, watch, traffic)
+    table = read_table(tmp_path / "out", "address_rate")
+    rows = [row for row in table.to_pylist() if row["address"]]
+    assert [(row["router"], row["address"], row["messages"]) for row in rows] == [
+        ("R1", "watched", count) for count in sent if count
+    ]
+    for row in rows:
+        assert row["msgs_per_s"] == row["messages"] / (row["ended"] - row["begun"]).total_seconds()
+        assert 100 < row["msg_bytes"] < 300
+    together = [row for row in table.to_pylist() if not row["address"]]
+    assert [row["messages"] for row in together if row["router"] == "R1"] == sent
+    assert [row["messages"] for row in together if row["router"] != "R1"] == [0] * (2 * len(sent))
+    # Each router is asked two things: over the link go two questions, or two answers.
+    assert forth(tmp_path / "out", "R1--R2", asked=2) == sum(sent)
+    assert_forecast_of(spark, tmp_path)
+
+
+def bucket_s(out: Path) -> int:
+    """Whole seconds that half of the intervals do not exceed."""
+    rows = read_table(out, "address_rate").to_pylist()
+    return math.ceil(median((row["ended"] - row["begun"]).total_seconds() for row in rows))
+
+
+def periods_of(out: Path) -> int:
+    """Periods of so many seconds, of each of which the better part was watched in intervals that aren't too long."""
+    seconds = bucket_s(out)
+    watched: Counter[int] = Counter()
+    for row in read_table(out, "address_rate").to_pylist():
+        begun, ended = row["begun"].timestamp(), row["ended"].timestamp()
+        if (row["router"], row["address"]) == ("R1", "") and ended - begun <= 2 * seconds:
+            for bucket in range(int(begun // seconds), int(ended // seconds) + 1):
+                part = min(ended, (bucket + 1) * seconds) - max(begun, bucket * seconds)
+                watched[bucket] += round(1e6 * max(0.0, part))
+    return sum(micros > 0.51e6 * seconds for micros in watched.values())
+
+
+def assert_forecast_of(spark: SparkSession, folder: Path) -> None:
+    """What has been watched can be forecast: the demands of each period are what the link carried."""
+    seconds = bucket_s(folder / "out")
+    model = Model(
+        routers=[RouterNode(id=name) for name in ("R1", "R2", "R3")],
+        links=[LinkEdge(id=f"{a}--{b}", a=a, b=b, capacity_msgs=1e6) for a, b in (("R1", "R2"), ("R2", "R3"))],
+        subscribers=[SubscriberSite(address="watched", router="R3")],
+        addresses=[AddressNode(text="watched", treatment=Treatment.BALANCED)],
+    )
+    wanted = Wanted(outlook=Outlook(horizon=2), calendar=Calendar(bucket_s=seconds, period_s=seconds))
+    forecast(spark, folder / "out", model, folder / "plan", wanted)
+    demands = read_table(folder / "plan", "demand_period").to_pylist()
+    assert len(demands) >= 3
+    assert {(row["router"], row["address"]) for row in demands} == {("R1", "watched")}
+    loads = read_table(folder / "plan" / "run", "link_load").to_pylist()
+    last = {row["link"]: row["msgs_per_s"] for row in loads if row["variant"] == "period 0" and row["src"] < row["dst"]}
+    assert last == pytest.approx(dict.fromkeys(LINKS, demands[-1]["busy"]), abs=1e-6)
+    found = read_table(folder / "plan", "link_forecast").to_pylist()
+    assert {row["periods"] for row in found} == {len(demands)}
 
 
 def test_a_batch_that_fails_is_worked_out_again_with_the_same_rows(

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from router.whatif.model.elements import LinkEdge
 from router.whatif.telemetry.link_counters import (
+    ALL,
     Connection,
     Reading,
     RouterCounters,
+    entered,
     from_text,
     merged,
     passed,
@@ -105,6 +107,47 @@ def test_a_link_that_the_model_has_not_gets_an_id_of_its_own() -> None:
     assert {row[0] for row in rows(before, after, known)} == {"A--B", "A--B#2"}
 
 
+# What has entered
+
+
+def counting(second: int, instance: int = 1, *, clients: tuple[int, int] = (0, 0), **counts: int) -> RouterCounters:
+    return RouterCounters(
+        instance=instance, at=second * SECOND, connections={}, entered=dict(sorted(counts.items())), clients=clients
+    )
+
+
+def entries(before: Reading, after: Reading) -> list[tuple[str, int, bool]]:
+    return [(row.address, row.messages, row.is_reset) for row in entered(before, after)]
+
+
+def test_each_address_has_what_entered_and_all_together_a_row_in_any_case() -> None:
+    before = {"A": counting(1, orders=5, news=7)}
+    after = {"A": counting(3, clients=(40, 4000), orders=25, news=7, jobs=2)}
+    assert entries(before, after) == [(ALL, 22, False), ("jobs", 2, False), ("orders", 20, False)]
+    first = next(iter(entered(before, after)))
+    assert (first.router, first.begun, first.ended, first.msg_bytes) == ("A", SECOND, 3 * SECOND, 100.0)
+    assert entries(after, {"A": counting(4, orders=25, news=7, jobs=2)}) == [(ALL, 0, False)]
+    assert next(iter(entered(after, {"A": counting(4)}))).msg_bytes is None
+
+
+def test_an_address_or_a_router_that_counts_anew_counts_from_its_beginning() -> None:
+    before = {"A": counting(1, orders=5, news=7)}
+    assert entries(before, {"A": counting(2, orders=3, news=8)}) == [
+        (ALL, 4, False), ("news", 1, False), ("orders", 3, True),
+    ]  # fmt: skip
+    assert entries(before, {"A": counting(2, 2 * SECOND, orders=9)}) == [(ALL, 9, True), ("orders", 9, True)]
+
+
+def test_nothing_is_said_of_a_router_that_was_not_asked_for_its_addresses() -> None:
+    assert entries({"A": at(1)}, {"A": counting(2, orders=9)}) == []
+    assert entries({"A": counting(1, orders=1)}, {"A": at(2)}) == []
+    assert entries({}, {"A": counting(1, orders=9)}) == []
+    young, old = counting(9, 6 * SECOND, orders=8), counting(9, 4 * SECOND, orders=8)
+    before = {"B": counting(5)}
+    assert entries(before, {"A": young}) == [(ALL, 8, True), ("orders", 8, True)]
+    assert entries(before, {"A": old}) == []
+
+
 names = st.sampled_from("ABCD")
 connections = st.builds(counted, st.integers(0, 99), st.integers(0, 99), peer=names, cost=st.integers(1, 3))
 readings = st.dictionaries(
@@ -114,6 +157,7 @@ readings = st.dictionaries(
         instance=st.integers(0, 2**53),
         at=st.integers(0, 2**53),
         connections=st.dictionaries(st.integers(1, 99).map(str), connections, max_size=3),
+        entered=st.none() | st.dictionaries(st.text(max_size=3), st.integers(0, 2**53), max_size=3),
     ),
     max_size=4,
 )
@@ -174,11 +218,14 @@ class Fake:
     nodes: list[dict[str, Any]]
     connections: dict[str | None, list[dict[str, Any]]]
     deaf: set[str | None] = attrs.field(factory=set)
+    addresses: dict[str | None, list[dict[str, Any]]] = attrs.field(factory=dict)
 
     def query(self, kind: str, attributes: tuple[str, ...], *, router: str | None) -> list[dict[str, Any]]:
         if router in self.deaf:
             raise ConnectionError("no answer")
         found = self.nodes if kind == "router.node" else self.connections[router]
+        if kind == "router.address":
+            found = self.addresses[router]
         return [{name: row[name] for name in attributes} for row in found]
 
     def attached_to(self) -> str:
@@ -219,6 +266,19 @@ def test_each_reachable_router_is_asked_once_and_each_link_is_told_by_one_end() 
     assert found["A"].connections["7"] == Connection(
         peer="B", cost=2, is_standby=False, messages_out=2, messages_in=1, bytes_out=0, bytes_in=30
     )
+
+
+def test_addresses_of_clients_are_read_and_how_much_these_send() -> None:
+    keys = {"M0orders": 7, "M1copies": 1, "Mareply": 3, "Lheartbeat": 5, "RA": 9}
+    mesh = Fake(
+        [{"id": "B", "isReachable": True, "instance": 1}],
+        {None: [row("3", "x", role="normal"), row("4", "y", role="normal", deliveriesIn=5), row("5", "C")]},
+        addresses={None: [{"key": key, "deliveriesIngress": count} for key, count in keys.items()]},
+    )
+    found = read(mesh, lambda: 1, has_addresses=True)["B"]
+    assert found.entered == {"copies": 1, "orders": 7, "reply": 3}
+    assert found.clients == (6, 60)
+    assert read(mesh, lambda: 1)["B"].entered is None
 
 
 def test_one_that_has_just_gone_is_left_out_but_who_is_asked_must_answer() -> None:

@@ -1,0 +1,178 @@
+"""`amqp-mesh whatif forecast`: from the history of counters to when links will be full, and how much they lack."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from router.cli.did_you_mean import HintingChoice
+from router.cli.errors import BAD_INPUT, faults_of
+from router.cli.whatif.command_helpers import read_model, say_json, say_table
+from router.cli.whatif.options import (
+    check_engine,
+    folder_argument,
+    json_option,
+    master_option,
+    output_option,
+    remote_option,
+    share_option,
+    spark_conf_option,
+    spark_settings,
+)
+from router.cli.whatif.progress_bar import progress
+
+ROWS: Final = 40
+"""Of a table that is shown; the others are in the files."""
+LOG: Final = ".spark.log"
+
+
+@click.command("forecast", short_help="Tell when links will be full, of counters.")
+@folder_argument("history", "HISTORY")
+@click.option(
+    "--model",
+    "folder",
+    metavar="MODEL",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The mesh, with capacities: a folder that `import` or `snapshot` wrote.",
+)
+@output_option("OUT")
+@click.option(
+    "--fail", "families", default="links:1,routers:1", show_default=True, metavar="FAMILY,...", help="As after `run`."
+)
+@click.option(
+    "--period",
+    type=HintingChoice(("week", "day", "hour")),
+    default="week",
+    show_default=True,
+    help="What the trend counts in. Demands are by hour, those of an hour by minute.",
+)
+@click.option(
+    "--level",
+    type=HintingChoice(("busy", "mean", "p50", "p95", "p99", "max")),
+    default="busy",
+    show_default=True,
+    help="What stands for a period: the busy hour of the mesh, or of each demand the mean, a percentile, the highest.",
+)
+@click.option(
+    "--horizon", type=click.IntRange(1, 520), default=26, show_default=True, metavar="N", help="Periods to look ahead."
+)
+@share_option("--limit", "Utilisation at which a link is full.", default="100%")
+@share_option("--confidence", "So many periods will be within the band.", default="90%")
+@master_option
+@remote_option
+@spark_conf_option
+@json_option
+def forecast(
+    history: Path,
+    folder: Path,
+    output: str,
+    master: str | None,
+    remote: str | None,
+    settings: tuple[str, ...],
+    is_json: bool,
+    **asked: Any,
+) -> None:
+    """Tell when each link will be full, in the failure that fills it first.
+
+    HISTORY is the folder that `watch --addresses -o` writes. What entered the mesh in each hour becomes demands, those
+    of each period are played through all failures, and a straight line is laid through the utilisation of each link in
+    each failure. The band says how sure that is.
+
+    OUT becomes a folder: the tables demand_rate, demand_period, demand_forecast and link_forecast, a run with all
+    periods, and the models `expected` and `high` with the demands at the horizon, for `suggest`, `run` and `check`.
+
+    Exit status: 2 for input that can't be used, 1 when it fails, else 0.
+    """
+    check_engine("spark", master, remote)
+    if not 0 < asked["confidence"] < 1:
+        raise click.UsageError("--confidence: expected more than 0 % and less than 100 %")
+    if not asked["limit"] > 0:
+        raise click.UsageError("--limit: expected more than 0 %")
+    spark = importlib.import_module("router.whatif.pipeline.spark_session")
+    address = spark.SparkAddress(master=master, remote=remote, settings=spark_settings(settings))
+    out = Path(output)
+    with faults_of(output, BAD_INPUT):
+        rows = _forecast(spark, address, history, read_model(folder), out, **asked)
+    if is_json:
+        say_json([_plain(row) for row in rows])
+    else:
+        _say(rows, out, **asked)
+
+
+def _forecast(
+    spark: Any,
+    address: Any,
+    history: Path,
+    model: Any,
+    out: Path,
+    *,
+    families: str,
+    period: str,
+    level: str,
+    horizon: int,
+    limit: float,
+    confidence: float,
+) -> list[dict[str, Any]]:
+    making = importlib.import_module("router.whatif.forecasting.capacity_forecast")
+    trends = importlib.import_module("router.whatif.forecasting.link_trends")
+    calendars = importlib.import_module("router.whatif.forecasting.traffic_history").CALENDARS
+    wanted = making.Wanted(
+        outlook=trends.Outlook(horizon=horizon, confidence=confidence, limit=limit),
+        calendar=calendars[period],
+        level=level,
+        families=families,
+    )
+    making.check(history, model, out)
+    log = out.parent / f".{out.name}{LOG}"
+    try:
+        with spark.session(address, log) as session, progress() as on_progress:
+            making.forecast(session, history, model, out, wanted, address=address, on_progress=on_progress)
+    finally:
+        log.unlink(missing_ok=True)
+    rows: list[dict[str, Any]] = making.soonest_full(out)
+    return rows
+
+
+def _say(rows: list[dict[str, Any]], out: Path, *, period: str, horizon: int, limit: float, **_: Any) -> None:
+    full = [row for row in rows if row["earliest"] is not None]
+    title = f"Links that reach {limit:.0%} within {horizon} {period}s, the soonest first"
+    columns = ("link", "from", "to", "when it fails", "now", f"a {period}", f"full in {period}", "band", "upgrade")
+    shown = [
+        (
+            row["link"],
+            row["src"],
+            row["dst"],
+            _failed(row),
+            f"{row['level']:.1%}",
+            f"{row['growth']:+.2%}",
+            _when(row["full_in"]),
+            f"{_when(row['earliest'])} to {_when(row['latest'])}",
+            "" if row["upgrade"] is None else f"x {row['upgrade']:.2f}",
+        )
+        for row in full[:ROWS]
+    ]
+    if shown:
+        say_table(title, columns, shown)
+    else:
+        click.echo(f"no link reaches {limit:.0%} within {horizon} {period}s")
+    if len(full) > ROWS:
+        click.echo(f"and {len(full) - ROWS:,} more")
+    click.echo(f"\nwhat is expected then, as a model: {out / 'expected'}; at the upper end of the band: {out / 'high'}")
+
+
+def _failed(row: dict[str, Any]) -> str:
+    return ", ".join([*row["failed_links"], *row["failed_routers"]]) if row["is_failure"] else "nothing"
+
+
+def _when(value: int | None) -> str:
+    if value is None:
+        return "later"
+    return str(value) if value else "now"
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}

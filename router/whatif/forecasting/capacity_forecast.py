@@ -1,0 +1,293 @@
+"""The forecast as a whole: from a history of counters to when which link will be full, in which failure.
+
+The history becomes demands by period, these are played through all failures, and the trend of each link in each failure
+says when it is full, and how much more capacity would keep it from that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from router.whatif.analysis.answer_tables import write_answers
+from router.whatif.forecasting.demand_models import with_measured
+from router.whatif.forecasting.link_trends import LEAST, Outlook, number_of, soonest, trends
+from router.whatif.forecasting.traffic_history import CALENDARS, WHOLE, Calendar, last_sizes, read_history
+from router.whatif.formats.model_folder import write_model
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline import run as runs
+from router.whatif.pipeline.chunk_evaluator import ALL_LOADS, NO_PAIRS
+from router.whatif.pipeline.run_folder import write_variants
+from router.whatif.pipeline.spark_engine import write
+from router.whatif.pipeline.spark_session import SparkAddress, functions_of, jobs, name_job
+from router.whatif.pipeline.spark_tables import described
+from router.whatif.pipeline.table_files import address_for_spark, read_table
+from router.whatif.pipeline.table_layouts import (
+    ADDRESS_RATE,
+    DEMAND_FORECAST,
+    DEMAND_PERIOD,
+    DEMAND_RATE,
+    LINK_FORECAST,
+    SCENARIO,
+    SCENARIO_LOAD,
+    Layout,
+)
+from router.whatif.pipeline.unfinished_run import run_error
+from router.whatif.scenarios.run_request import Request
+from router.whatif.wording import BASE
+
+RUN: Final = "run"
+"""Folder with the run in which each period is a variant."""
+EXPECTED: Final = "expected"
+"""Folder of the model with the demands that are expected at the horizon,"""
+HIGH: Final = "high"
+"""and of the one with those at the upper end of the band."""
+LEVELS: Final = ("busy", "mean", "p50", "p95", "p99", "max")
+"""Choices of what stands for a period, columns of `demand_period`."""
+MOST_PERIODS: Final = 520
+
+
+@attrs.frozen(kw_only=True)
+class Wanted:
+    """Choices of a forecast: how far, of what, in which failures."""
+
+    outlook: Outlook
+    calendar: Calendar = CALENDARS["week"]
+    level: str = "busy"
+    """One of LEVELS."""
+    families: str = "links:1,routers:1"
+    """Failures, as after `--fail`."""
+
+
+def forecast(
+    session: SparkSession,
+    history: Path,
+    model: Model,
+    out: Path,
+    wanted: Wanted,
+    *,
+    address: SparkAddress | None = None,
+    on_progress: runs.Progress = runs.silent,
+) -> None:
+    """Write a forecast into a new folder, or in the place of a forecast.
+
+    Args:
+        session: of Spark.
+        history: folder that `whatif watch --addresses` writes.
+        model: of the mesh; its demands are not used.
+        out: the folder, which appears when all is in it.
+        wanted: how far, of what, in which failures.
+        address: of the session, when it is one of Spark Connect.
+        on_progress: told what is being done, how much of it is done, and how much there is.
+    Raises: RunError when there is too little of it; ModelError, PlanError, TaskError, OSError.
+    """
+    check(history, model, out)
+    beside = out.parent / f".{out.name}.{secrets.token_hex(4)}"
+    beside.mkdir(parents=True)
+    try:
+        with jobs(session, history), _exact_times(session):
+            _Forecast(session, model, beside, wanted, address or SparkAddress(), on_progress).make(history)
+        _put(beside, out)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def check(history: Path, model: Model, out: Path) -> None:
+    """Check whether there can be a forecast, before Spark is started.
+
+    Raises: RunError
+    """
+    if not any((history / ADDRESS_RATE.name).glob("*.parquet")):
+        expected = "a folder that `amqp-mesh whatif watch --addresses -o` writes"
+        raise run_error(history, "no history of addresses is there", expected)
+    if not model.has_capacities:
+        expected = "capacities by `--groups` of `whatif import` or `snapshot`"
+        raise run_error(history, "no link of the model has a capacity, so none can be full", expected)
+    if out.exists() and not (out / LINK_FORECAST.name).is_dir():
+        raise run_error(out, "something else is there", "a new folder, or a forecast to be replaced")
+
+
+def soonest_full(out: Path) -> list[dict[str, Any]]:
+    """Rows of `link_forecast` of a forecast, the link that is full first at the beginning."""
+    rows: list[dict[str, Any]] = read_table(out, LINK_FORECAST.name).to_pylist()
+    never = 10**9
+    rows.sort(
+        key=lambda row: (
+            never if row["full_in"] is None else row["full_in"],
+            never if row["earliest"] is None else row["earliest"],
+            -row["expected"],
+        )
+    )
+    return rows
+
+
+def _put(beside: Path, out: Path) -> None:
+    if out.exists():
+        old = out.with_name(f"{beside.name}.old")
+        out.rename(old)
+        beside.rename(out)
+        shutil.rmtree(old)
+    else:
+        beside.rename(out)
+
+
+@contextlib.contextmanager
+def _exact_times(session: SparkSession) -> Iterator[None]:
+    """Let Spark write moments as the tables have them, and not as Hive of old had."""
+    name = "spark.sql.parquet.outputTimestampType"
+    before = str(session.conf.get(name))
+    session.conf.set(name, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        session.conf.set(name, before)
+
+
+@attrs.frozen
+class _Forecast:
+    """Makes the parts of a forecast, one after the other."""
+
+    session: SparkSession
+    model: Model
+    folder: Path
+    wanted: Wanted
+    address: SparkAddress
+    on_progress: runs.Progress
+
+    def make(self, history: Path) -> None:
+        """Make all of them."""
+        self.on_progress("reading the history", 0, 0)
+        found = read_history(self.session, history, self.wanted.calendar)
+        self._write(found.rates, DEMAND_RATE)
+        self._write(found.periods, DEMAND_PERIOD)
+        found.grid.unpersist()
+        rows = self._read(DEMAND_PERIOD).toArrow().to_pylist()
+        numbers = self._numbers(history, rows)
+        self.on_progress("working out the trend of demands", 0, 0)
+        expected, high = self._demands(numbers)
+        write_model(expected, self.folder / EXPECTED)
+        write_model(high, self.folder / HIGH)
+        self._play(rows, numbers)
+        self.on_progress("working out when links are full", 0, 0)
+        self._links(numbers)
+
+    def _numbers(self, history: Path, rows: Sequence[dict[str, Any]]) -> dict[Any, int]:
+        """Number the periods by when they begin: 0 is the last one, those before are negative.
+
+        Raises: RunError when there are too few.
+        """
+        calendar = self.wanted.calendar
+        begun = sorted({row["begun"] for row in rows})[-MOST_PERIODS:]
+        if len(begun) < LEAST:
+            hours = round(WHOLE * calendar.period_s / calendar.bucket_s)
+            message = f"{len(begun)} whole periods in the history"
+            expected = f"{LEAST} at least, each with {hours} hours (or minutes, of an hour) that were watched"
+            raise run_error(history, message, expected)
+        last = begun[-1]
+        return {each: round((each - last).total_seconds() / calendar.period_s) for each in begun}
+
+    def _read(self, layout: Layout) -> DataFrame:
+        return self.session.read.parquet(address_for_spark(self.folder / layout.name))
+
+    def _write(self, frame: DataFrame, layout: Layout) -> None:
+        name_job(self.session, f"what-if: make table {layout.name}")
+        sql = functions_of(frame)
+        kinds = {pa.int64(): "bigint", pa.float64(): "double"}
+        columns = [
+            sql.col(each.name).cast(kinds[each.kind]).alias(each.name) if each.kind in kinds else sql.col(each.name)
+            for each in layout.columns
+        ]
+        write(described(frame.select(*columns).orderBy(*layout.key), layout), self.folder / layout.name, ())
+
+    def _demands(self, numbers: dict[Any, int]) -> tuple[Model, Model]:
+        """Write the trend of each demand. Returns: models with the demands at the horizon."""
+        periods = self._read(DEMAND_PERIOD)
+        sql = functions_of(periods)
+        # By when they begin, which is a number too: the table has no other.
+        seconds = sql.unix_seconds("begun")
+        known = {int(moment.timestamp()): number for moment, number in numbers.items()}
+        moments = periods.withColumn("period", seconds).withColumn("at", seconds.cast("string"))
+        x = number_of(moments, "at", {str(moment): number for moment, number in known.items()})
+        values = moments.withColumn("x", x).where(sql.col("x").isNotNull()).withColumn("y", sql.col(self.wanted.level))
+        lines = trends(values, ("router", "address"), periods=len(numbers), outlook=self.wanted.outlook)
+        found = lines.join(last_sizes(moments), ["router", "address"], "left")
+        self._write(found, DEMAND_FORECAST)
+        rows = self._read(DEMAND_FORECAST).toArrow().to_pylist()
+        return with_measured(self.model, rows, "expected"), with_measured(self.model, rows, "high")
+
+    def _play(self, rows: Sequence[dict[str, Any]], numbers: dict[Any, int]) -> None:
+        """Play failures through the demands of each period."""
+        models = [
+            (self._variant(number), with_measured(self.model, [row for row in rows if row["begun"] == begun], level))
+            for begun, number in numbers.items()
+            for level in [self.wanted.level]
+        ]
+
+        def finish(folder: Path) -> None:
+            write_answers(folder, models[-1][1])
+            write_variants(folder, models)
+
+        options = runs.Options(
+            engine=runs.SPARK,
+            pairs=NO_PAIRS,
+            loads=ALL_LOADS,
+            remote=self.address.remote,
+            settings=self.address.settings,
+        )
+        request = Request(families=self.wanted.families)
+
+        runs.run(
+            models[-1][1],
+            request,
+            self.folder / RUN,
+            options,
+            on_progress=self.on_progress,
+            finish=finish,
+            others=models,
+        )
+
+    def _variant(self, number: int) -> str:
+        return f"period {number}"
+
+    def _links(self, numbers: dict[Any, int]) -> None:
+        """Write when links are full."""
+        folder = self.folder / RUN
+        loads, scenarios = (
+            self.session.read.parquet(address_for_spark(folder / layout.name)) for layout in (SCENARIO_LOAD, SCENARIO)
+        )
+        sql = functions_of(loads)
+        failures = scenarios.where(sql.col("variant") == BASE).select(
+            sql.col("scenario").alias("failure"), "failed_links", "failed_routers", "group"
+        )
+        # Of all variants the same scenarios are played, in the same order.
+        count = failures.count()
+        limited = [link.id for link in self.model.links if link.has_capacity]
+        variants = {self._variant(number): number for number in numbers.values()}
+        values = (
+            loads.where((sql.col("variant") != BASE) & ~sql.col("is_down") & sql.col("link").isin(limited))
+            .withColumn("failure", sql.col("scenario") % count)
+            .withColumn("x", number_of(loads, "variant", variants))
+            .withColumn("y", sql.col("utilisation"))
+        )
+        keys = ("link", "src", "dst", "failure")
+        outlook = self.wanted.outlook
+        found = soonest(trends(values, keys, periods=len(numbers), outlook=outlook))
+        period_us = self.wanted.calendar.period_s * 1_000_000
+        last_us = round(max(numbers).timestamp()) * 1_000_000
+        full_at = sql.timestamp_micros(sql.lit(last_us) + sql.col("full_in") * period_us)
+        need = sql.col("high") / sql.lit(outlook.limit)
+        whole = (
+            found.join(sql.broadcast(failures), "failure")
+            .withColumn("full_at", full_at)
+            .withColumn("upgrade", sql.when(need > 1, need))
+        )
+        self._write(whole, LINK_FORECAST)

@@ -1,0 +1,155 @@
+"""Demand matrices of a history of counters: by hour, then by period such as a week. All of it is done by Spark.
+
+An interval that lies in two hours gives each of them its share. The counters are differences of readings, so nothing
+between two readings of a router is missing, and a row that is there twice while files are put together counts once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import attrs
+from pyspark.sql import DataFrame, SparkSession
+
+from router.whatif.pipeline.spark_session import functions_of, window_of
+from router.whatif.pipeline.table_files import address_for_spark
+from router.whatif.pipeline.table_layouts import ADDRESS_RATE
+
+SECOND: Final = 1_000_000
+"""Times are microseconds since 1970."""
+WATCHED: Final = 0.5
+"""Least share of an hour."""
+WHOLE: Final = 0.8
+"""Least share of the hours of a period."""
+PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+@attrs.frozen(kw_only=True)
+class Calendar:
+    """Parts of time. A bucket is what the text calls an hour."""
+
+    bucket_s: int
+    period_s: int
+    """A multiple of that."""
+    offset_s: int = 0
+    """Beginning of some period, seconds since 1970."""
+
+
+CALENDARS: Final = {
+    # The first Monday of 1970 was the fifth of January.
+    "week": Calendar(bucket_s=3600, period_s=7 * 86400, offset_s=4 * 86400),
+    "day": Calendar(bucket_s=3600, period_s=86400),
+    "hour": Calendar(bucket_s=60, period_s=3600),
+}
+"""By the name of the period."""
+
+
+@attrs.frozen
+class History:
+    """A history of demands, as DataFrames."""
+
+    rates: DataFrame
+    """As the table `demand_rate`."""
+    periods: DataFrame
+    """As `demand_period`, with the column `period`, its number."""
+    grid: DataFrame
+    """Of which both are made: Spark keeps it, until it is told otherwise."""
+
+
+def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> History:
+    """Make demands of what `whatif watch --addresses` has written.
+
+    Args:
+        session: of Spark.
+        folder: with the table `address_rate`.
+        calendar: hours and periods.
+    """
+    counted = session.read.parquet(address_for_spark(folder / ADDRESS_RATE.name)).dropDuplicates(list(ADDRESS_RATE.key))
+    sql = functions_of(counted)
+    pieces = _pieces(counted, calendar)
+    is_all = sql.col("address") == ""
+    watched = pieces.where(is_all).groupBy("bucket", "router").agg(sql.sum("micros").alias("watched"))
+    watched = watched.where(sql.col("watched") >= WATCHED * calendar.bucket_s * SECOND)
+    sizes = sql.sum(sql.col("messages") * sql.col("msg_bytes"))
+    counts = (
+        pieces.where(~is_all)
+        .groupBy("bucket", "router", "address")
+        .agg(
+            sql.sum("messages").alias("messages"),
+            (sizes / sql.sum(sql.when(sql.col("msg_bytes").isNotNull(), sql.col("messages")))).alias("msg_bytes"),
+        )
+    )
+    # Each demand has a row in each hour in which its router was watched, though nothing came.
+    demands = counts.select("router", "address").distinct()
+    grid = watched.join(demands, "router").join(counts, ["bucket", "router", "address"], "left")
+    rate = sql.coalesce("messages", sql.lit(0.0)) * sql.lit(float(SECOND)) / sql.col("watched")
+    bucket_us = calendar.bucket_s * SECOND
+    period = sql.floor((sql.col("bucket") * calendar.bucket_s - calendar.offset_s) / sql.lit(calendar.period_s))
+    grid = grid.select("bucket", "router", "address", rate.alias("msgs_per_s"), "msg_bytes", period.alias("period"))
+    grid = grid.persist()
+    rates = grid.where(sql.col("msgs_per_s") > 0).select(
+        sql.timestamp_micros(sql.col("bucket") * bucket_us).alias("begun"),
+        "router",
+        "address",
+        "msgs_per_s",
+        "msg_bytes",
+    )
+    return History(rates, _periods(grid, calendar), grid)
+
+
+def _pieces(counted: DataFrame, calendar: Calendar) -> DataFrame:
+    """Cut intervals at the hours, into `bucket`, `micros` and their share of the messages."""
+    sql = functions_of(counted)
+    bucket_us = calendar.bucket_s * SECOND
+    begun, ended = (sql.unix_micros(sql.col(name)) for name in ("begun", "ended"))
+    timed = counted.select("router", "address", "messages", "msg_bytes", begun.alias("from"), ended.alias("to"))
+    # Of one that is longer nobody knows to which hour its messages belong.
+    timed = timed.where((sql.col("to") > sql.col("from")) & (sql.col("to") - sql.col("from") <= 2 * bucket_us))
+    first, last = (sql.floor(moment / sql.lit(bucket_us)) for moment in (sql.col("from"), sql.col("to") - 1))
+    cut = timed.withColumn("bucket", sql.explode(sql.sequence(first, last)))
+    low = sql.greatest("from", sql.col("bucket") * bucket_us)
+    high = sql.least("to", (sql.col("bucket") + 1) * bucket_us)
+    share = (high - low) / (sql.col("to") - sql.col("from"))
+    return cut.select(
+        "bucket",
+        "router",
+        "address",
+        (high - low).alias("micros"),
+        (sql.col("messages") * share).alias("messages"),
+        "msg_bytes",
+    )
+
+
+def _periods(grid: DataFrame, calendar: Calendar) -> DataFrame:
+    """Sum up whole periods."""
+    sql = functions_of(grid)
+    totals = grid.groupBy("period", "bucket").agg(sql.sum("msgs_per_s").alias("total"))
+    # The first of equal ones.
+    busiest = sql.max_by("bucket", sql.struct("total", -sql.col("bucket")))
+    whole = totals.groupBy("period").agg(sql.count("*").alias("buckets"), busiest.alias("busiest"))
+    whole = whole.where(sql.col("buckets") >= WHOLE * calendar.period_s / calendar.bucket_s).select("period", "busiest")
+    rate = sql.col("msgs_per_s")
+    volume = sql.when(sql.col("msg_bytes").isNotNull(), rate)
+    found = (
+        grid.join(sql.broadcast(whole), "period")
+        .groupBy("period", "router", "address")
+        .agg(
+            sql.count("*").alias("hours"),
+            sql.avg(rate).alias("mean"),
+            *(sql.percentile(rate, sql.lit(share)).alias(name) for name, share in PERCENTILES.items()),
+            sql.max(rate).alias("max"),
+            sql.coalesce(sql.max(sql.when(sql.col("bucket") == sql.col("busiest"), rate)), sql.lit(0.0)).alias("busy"),
+            (sql.sum(rate * sql.col("msg_bytes")) / sql.sum(volume)).alias("msg_bytes"),
+        )
+    )
+    begun_s = sql.col("period") * calendar.period_s + calendar.offset_s
+    return found.withColumn("begun", sql.timestamp_micros(begun_s * SECOND))
+
+
+def last_sizes(periods: DataFrame) -> DataFrame:
+    """Size of the messages of each demand in the last period that has it."""
+    sql = functions_of(periods)
+    window = window_of(periods).partitionBy("router", "address").orderBy(sql.col("period").desc())
+    known = periods.where(sql.col("msg_bytes").isNotNull()).withColumn("rank", sql.row_number().over(window))
+    return known.where(sql.col("rank") == 1).select("router", "address", "msg_bytes")

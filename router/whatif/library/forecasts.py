@@ -1,0 +1,132 @@
+"""Forecasts as objects: made of a history, their tables as others know them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from router.whatif.formats.model_folder import read_model
+from router.whatif.library.run_results import Run
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.run import Options
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import LAYOUTS, TableError
+
+if TYPE_CHECKING:
+    from router.whatif.forecasting.capacity_forecast import Wanted
+
+
+class Forecast:
+    """The folder of a forecast. `forecast` makes these.
+
+    Nothing is kept in memory: each call reads what it needs of the folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __repr__(self) -> str:
+        return f"<Forecast {str(self.folder)!r}>"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables; what their columns mean is in the reference of tables."""
+        return tuple(name for name in LAYOUTS if (self.folder / name).is_dir() and name != "run")
+
+    def arrow(self, table: str) -> pa.Table:
+        """A table, in the order of its key.
+
+        Raises: TableError for one that isn't there.
+        """
+        if table not in self.tables:
+            raise TableError(f"{self.folder} has no table {table}; expected one of {', '.join(self.tables)}")
+        return read_table(self.folder, table)
+
+    def pandas(self, table: str) -> Any:
+        """The same as a DataFrame of pandas."""
+        return self.arrow(table).to_pandas()
+
+    @property
+    def run(self) -> Run:
+        """The run in which each period of the history is a variant."""
+        return Run(self.folder / "run")
+
+    @property
+    def expected(self) -> Model:
+        """The model with the demands that are expected at the horizon."""
+        return read_model(self.folder / "expected")
+
+    @property
+    def high(self) -> Model:
+        """The model with the demands at the upper end of the band there."""
+        return read_model(self.folder / "high")
+
+
+def forecast(
+    history: str | os.PathLike[str],
+    model: Model,
+    out: str | os.PathLike[str],
+    *,
+    period: str = "week",
+    level: str = "busy",
+    horizon: int = 26,
+    limit: float = 1.0,
+    confidence: float = 0.9,
+    families: str = "links:1,routers:1",
+    options: Options | None = None,
+) -> Forecast:
+    """Tell when links will be full, from a history of counters, on Spark.
+
+    Args:
+        history: folder that `amqp-mesh whatif watch --addresses -o` writes.
+        model: of the mesh, with capacities; its demands are not used.
+        out: a new folder, or a forecast that is replaced.
+        period: `week`, `day` or `hour`: what the trend counts in.
+        level: what stands for a period: `busy`, `mean`, `p50`, `p95`, `p99` or `max`.
+        horizon: periods to look ahead.
+        limit: utilisation at which a link is full.
+        confidence: so many periods, above 0 and below 1, will be within the band.
+        families: of failures, as after `--fail`.
+        options: address and settings of Spark; None: this thread's session, or one of this machine.
+    Raises: RunError when there is too little of it; ModelError, PlanError, OSError; ValueError for another *period*,
+        *level*, *horizon*, *limit* or *confidence*.
+    """
+    wanted = _wanted(period, level, horizon, limit, confidence, families)
+    sessions = importlib.import_module("router.whatif.pipeline.spark_session")
+    making = importlib.import_module("router.whatif.forecasting.capacity_forecast")
+    chosen = options or Options()
+    address = sessions.SparkAddress(
+        master=chosen.master, remote=chosen.remote, settings=chosen.settings, workers=chosen.workers
+    )
+    making.check(Path(history), model, Path(out))
+    with (
+        tempfile.TemporaryDirectory(prefix="amqp-mesh-") as folder,
+        sessions.session(address, Path(folder) / sessions.LOG) as session,
+    ):
+        making.forecast(session, Path(history), model, Path(out), wanted, address=address)
+    return Forecast(Path(out))
+
+
+def _wanted(period: str, level: str, horizon: int, limit: float, confidence: float, families: str) -> Wanted:
+    making = importlib.import_module("router.whatif.forecasting.capacity_forecast")
+    calendars = importlib.import_module("router.whatif.forecasting.traffic_history").CALENDARS
+    trends = importlib.import_module("router.whatif.forecasting.link_trends")
+    for name, value, choices in (("period", period, tuple(calendars)), ("level", level, making.LEVELS)):
+        if value not in choices:
+            raise ValueError(f"{name} is {value!r}; expected one of {', '.join(choices)}")
+    if not 1 <= horizon <= making.MOST_PERIODS:
+        raise ValueError(f"horizon is {horizon}; expected 1 to {making.MOST_PERIODS} periods")
+    if not limit > 0 or not 0 < confidence < 1:
+        raise ValueError(f"limit {limit}, confidence {confidence}; expected both above 0, and confidence below 1")
+    found: Wanted = making.Wanted(
+        outlook=trends.Outlook(horizon=horizon, confidence=confidence, limit=limit),
+        calendar=calendars[period],
+        level=level,
+        families=families,
+    )
+    return found

@@ -1,0 +1,275 @@
+"""Forecasts of histories whose truth is known, on real Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from mesh_config.models import Treatment
+from router import whatif
+from router.cli import main
+from router.whatif.forecasting.capacity_forecast import Wanted, check, forecast
+from router.whatif.forecasting.link_trends import Outlook, trends
+from router.whatif.forecasting.traffic_history import Calendar, read_history
+from router.whatif.formats.model_folder import read_model, write_model
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
+from router.whatif.model.mesh_model import Model, with_demands
+from router.whatif.pipeline.table_files import from_rows, read_table, validate
+from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.pipeline.unfinished_run import RunError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MONDAY = dt.datetime(2026, 9, 7, tzinfo=dt.UTC)
+WEEKS = 5
+BUSY = 34
+"""Hour of the week."""
+
+
+def row(begun: dt.datetime, seconds: float, router: str, address: str, messages: int) -> dict[str, Any]:
+    return {
+        "begun": begun, "ended": begun + dt.timedelta(seconds=seconds), "router": router, "address": address,
+        "messages": messages, "msgs_per_s": messages / seconds, "msg_bytes": 200.0 if address else None,
+        "is_reset": False,
+    }  # fmt: skip
+
+
+def write_history(folder: Path, rows: Iterable[dict[str, Any]], *, times: int = 1) -> None:
+    """Write rows as `watch` does; in several files alike, as while files are put together."""
+    (folder / "address_rate").mkdir(parents=True)
+    table = from_rows("address_rate", rows)
+    for number in range(times):
+        pq.write_table(table, folder / "address_rate" / f"part-{number:08d}-1.parquet")
+
+
+def triangle() -> Model:
+    """What A and C send goes to B, by one link each unless it fails."""
+    capacities = {("A", "B"): 21.0, ("A", "C"): 100.0, ("B", "C"): 30.0}
+    model = Model(
+        routers=[RouterNode(id=name) for name in "ABC"],
+        links=[LinkEdge(id=f"{a}--{b}", a=a, b=b, capacity_msgs=rate) for (a, b), rate in capacities.items()],
+        addresses=[AddressNode(text="jobs", treatment=Treatment.CLOSEST)],
+        subscribers=[SubscriberSite(address="jobs", router="B")],
+    )
+    model.check()
+    return model
+
+
+def growing() -> list[dict[str, Any]]:
+    """Each week A sends two messages/s more in the busy hour, and half of it else; C always sends as much."""
+    rows = []
+    for hour in range(WEEKS * 168 + 40):  # of the last week too little was watched
+        week = hour // 168
+        sent = {"A": (10 + 2 * week) * (3600 if hour % 168 == BUSY else 1800), "C": 5 * 3600}
+        if week == WEEKS:
+            sent = {"A": 9_000_000, "C": 9_000_000}
+        for router, count in sent.items():
+            begun = MONDAY + dt.timedelta(hours=hour)
+            rows += [row(begun, 3600, router, "jobs", count), row(begun, 3600, router, "", count)]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A forecast, and what the command has said."""
+    folder = tmp_path_factory.mktemp("forecast")
+    write_history(folder / "rates", growing(), times=2)
+    write_model(triangle(), folder / "model")
+    words = ["whatif", "forecast", str(folder / "rates"), "--model", str(folder / "model"), "-o", str(folder / "plan")]
+    asked = CliRunner().invoke(main, words)
+    assert asked.exit_code == 0, asked.output
+    assert sorted(path.name for path in folder.iterdir()) == ["model", "plan", "rates"]
+    return folder / "plan", asked.stdout
+
+
+@pytest.mark.parametrize("name", ["demand_rate", "demand_period", "demand_forecast", "link_forecast"])
+def test_tables_are_as_their_layouts_say(name: str, done: tuple[Path, str]) -> None:
+    assert validate(read_table(done[0], name), name).num_rows
+
+
+def test_demands_are_those_of_the_busy_hour_and_the_percentiles(done: tuple[Path, str]) -> None:
+    weeks = read_table(done[0], "demand_period").to_pylist()
+    assert len(weeks) == 2 * WEEKS, "a week that was watched for forty hours is none"
+    for each in weeks:
+        week = (each["begun"] - MONDAY).days // 7
+        most = 10.0 + 2 * week if each["router"] == "A" else 5.0
+        usual = most / 2 if each["router"] == "A" else most
+        assert (each["hours"], each["max"], each["busy"], each["msg_bytes"]) == (168, most, most, 200.0)
+        assert (each["p50"], each["p95"], each["p99"]) == (usual, usual, usual)
+        assert each["mean"] == pytest.approx((167 * usual + most) / 168)
+    hours = read_table(done[0], "demand_rate").to_pylist()
+    assert hours[0] == {
+        "begun": MONDAY, "router": "A", "address": "jobs", "msgs_per_s": 5.0, "msg_bytes": 200.0,
+    }  # fmt: skip
+
+
+def test_a_link_is_full_in_the_week_in_which_it_is(done: tuple[Path, str]) -> None:
+    rows = {
+        (row["link"], row["src"], row["is_failure"]): row for row in read_table(done[0], "link_forecast").to_pylist()
+    }
+    # (10 + 2 w) / 21 in week w, of which 4 is the last one: above 1 in week 6.
+    calm = rows["A--B", "A", False]
+    assert calm["level"] == pytest.approx(18 / 21)
+    assert calm["growth"] == pytest.approx(2 / 21)
+    assert (calm["full_in"], calm["earliest"], calm["latest"], calm["periods"]) == (2, 2, 2, WEEKS)
+    assert calm["full_at"] == MONDAY + dt.timedelta(weeks=WEEKS - 1 + 2)
+    assert calm["upgrade"] == pytest.approx((18 + 2 * 26) / 21)
+    # Without B--C what C sends goes there too; it has been full since week 3.
+    failed = rows["A--B", "A", True]
+    assert (failed["failed_links"], failed["failed_routers"], failed["full_in"]) == (["B--C"], [], 0)
+    # Without A--B what A sends goes by C: 5 + 10 + 2 w of 30.
+    detour = rows["B--C", "C", True]
+    assert (detour["failed_links"], detour["full_in"]) == (["A--B"], 4)
+    assert detour["level"] == pytest.approx(23 / 30)
+    # Nothing else is full within half a year.
+    assert {key for key, each in rows.items() if each["full_in"] is not None} == {
+        ("A--B", "A", False), ("A--B", "A", True), ("B--C", "C", True),
+    }  # fmt: skip
+    assert rows["A--C", "A", True]["expected"] == pytest.approx((18 + 2 * 26) / 100)
+    assert rows["A--C", "A", True]["upgrade"] is None
+
+
+def test_the_demands_at_the_horizon_are_a_model(done: tuple[Path, str]) -> None:
+    for name in ("expected", "high"):
+        model = read_model(done[0] / name)
+        found = {demand.src: (demand.msgs_per_s, demand.address, demand.msg_bytes) for demand in model.demands}
+        assert {src: values[1:] for src, values in found.items()} == {"A": ("jobs", 200.0), "C": ("jobs", 200.0)}
+        assert [found[src][0] for src in "AC"] == pytest.approx([18 + 2 * 26, 5])
+        assert model.links == triangle().links
+
+
+def test_the_command_says_what_is_full_and_what_it_lacks(done: tuple[Path, str]) -> None:
+    out, said = done
+    lines = [line.split() for line in said.splitlines()]
+    assert ["A--B", "A", "B", "B--C", "109.5%", "+9.52%", "now", "now", "to", "now", "x", "3.57"] in lines
+    assert ["A--B", "A", "B", "nothing", "85.7%", "+9.52%", "2", "2", "to", "2", "x", "3.33"] in lines
+    assert str(out / "expected") in said
+    # The weeks are variants of a run that every command opens.
+    asked = CliRunner().invoke(
+        main, ["whatif", "explain", str(out / "run"), "--link", "A--B", "--variant", "period -4", "--down", "B--C"]
+    )
+    assert asked.exit_code == 0, asked.output
+    assert "15" in asked.output, "what A and C sent in the first week"
+
+
+def test_the_library_knows_the_forecast(done: tuple[Path, str], spark: SparkSession, tmp_path: Path) -> None:
+    found = whatif.Forecast(done[0])
+    assert found.tables == ("demand_rate", "demand_period", "demand_forecast", "link_forecast")
+    assert found.pandas("link_forecast").full_in.min() == 0
+    assert found.run.model == triangle_of(found.run.model.demands)
+    assert found.expected == read_model(done[0] / "expected")
+    assert found.high.links == triangle().links
+    with pytest.raises(TableError, match="has no table link_rate; expected one of demand_rate, "):
+        found.arrow("link_rate")
+    for wrong in ({"period": "year"}, {"level": "p42"}, {"horizon": 0}, {"limit": 0.0}, {"confidence": 1.0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            whatif.forecast(tmp_path, triangle(), tmp_path / "out", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(RunError, match="no history"):
+        whatif.forecast(tmp_path, triangle(), tmp_path / "out")
+
+
+def triangle_of(demands: Iterable[Demand]) -> Model:
+    return with_demands(triangle(), demands)
+
+
+# Hours
+
+
+def by_hand(rows: Iterable[dict[str, Any]], seconds: int) -> dict[tuple[int, str], float]:
+    """Messages by hour and router, each interval cut at the hours."""
+    found: defaultdict[tuple[int, str], float] = defaultdict(float)
+    for each in rows:
+        begun, ended = each["begun"].timestamp(), each["ended"].timestamp()
+        for hour in range(int(begun // seconds), int(ended // seconds) + 1):
+            part = min(ended, (hour + 1) * seconds) - max(begun, hour * seconds)
+            if part > 0:
+                found[hour, each["router"]] += each["messages"] * part / (ended - begun)
+    return found
+
+
+def test_an_interval_gives_each_hour_its_share(spark: SparkSession, tmp_path: Path) -> None:
+    """Hours of a minute here, and periods of four. Some intervals are longer than a minute, one is too long."""
+    rng = random.Random(3)
+    rows, at = [], 7.0
+    while at < 720:
+        took = rng.choice([5.0, 17.0, 59.0, 61.0, 110.0])
+        rows.append(row(MONDAY + dt.timedelta(seconds=at), took, "A", "jobs", rng.randint(0, 500)))
+        at += took
+    rows.append(row(MONDAY + dt.timedelta(seconds=at), 500.0, "A", "jobs", 10**9))  # nobody knows when these came
+    every = [
+        *(each for each in rows if each["messages"]),
+        *({**each, "address": "", "msg_bytes": None} for each in rows),
+    ]
+    write_history(tmp_path, every)
+    calendar = Calendar(bucket_s=60, period_s=240)
+    found = read_history(spark, tmp_path, calendar)
+    shares = by_hand(rows[:-1], 60)
+    first = int(MONDAY.timestamp()) // 60
+    whole = {(MONDAY + dt.timedelta(minutes=hour - first)): value / 60 for (hour, _), value in shares.items()}
+    got = {each["begun"].replace(tzinfo=dt.UTC): each["msgs_per_s"] for each in found.rates.toArrow().to_pylist()}
+    inner = sorted(whole)[1:-1]  # those at the ends were watched for a part of a minute
+    assert len(inner) >= 10
+    assert [got[hour] for hour in inner] == pytest.approx([whole[hour] for hour in inner])
+    assert max(got.values()) < 1000
+    periods = sorted(found.periods.toArrow().to_pylist(), key=lambda each: each["period"])
+    assert len(periods) == 3
+    values = [got[MONDAY + dt.timedelta(minutes=4 + number)] for number in range(4)]
+    assert (periods[1]["max"], periods[1]["hours"]) == (max(values), 4)
+    assert periods[1]["mean"] == pytest.approx(sum(values) / 4)
+    assert periods[1]["busy"] == max(values), "the mesh has no other demand"
+    found.grid.unpersist()
+
+
+# Bands
+
+
+def test_so_many_of_the_next_periods_are_within_the_band(spark: SparkSession) -> None:
+    rng = random.Random(11)
+    outlook = Outlook(horizon=3, confidence=0.9, limit=1.0)
+    series, last = [], []
+    for key in range(1500):
+        slope, level, noise = rng.uniform(-0.1, 0.1), rng.uniform(0, 2), rng.uniform(0.01, 0.5)
+        series += [(key, x, level + slope * x + rng.gauss(0, noise)) for x in (-7, -6, -5, -3, -2, -1, 0)]
+        last.append(level + slope * 3 + rng.gauss(0, noise))
+    frame = spark.createDataFrame(series, "key int, x int, y double")
+    rows = {each["key"]: each for each in trends(frame, ["key"], periods=7, outlook=outlook).toArrow().to_pylist()}
+    inside = sum(rows[key]["low"] <= value <= rows[key]["high"] for key, value in enumerate(last))
+    assert 0.88 * 1500 < inside < 0.92 * 1500
+    for each in rows.values():
+        steps = [each["earliest"], each["full_in"], each["latest"]]
+        known = [step for step in steps if step is not None]
+        assert each["low"] <= each["expected"] <= each["high"]
+        assert each["periods"] == 7
+        if each["growth"] > 0:
+            assert known == sorted(known), "the band is round the line"
+            assert steps[len(known) :] == [None] * (3 - len(known)) or steps[: 3 - len(known)] != [None]
+
+
+# What there is too little of
+
+
+def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    model = triangle()
+    with pytest.raises(
+        RunError, match="no history of addresses is there; expected a folder that `amqp-mesh whatif watch"
+    ):
+        check(tmp_path, model, tmp_path / "out")
+    write_history(tmp_path / "rates", [each for each in growing() if each["begun"] < MONDAY + dt.timedelta(weeks=2)])
+    bare = Model(routers=model.routers, links=[LinkEdge(id="A--B", a="A", b="B")])
+    with pytest.raises(RunError, match="no link of the model has a capacity"):
+        check(tmp_path / "rates", bare, tmp_path / "out")
+    with pytest.raises(RunError, match="something else is there"):
+        check(tmp_path / "rates", model, tmp_path / "rates")
+    with pytest.raises(RunError, match="2 whole periods in the history; expected 3 at least"):
+        forecast(spark, tmp_path / "rates", model, tmp_path / "out", Wanted(outlook=Outlook(horizon=9)))
+    assert [path.name for path in tmp_path.iterdir()] == ["rates"]
