@@ -104,16 +104,13 @@ class PeerEvents:
         """Connections that are as others before, which is told for whoever looks for faults alone."""
         self._told_messages: set[ConnectionId] = set()
         """and messages to some addresses."""
-        self._client_links = ClientLinks(data_plane.fib, data_plane, settings.forwarding, self._link_ids, self._changed)
+        self._client_links = ClientLinks(data_plane.fib, data_plane, self._link_ids, self._changed)
         self.pairs = self._client_links.pairs
         """Links with which clients of RabbitMQ ask about queues."""
 
     def take_settings(self, settings: RouterSettings) -> None:
-        """Go by other settings from the next neighbor on, and by other bounds from the next link on."""
+        """Go by other settings from the next neighbor on."""
         self._settings = settings
-        self._client_links.take_settings(settings.forwarding)
-        for neighbor in self.neighbors.values():
-            neighbor.take_settings(settings.forwarding)
 
     def connection_opened(self, connection: Connection) -> None:
         """Look at the peer's Open; answer with ours, or refuse it."""
@@ -136,9 +133,7 @@ class PeerEvents:
                 connection.fault = str(error)
                 self.close(connection, error.condition, str(error))
                 return
-            neighbor = NeighborLinks(
-                connection, self._data_plane, self._data_plane.fib, self._settings.forwarding, self._link_ids
-            )
+            neighbor = NeighborLinks(connection, self._data_plane, self._data_plane.fib, self._link_ids)
             if settings.allowed_prefixes:
                 connection.port.bound(self._neighbor_rights(connection))
             self.neighbors[connection.id] = neighbor

@@ -14,7 +14,7 @@ cdef class ControllerContext:
     cdef public double now
     cdef public Fib fib
     cdef public dict ports
-    cdef public object settings
+    cdef public object current_settings
     cdef public Settlement settlement
     cdef public MessageSender egress
     cdef public WaitingMessages waiting

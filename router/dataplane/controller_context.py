@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from mesh_config.models import ForwardingSettings
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.fib import Fib, Route
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import EgressCircuitLink, Transfer
 from router.dataplane.local_copier import LocalCopier
@@ -71,7 +71,7 @@ class ControllerContext:
         self,
         fib: Fib,
         ports: dict[ConnectionId, Port],
-        settings: ForwardingSettings,
+        settings: CurrentSettings,
         settlement: Settlement,
         egress: MessageSender,
         waiting: WaitingMessages,
@@ -84,7 +84,7 @@ class ControllerContext:
         """Seconds, monotonic; set before each batch of events."""
         self.fib = fib
         self.ports = ports
-        self.settings = settings
+        self.current_settings = settings
         self.settlement = settlement
         self.egress = egress
         self.waiting = waiting
@@ -92,13 +92,14 @@ class ControllerContext:
         self.forwarder = forwarder
         self._end_circuit = end_circuit
         self.copying = LocalCopier(egress, settlement, forwarder.end_faulty, faults)
-        self.window = settings.publisher_window
-        self.brokered_messages = settings.brokered_messages
-        self.circuit_idle_s = settings.circuit_idle_s
+        forwarding = settings.forwarding
+        self.window = forwarding.publisher_window
+        self.brokered_messages = forwarding.brokered_messages
+        self.circuit_idle_s = forwarding.circuit_idle_s
         self.retry_s = RETRY_S
-        self.patience = ExclusionTiming(grace_s=settings.grace_s)
+        self.patience = ExclusionTiming(grace_s=forwarding.grace_s)
         self.timing = CreditTiming(
-            quarantine_s=settings.quarantine_s, linger_s=settings.linger_s, drain_bound_s=settings.drain_bound_s
+            quarantine_s=forwarding.quarantine_s, linger_s=forwarding.linger_s, drain_bound_s=forwarding.drain_bound_s
         )
         self.touched: dict[CreditController, None] = {}
         """Controllers that are to have a turn."""

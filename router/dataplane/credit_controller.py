@@ -133,7 +133,7 @@ class CreditController:
 
     def _bound_departed(self) -> None:
         """Bound what publishers leave behind, pre-settled: who comes, casts and leaves must not fill memory."""
-        publishers, entry, settings = self.publishers, self.entry, self._context.settings
+        publishers, entry, settings = self.publishers, self.entry, self._context.current_settings.forwarding
         if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
             return
         for message in messages_of(reversed(publishers.waiting)):

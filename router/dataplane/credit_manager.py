@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Iterator
 
 import cython
 
-from mesh_config.models import ForwardingSettings
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
 from router.core.forwarding.timer_queue import TimerQueue
@@ -14,6 +13,7 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.controller_context import RETIRED_S, ControllerContext, ForwarderCalls
 from router.dataplane.credit_controller import CreditController
+from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import (
     EgressCircuitLink,
@@ -39,7 +39,7 @@ class CreditManager(ControllerContext):
         self,
         fib: Fib,
         ports: dict[ConnectionId, Port],
-        settings: ForwardingSettings,
+        settings: CurrentSettings,
         settlement: Settlement,
         egress: MessageSender,
         waiting: WaitingMessages,

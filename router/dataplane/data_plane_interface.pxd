@@ -5,5 +5,6 @@ cdef class LinkEventHandler:
 
 cdef class DataPlaneInterface:
     cdef public LinkEventHandler reader
+    cdef public object current_settings
     cdef public Py_ssize_t session_window_frames
     cdef public Py_ssize_t session_windows_bytes

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from router.binding.proton_functions import Handle
 from router.core.forwarding.fib import AddressEntry
+from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDataLink, IngressLink, PublisherLink
 from router.dataplane.port import Port
 
@@ -26,6 +27,7 @@ class DataPlaneInterface:
     """Calls of the engine to the data plane."""
 
     reader: LinkEventHandler
+    current_settings: CurrentSettings
     session_window_frames: int
     """Frames that a peer may send on a session before they are read,"""
     session_windows_bytes: int

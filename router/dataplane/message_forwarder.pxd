@@ -25,7 +25,6 @@ cdef class Forwarder:
     cdef Fib _fib
     cdef dict _ports
     cdef object _settings
-    cdef Py_ssize_t _short_chars
     cdef Settlement _settlement
     cdef MessageSender _egress
     cdef WaitingMessages _waiting

@@ -11,7 +11,6 @@ from typing import Final
 
 import cython
 
-from mesh_config.models import ForwardingSettings
 from router.core.addressing.address import AddressKind, with_vhost
 from router.core.errors import DecodeError, RemoteProtocolError
 from router.core.forwarding.egress_selection import choose, choose_local
@@ -20,6 +19,7 @@ from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.credit_key_types import publishers_of
 from router.dataplane.credit_manager import CreditManager
+from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.datagram_fanout import DatagramFanout
 from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import (
@@ -104,7 +104,7 @@ class Forwarder:
         self,
         fib: Fib,
         ports: dict[ConnectionId, Port],
-        settings: ForwardingSettings,
+        settings: CurrentSettings,
         settlement: Settlement,
         egress: MessageSender,
         waiting: WaitingMessages,
@@ -116,8 +116,6 @@ class Forwarder:
         self._fib = fib
         self._ports = ports
         self._settings = settings
-        self._short_chars = settings.address_bytes // 4
-        """An address of so many characters is not too long, whatever they are."""
         self._settlement = settlement
         self._egress = egress
         self._waiting = waiting
@@ -127,11 +125,6 @@ class Forwarder:
         self.is_handing_back = False
         """While stopping: what clients publish is released, so that they send it elsewhere."""
         self._fanout = DatagramFanout(fib, ports, egress, settlement, credit_manager.repair, credit_manager.copying)
-
-    def take_settings(self, settings: ForwardingSettings) -> None:
-        """Go by other bounds from the next message on."""
-        self._settings = settings
-        self._short_chars = settings.address_bytes // 4
 
     def publish(self, to: str, data: bytes) -> None:
         """Send a whole message of this process itself, pre-settled, to an address."""
@@ -228,7 +221,7 @@ class Forwarder:
         transfer.to = found.to_override if port.is_router else None
         if to is None:
             raise RemoteProtocolError("routing failure: no address present")
-        if len(to) > self._short_chars and not port.is_router:
+        if 4 * len(to) > self._settings.forwarding.address_bytes and not port.is_router:
             self._check_length(to)
         if port.is_router:
             if self._fib.me in found.trace:
@@ -267,7 +260,7 @@ class Forwarder:
     def _check_length(self, to: str) -> None:
         """Refuse an address that no link could have either."""
         size = len(to.encode())
-        limit = self._settings.address_bytes
+        limit = self._settings.forwarding.address_bytes
         if size > limit:
             raise RemoteProtocolError(
                 f"the address {to[:20]!r}... in `to` has {size} bytes, and may have {limit}",
@@ -347,7 +340,7 @@ class Forwarder:
             route = self._fib.routes.get(RouterId(found.egress))
             if route is not None and route.router in entry.remotes and route.next_hop not in passed:
                 return route
-        return choose(entry, self._fib.routes, passed, self._settings.publisher_window, self.now)
+        return choose(entry, self._fib.routes, passed, self._settings.forwarding.publisher_window, self.now)
 
     def _send_to(self, transfer: Transfer, target: Subscriber | Route) -> None:
         """Send a datagram; a client gets one in parts only once it is whole, or too large to be held."""
@@ -456,7 +449,7 @@ class Forwarder:
         port = transfer.held_for
         assert port is not None
         port.held_bytes += added
-        settings = self._settings
+        settings = self._settings.forwarding
         entry = transfer.entry
         assert entry is not None
         is_too_large = transfer.size > self._most_held(transfer, entry)
@@ -487,7 +480,7 @@ class Forwarder:
 
     def _most_held(self, transfer: Transfer, entry: AddressEntry) -> int:
         """Bytes up to which it is held until it is whole."""
-        limit = self._settings.held_message_bytes if entry.service is None else entry.service_bytes
+        limit = self._settings.forwarding.held_message_bytes if entry.service is None else entry.service_bytes
         source = transfer.ingress
         if isinstance(source, IngressDataLink):
             limit += ANNOTATION_BYTES

@@ -24,8 +24,7 @@ cdef class MulticastRepair:
     cdef Fib _fib
     cdef dict _ports
     cdef MessageSender _egress
-    cdef Py_ssize_t _most_bytes
-    cdef double _keep_s
+    cdef object _settings
     cdef bytes _instance
     cdef object _streams
     cdef object _begun

@@ -19,11 +19,11 @@ from typing import Final
 
 import cython
 
-from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.sequence_window import SequenceWindow
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.links import new_transfer
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.port import Port
@@ -84,15 +84,14 @@ class MulticastRepair:
         self,
         fib: Fib,
         ports: dict[ConnectionId, Port],
-        settings: ForwardingSettings,
+        settings: CurrentSettings,
         egress: MessageSender,
         instance: int,
     ) -> None:
         self._fib = fib
         self._ports = ports
         self._egress = egress
-        self._most_bytes = settings.kept_multicast_bytes
-        self._keep_s = settings.kept_multicast_s
+        self._settings = settings
         self._instance = instance.to_bytes(8, "big", signed=True)
         self._streams: OrderedDict[tuple[str, RouterId], Stream] = OrderedDict()
         self._begun = 0
@@ -105,11 +104,6 @@ class MulticastRepair:
         """By address of what is kept: routers with subscribers, and since when that is known, seconds."""
         self.resent = 0
         """Copies that were sent again since the start."""
-
-    def take_settings(self, settings: ForwardingSettings) -> None:
-        """Keep what passes from now on by other bounds."""
-        self._most_bytes = settings.kept_multicast_bytes
-        self._keep_s = settings.kept_multicast_s
 
     # Numbers
 
@@ -176,7 +170,7 @@ class MulticastRepair:
         kept.at, kept.data, kept.entry, kept.ingress, kept.tag, kept.sent_to = now, data, entry, ingress, tag, sent_to
         self._kept.append(kept)
         self.kept_bytes += len(data) + KEPT_BYTES
-        while self.kept_bytes > self._most_bytes:
+        while self.kept_bytes > self._settings.forwarding.kept_multicast_bytes:
             self._forget_oldest()
         self.expire(now)
 
@@ -192,12 +186,12 @@ class MulticastRepair:
         Args:
             now: seconds, monotonic.
         """
-        while self._kept and self._kept[0].at + self._keep_s <= now:
+        while self._kept and self._kept[0].at + self._settings.forwarding.kept_multicast_s <= now:
             self._forget_oldest()
 
     def next_deadline(self) -> float:
         """Time at which `expire` is due, seconds; infinity when never."""
-        return self._kept[0].at + self._keep_s + EXPIRY_S if self._kept else math.inf
+        return self._kept[0].at + self._settings.forwarding.kept_multicast_s + EXPIRY_S if self._kept else math.inf
 
     # What changes
 

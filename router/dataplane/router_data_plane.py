@@ -15,6 +15,7 @@ from mesh_config.models import ForwardingSettings
 from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.credit_manager import CreditManager
+from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.delivery_reader import Reader
 from router.dataplane.internal_errors import InternalErrorCallbacks
@@ -60,6 +61,7 @@ class RouterDataPlane(DataPlaneInterface):
         self.now = 0.0
         self.ports: dict[ConnectionId, Port] = {}
         """Connections to neighbors."""
+        self.current_settings = CurrentSettings(settings)
         self.session_window_frames = settings.session_window_frames
         self.session_windows_bytes = settings.connection_bytes // 8  # 500 sessions have less than all of it together
         self.links: dict[IngressLink | EgressLink, None] = {}
@@ -71,13 +73,13 @@ class RouterDataPlane(DataPlaneInterface):
         """The same by neighbor's connection: circuits come and go while it lasts."""
         # What is made first calls what is made later by methods of this object.
         self.settlement = Settlement(self._resume, len(fib.groups))
-        self.waiting = WaitingMessages(settings, self.settlement, self._expired)
+        self.waiting = WaitingMessages(self.current_settings, self.settlement, self._expired)
         self.egress = MessageSender(fib.me, self.settlement, self.waiting, self._spared)
-        self.repair = MulticastRepair(fib, self.ports, settings, self.egress, instance)
+        self.repair = MulticastRepair(fib, self.ports, self.current_settings, self.egress, instance)
         self.credit_manager = CreditManager(
             fib,
             self.ports,
-            settings,
+            self.current_settings,
             self.settlement,
             self.egress,
             self.waiting,
@@ -87,9 +89,16 @@ class RouterDataPlane(DataPlaneInterface):
             faults,
         )
         self._forwarder = Forwarder(
-            fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.credit_manager, faults
+            fib,
+            self.ports,
+            self.current_settings,
+            self.settlement,
+            self.egress,
+            self.waiting,
+            self.credit_manager,
+            faults,
         )
-        self.unfinished = StalledSenders(settings)
+        self.unfinished = StalledSenders(self.current_settings)
         self._reader = Reader(
             self.settlement,
             self.waiting,
@@ -110,11 +119,7 @@ class RouterDataPlane(DataPlaneInterface):
         """
         self.session_window_frames = settings.session_window_frames
         self.session_windows_bytes = settings.connection_bytes // 8
-        self.waiting.take_settings(settings)
-        self.repair.take_settings(settings)
-        self.credit_manager.settings = settings
-        self._forwarder.take_settings(settings)
-        self.unfinished.take_settings(settings)
+        self.current_settings.forwarding = settings
 
     def set_now(self, now: float) -> None:
         """Tell the time *now*, seconds, monotonic: before each batch of events."""

@@ -8,8 +8,7 @@ from router.dataplane.transfer_stages cimport *
 
 cdef class StalledSenders:
     cdef public double due
-    cdef public double window_s
-    cdef public Py_ssize_t least_bytes
+    cdef object _settings
     cdef dict _links
     cdef dict _by_session
 

@@ -12,8 +12,8 @@ from typing import Final
 
 import cython
 
-from mesh_config.models import ForwardingSettings
 from router.dataplane.arrival_progress import ArrivalProgress
+from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.links import IngressLink
 
 if not cython.compiled:  # else they come by the .pxd
@@ -24,20 +24,22 @@ if not cython.compiled:  # else they come by the .pxd
 class StalledSenders:
     """The links on which a message has begun whose end has not come, with the progress of each."""
 
-    def __init__(self, settings: ForwardingSettings) -> None:
+    def __init__(self, settings: CurrentSettings) -> None:
         self.due = math.inf
         """Time at which `stalled` is to be called, seconds; infinity when there is no unfinished message."""
-        self.window_s = settings.unfinished_s
-        """In a window of so many seconds"""
-        self.least_bytes = settings.unfinished_bytes
-        """so many bytes of a message must come, or its end."""
+        self._settings = settings
         self._links: dict[IngressLink, None] = {}
         self._by_session: dict[Handle, dict[IngressLink, None]] = {}
 
-    def take_settings(self, settings: ForwardingSettings) -> None:
-        """Go by other bounds from now on."""
-        self.window_s = settings.unfinished_s
-        self.least_bytes = settings.unfinished_bytes
+    @property
+    def window_s(self) -> float:
+        """Length of a window in which some of a message must come, or its end, seconds."""
+        return self._settings.forwarding.unfinished_s
+
+    @property
+    def least_bytes(self) -> int:
+        """Bytes of a message that must come in a window."""
+        return self._settings.forwarding.unfinished_bytes
 
     def watch(self, link: IngressLink, received: int, now: float) -> None:
         """Watch a link: the first *received* bytes of a message have come at *now*, seconds, and not its end."""

@@ -8,7 +8,7 @@ from router.dataplane.transfer_stages cimport *
 
 cdef class WaitingMessages:
     cdef public double now
-    cdef public object _settings
+    cdef object _settings
     cdef public Settlement _settlement
     cdef public Py_ssize_t count
     cdef public Py_ssize_t total_bytes

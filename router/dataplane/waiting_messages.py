@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import cython
 
-from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry
+from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.links import EgressLink, IngressLargeMessageLink, IngressLink, Transfer
 from router.dataplane.section_scanner import scan
 from router.dataplane.settlement import EXPIRED, NO_ROOM, RELEASE, UNDELIVERABLE, Settlement
@@ -35,9 +35,7 @@ class WaitingMessages:
         expired: told of a message that waited at its address for too long.
     """
 
-    def __init__(
-        self, settings: ForwardingSettings, settlement: Settlement, expired: Callable[[Transfer], None]
-    ) -> None:
+    def __init__(self, settings: CurrentSettings, settlement: Settlement, expired: Callable[[Transfer], None]) -> None:
         self.now = 0.0
         """Seconds, monotonic; set before each batch of events."""
         self._settings = settings
@@ -59,10 +57,6 @@ class WaitingMessages:
         self.relieved: list[IngressLink] = []
         """Links that were paused because too much of theirs waited, and need be no longer."""
 
-    def take_settings(self, settings: ForwardingSettings) -> None:
-        """Let messages wait by other bounds from now on."""
-        self._settings = settings
-
     def enter(self, transfer: Transfer, place: Place, *, is_bounded: bool = True, is_credited: bool = True) -> None:
         """Let it wait, or release it when there is no room left.
 
@@ -72,7 +66,7 @@ class WaitingMessages:
         """
         # DEV-4: qdrouterd drops pre-settled messages to make room, and tells nobody.
         size = transfer.size
-        settings = self._settings
+        settings = self._settings.forwarding
         transfer.egress = place if isinstance(place, EgressLink) else None
         most, most_bytes = settings.waiting_messages, settings.waiting_bytes
         if not is_credited:
@@ -114,7 +108,7 @@ class WaitingMessages:
         if transfer.ingress is not None:
             transfer.ingress.backlog_bytes += added
         is_of_link = transfer.egress is not None  # else its source is not read beyond a bound
-        if is_of_link and place.waiting_bytes > self._settings.waiting_bytes:
+        if is_of_link and place.waiting_bytes > self._settings.forwarding.waiting_bytes:
             self.refuse(transfer)
 
     def oldest(self, place: Place) -> Transfer | None:

@@ -19,7 +19,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from mesh_config.models import ForwardingSettings, Treatment
+from mesh_config.models import Treatment
 from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle, text
@@ -54,7 +54,6 @@ class Circuits:
         connection: Connection,
         data_plane: DataPlaneInterface,
         fib: Fib,
-        settings: ForwardingSettings,
         link_ids: Iterator[int],
         tell: Callable[[CircuitStates], None],
     ) -> None:
@@ -62,7 +61,6 @@ class Circuits:
         self._connection = connection
         self._data_plane = data_plane
         self._fib = fib
-        self._settings = settings
         self._ids = link_ids
         self._tell = tell
         self._spare: dict[int, Handle] = {}
@@ -76,10 +74,6 @@ class Circuits:
         self._closing: set[int] = set()
         """Circuits of our own by the address of their handle; those that we closed may be unanswered as well."""
         connection.port.serve_circuits(self.open, self.close, self.end_incoming, self.tell)
-
-    def take_settings(self, settings: ForwardingSettings) -> None:
-        """Go by other bounds from the next circuit on."""
-        self._settings = settings
 
     # Our own
 
@@ -119,7 +113,7 @@ class Circuits:
         return self._connection.free_channels - 2 * self._pace
 
     def _has_room(self) -> bool:
-        port, settings = self._connection.port, self._settings
+        port, settings = self._connection.port, self._data_plane.current_settings.forwarding
         known = len(port.circuits_in) + len(port.circuits_out)
         return known < settings.max_circuits and len(self._connection.links) < settings.max_links
 

@@ -10,7 +10,6 @@ import itertools
 import secrets
 from collections.abc import Callable, Iterator
 
-from mesh_config.models import ForwardingSettings
 from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle, text
@@ -59,21 +58,15 @@ class ClientLinks:
         self,
         fib: Fib,
         data_plane: DataPlaneInterface,
-        settings: ForwardingSettings,
         link_ids: Iterator[int],
         changed: Callable[[AddressEntry, bool], None],
     ) -> None:
         """*changed* is told of the first (True) and of the last (False) local subscriber of an address."""
         self._fib = fib
         self._data_plane = data_plane
-        self._settings = settings
         self._ids = link_ids
         self._changed = changed
         self.pairs = ManagementPairs(fib)
-
-    def take_settings(self, settings: ForwardingSettings) -> None:
-        """Go by other bounds from the next link on."""
-        self._settings = settings
 
     def attach(self, connection: Connection, handle: Handle) -> None:
         """Grant or refuse what the peer asks for.
@@ -81,9 +74,12 @@ class ClientLinks:
         Raises:
             Refused: with the condition to close the link with.
         """
-        if len(connection.links) >= self._settings.max_links:
+        if len(connection.links) >= self._data_plane.current_settings.forwarding.max_links:
             raise Refused("too many links on this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-        if connection.count_links(pn.pn_link_session(handle)) >= self._settings.max_session_links:
+        if (
+            connection.count_links(pn.pn_link_session(handle))
+            >= self._data_plane.current_settings.forwarding.max_session_links
+        ):
             raise Refused("too many links in this session", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         for terminus in (pn.pn_link_remote_source(handle), pn.pn_link_remote_target(handle)):
             read_address(terminus)  # that at the peer's side is repeated in the answer
@@ -184,7 +180,11 @@ class ClientLinks:
                 raise Refused(f"the requester behind {address} is gone", condition=Condition.NOT_FOUND)
         elif rights is not None:
             rights.check_anonymous_sender()
-        window = self._settings.publisher_window if entry is not None else self._settings.anonymous_window
+        window = (
+            self._data_plane.current_settings.forwarding.publisher_window
+            if entry is not None
+            else self._data_plane.current_settings.forwarding.anonymous_window
+        )
         link = PublisherLink(
             LinkId(next(self._ids)),
             connection.port,
@@ -230,7 +230,8 @@ class ClientLinks:
             raise Refused("a link needs an address", condition=Condition.INVALID_FIELD)
         rights = connection.rights
         vhost = (connection.port.vhost if rights is None else rights.prefix) or ""
-        size, limit = len(address.encode()) + len(vhost.encode()) + bool(vhost), self._settings.address_bytes
+        size = len(address.encode()) + len(vhost.encode()) + bool(vhost)
+        limit = self._data_plane.current_settings.forwarding.address_bytes
         if size > limit:
             raise Refused(
                 f"the address {address[:20]!r}... has {size} bytes, and may have {limit}",

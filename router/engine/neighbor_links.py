@@ -14,7 +14,6 @@ from typing import Final
 
 import attrs
 
-from mesh_config.models import ForwardingSettings
 from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle, text
@@ -69,12 +68,10 @@ class NeighborLinks:
         connection: Connection,
         data_plane: DataPlaneInterface,
         fib: Fib,
-        settings: ForwardingSettings,
         link_ids: Iterator[int],
     ) -> None:
         self._connection = connection
         self._data_plane = data_plane
-        self._settings = settings
         self._ids = link_ids
         self._control_in: Handle | None = None
         self._control_out: Handle | None = None
@@ -97,13 +94,7 @@ class NeighborLinks:
         self.circuits: Circuits | None = None
         """None when the neighbor takes none."""
         if peer.has(CIRCUITS):
-            self.circuits = Circuits(connection, data_plane, fib, settings, link_ids, self._tell)
-
-    def take_settings(self, settings: ForwardingSettings) -> None:
-        """Go by other bounds from the next link on."""
-        self._settings = settings
-        if self.circuits is not None:
-            self.circuits.take_settings(settings)
+            self.circuits = Circuits(connection, data_plane, fib, link_ids, self._tell)
 
     def _close_link(self, _: IngressLink, error: RemoteProtocolError) -> None:
         self._connection.fail(error)
@@ -146,7 +137,7 @@ class NeighborLinks:
                 raise RemoteProtocolError("this listener is for routers, not for clients", condition=condition)
             if capability == CONTROL and (self._control_out if is_sender else self._control_in) is not None:
                 raise RemoteProtocolError("a connection has one control link each way")
-            if len(self._connection.links) >= self._settings.max_links:
+            if len(self._connection.links) >= self._data_plane.current_settings.forwarding.max_links:
                 raise RemoteProtocolError("too many links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
             _describe(handle, capability)
             pn.pn_link_open(handle)
@@ -182,7 +173,7 @@ class NeighborLinks:
     def _ingress(self, handle: Handle) -> None:
         self._incoming += 1
         kind = IngressLargeMessageLink if self._incoming > self._pairs else IngressDataLink
-        port, window = self._connection.port, self._settings.router_window
+        port, window = self._connection.port, self._data_plane.current_settings.forwarding.router_window
         link = kind(self._new_id(), port, handle, _name(handle), window=window)
         self._connection.add_link(link)
         self._data_plane.add_data_link(link)
@@ -314,7 +305,7 @@ class NeighborLinks:
         size = pn.pn_delivery_pending(delivery)
         if size:
             self._parts += pn.receive(link, size)
-        limit = self._settings.control_message_bytes
+        limit = self._data_plane.current_settings.forwarding.control_message_bytes
         if len(self._parts) > limit:
             raise RemoteProtocolError(
                 f"control message is larger than {limit} bytes", condition=Condition.RESOURCE_LIMIT_EXCEEDED

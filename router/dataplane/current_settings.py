@@ -1,0 +1,19 @@
+"""Settings of forwarding as they are at present: held in one place, for all who go by them."""
+
+from __future__ import annotations
+
+from mesh_config.models import ForwardingSettings
+
+
+class CurrentSettings:
+    """Holder of the settings of forwarding. A reload changes what it holds, and nobody keeps a copy.
+
+    Attributes:
+        forwarding: as they are at present; those of credit as they were at the start
+            (`mesh_config.change_plan.FORWARDING_AT_START`).
+    """
+
+    __slots__ = ("forwarding",)
+
+    def __init__(self, forwarding: ForwardingSettings) -> None:
+        self.forwarding = forwarding
