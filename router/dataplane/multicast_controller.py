@@ -158,11 +158,11 @@ class MulticastController(CreditController):
     def _restate_subscriber(self, link: SubscriberLink, now: float) -> None:
         if link not in self._known:
             self._known[link] = None
-            self.machine.add_subscriber(link)
+            self.machine.local_subscribers.add(link)
         self._see_withdrawal(link)
         link.brokered = min(self._measure(link), self._context.brokered_messages)
         is_draining = link.brokered > 0 and bool(pn_link_get_drain(link.handle))
-        self.machine.subscriber_changed(
+        self.machine.local_subscribers.changed(
             link, link.brokered, now, is_draining=is_draining, is_withdrawn=link.is_withdrawn
         )
 

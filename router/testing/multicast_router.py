@@ -132,11 +132,13 @@ class MulticastRouter(CreditRouter):
         """A local subscriber's attach arrived."""
         link.on_flow = lambda before: self.do(lambda now: self._granted(link, before, now))
         self.subscribers[link] = None
-        self.do(lambda _: self.machine.add_subscriber(link))
+        self.do(lambda _: self.machine.local_subscribers.add(link))
 
     def _granted(self, link: Link, before: int, now: float) -> None:
         is_withdrawn = link.credit == 0 and before > 0
-        self.machine.subscriber_changed(link, link.credit, now, is_draining=link.is_drained, is_withdrawn=is_withdrawn)
+        self.machine.local_subscribers.changed(
+            link, link.credit, now, is_draining=link.is_drained, is_withdrawn=is_withdrawn
+        )
 
     def detach_subscriber(self, link: Link) -> None:
         """A local subscriber's detach arrived."""

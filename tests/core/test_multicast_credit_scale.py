@@ -23,30 +23,30 @@ def local_subscribers(count: int) -> MulticastBench:
     bench = MulticastBench()
     bench.attach("p")
     for number in range(count):
-        bench.machine.add_subscriber(number)
-        bench.machine.subscriber_changed(number, 100 + number % 7, bench.now)
+        bench.machine.local_subscribers.add(number)
+        bench.machine.local_subscribers.changed(number, 100 + number % 7, bench.now)
     bench.turn()
     bench.publish("p")
     return bench
 
 
 def subscribes(bench: MulticastBench) -> None:
-    bench.machine.add_subscriber("new")
-    bench.machine.subscriber_changed("new", 50, bench.now)
+    bench.machine.local_subscribers.add("new")
+    bench.machine.local_subscribers.changed("new", 50, bench.now)
 
 
 def asks_back(bench: MulticastBench) -> None:
-    bench.machine.subscriber_changed(3, 100, bench.now, is_draining=True)
+    bench.machine.local_subscribers.changed(3, 100, bench.now, is_draining=True)
 
 
 def is_late(bench: MulticastBench) -> None:
-    bench.machine.subscriber_changed(3, 0, bench.now)
+    bench.machine.local_subscribers.changed(3, 0, bench.now)
     bench.now += GRACE_S
 
 
 EVENTS: dict[str, Callable[[MulticastBench], object]] = {
-    "one grants": lambda bench: bench.machine.subscriber_changed(3, 200, bench.now),
-    "one has less": lambda bench: bench.machine.subscriber_changed(3, 2, bench.now),
+    "one grants": lambda bench: bench.machine.local_subscribers.changed(3, 200, bench.now),
+    "one has less": lambda bench: bench.machine.local_subscribers.changed(3, 2, bench.now),
     "one comes": subscribes,
     "one goes": lambda bench: bench.machine.remove_subscriber(3),
     "one asks for its credit": asks_back,
@@ -74,15 +74,15 @@ def test_those_who_come_back_cost_the_same_however_many_have_been_excluded() -> 
     def work(count: int) -> int:
         bench = local_subscribers(count)
         for number in range(1, count):
-            bench.machine.subscriber_changed(number, 0, bench.now)
+            bench.machine.local_subscribers.changed(number, 0, bench.now)
         bench.turn()
         bench.wait(GRACE_S)
         for number in range(2, count):
-            bench.machine.subscriber_changed(number, 100, bench.now)
+            bench.machine.local_subscribers.changed(number, 100, bench.now)
         bench.turn()
 
         def act() -> None:
-            bench.machine.subscriber_changed(1, 100, bench.now)
+            bench.machine.local_subscribers.changed(1, 100, bench.now)
             bench.machine.turn(bench.now)
             bench.machine.next_deadline()
 
@@ -150,7 +150,7 @@ def test_what_is_dealt_costs_the_same_however_many_trees_there_are() -> None:
 
     def work(count: int) -> int:
         bench = transit(count)
-        bench.machine.subscriber_changed("s", 20 * count, bench.now)
+        bench.machine.local_subscribers.changed("s", 20 * count, bench.now)
         return instructions(lambda: bench.machine.turn(bench.now)) // count
 
     assert work(160) <= 2 * work(20)

@@ -79,7 +79,7 @@ class MulticastBench:
         return self.turn()
 
     def subscribe(self, key: Key, credit: int = 0) -> list[Order]:
-        self.machine.add_subscriber(key)
+        self.machine.local_subscribers.add(key)
         return self.credit(key, credit)
 
     def unsubscribe(self, key: Key) -> list[Key]:
@@ -88,7 +88,9 @@ class MulticastBench:
         return lost
 
     def credit(self, key: Key, credit: int, *, is_draining: bool = False, is_withdrawn: bool = False) -> list[Order]:
-        self.machine.subscriber_changed(key, credit, self.now, is_draining=is_draining, is_withdrawn=is_withdrawn)
+        self.machine.local_subscribers.changed(
+            key, credit, self.now, is_draining=is_draining, is_withdrawn=is_withdrawn
+        )
         return self.turn()
 
     def tree(self, ingress: str, *children: str, predecessor: str | None = None) -> list[Order]:

@@ -16,7 +16,6 @@ from typing import Final
 from router.core.forwarding.credit_actions import Key
 from router.core.forwarding.credit_pool_scheduler import CreditPoolScheduler
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.credit_states import PoolEvent
 from router.core.forwarding.egress_credit_pool import EgressCreditPool
 from router.core.forwarding.egress_load import TELL_S, EgressLoad
 from router.core.ids_and_conditions import RouterId
@@ -58,14 +57,7 @@ class AnycastScheduler(CreditPoolScheduler):
         pool = self.pool(egress)
         if load is not None:
             pool.load = load
-        pool.distance = cost * self._distance
-        if pool.has_path and pool.next_hop != next_hop:
-            pool.reset(now)
-        if not pool.has_path:
-            pool.enter(PoolEvent.PATH_FOUND)
-        pool.cost, pool.next_hop = cost, next_hop
-        pool.is_at_egress = next_hop is None
-        pool.opens_early = not pool.is_at_egress
+        pool.set_path(cost, next_hop, cost * self._distance, now)
         self._choose_candidates()
 
     def circuit_lost(self, egress: RouterId, now: float) -> None:
@@ -86,12 +78,7 @@ class AnycastScheduler(CreditPoolScheduler):
             and when it was the last egress all that wait.
         """
         pool = self.pools[egress]
-        pool.reset(now)
-        pool.enter(PoolEvent.PATH_LOST)
-        pool.next_hop = None
-        lost = [*pool.core, *pool.coming, *pool.lose_uncredited()]
-        pool.core.clear()
-        pool.coming.clear()
+        lost = pool.lose_path(now)
         if not pool.circuits:
             del self.pools[egress]
         self._choose_candidates()

@@ -13,7 +13,7 @@ from router.core.ids_and_conditions import RouterId
 
 @attrs.frozen(kw_only=True)
 class CreditTiming:
-    """ExclusionTiming of the credit rule, seconds, and how much it does at once."""
+    """Times of the credit rule, seconds, and how much it does at once."""
 
     busy_s: float = 0.1
     """A publisher that sent, or that was kept from it, within this time counts as busy."""
@@ -31,7 +31,7 @@ class CreditTiming:
     first_window: int = FIRST_WINDOW
     """Most that a circuit is dealt, and that a publisher keeps, before it shows that it uses more, messages."""
     slice_size: int = 64
-    """First credits given in one turn: a thousand publishers must not stop the others, publishers."""
+    """First credits given in one turn, publishers: a thousand of them must not hold up all else."""
 
 
 class CreditScheduler:

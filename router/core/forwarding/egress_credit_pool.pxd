@@ -11,6 +11,8 @@ cdef Py_ssize_t UNREACHABLE, AWAITED, OPEN, CLOSED
 cdef class IncomingCircuit(Claimant):
     cdef public object neighbor
     cdef public AdvertisedLoad report
+    cdef public Py_ssize_t neighbor_weight
+    cdef public bint was_told_closed
 
 
 cdef class EgressCreditPool(CreditPool):
@@ -50,7 +52,6 @@ cdef class EgressCreditPool(CreditPool):
     cpdef list claimants(self)
     cpdef object serve_core(self, double now)
     cpdef object add_uncredited(self, object message, object client)
-    cpdef list lose_uncredited(self)
     cdef _weigh_uncredited(self)
     cpdef object serve_uncredited(self, bint is_contended, double now)
     cpdef object deal(self, Py_ssize_t waiting, double now)

@@ -46,13 +46,17 @@ CLOSED = int(PoolState.CLOSED)
 class IncomingCircuit(Claimant):
     """Incoming circuit: a neighbor's link toward the egress."""
 
-    __slots__ = ("neighbor", "report")
+    __slots__ = ("neighbor", "neighbor_weight", "report", "was_told_closed")
 
     def __init__(self, key: Key, neighbor: RouterId, window: int) -> None:
         Claimant.__init__(self, key, window)
         self.neighbor = neighbor
         self.report = AdvertisedLoad()
         """Load at the egress as its neighbor was told."""
+        self.neighbor_weight = 0
+        """In a multicast's tree: its weight as its neighbor told it."""
+        self.was_told_closed = False
+        """In a multicast's tree: it was told that nobody is live, and has not been granted any credit since."""
 
 
 class EgressCreditPool(CreditPool):
@@ -157,6 +161,37 @@ class EgressCreditPool(CreditPool):
         self.capacity = credit
         self.set_returning(min(returning, credit), now)
 
+    def set_path(self, cost: int, next_hop: RouterId | None, distance: float, now: float) -> None:
+        """Note that the egress has subscribers, and how it is reached. A new next hop has granted nothing yet.
+
+        Args:
+            cost: of the path; 0 at the egress itself.
+            next_hop: neighbor on the way there; None at the egress itself.
+            distance: worth of the cost, messages.
+            now: seconds.
+        """
+        if self.has_path and self.next_hop != next_hop:
+            self.reset(now)
+        if not self.has_path:
+            self.enter(PoolEvent.PATH_FOUND)
+        self.cost, self.next_hop, self.distance = cost, next_hop, distance
+        self.is_at_egress = next_hop is None
+        self.opens_early = not self.is_at_egress
+
+    def lose_path(self, now: float) -> list[Key]:
+        """Note at *now* (seconds) that the egress is out of reach, or has no subscribers any more.
+
+        Returns: messages that came for it on no publisher's credit, forgotten here.
+        """
+        self.reset(now)
+        self.enter(PoolEvent.PATH_LOST)
+        self.next_hop = None
+        lost = [*self.core, *self.coming, *self.uncredited.clear()]
+        self.core.clear()
+        self.coming.clear()
+        self._weigh_uncredited()
+        return lost
+
     def reset(self, now: float) -> None:
         """Forget the own circuit at *now* (seconds), which is lost or leads elsewhere.
 
@@ -211,12 +246,6 @@ class EgressCreditPool(CreditPool):
         """
         self.uncredited.add(message, client)
         self._weigh_uncredited()
-
-    def lose_uncredited(self) -> list[Key]:
-        """Forget what came on no credit of this address. Returns: these messages."""
-        messages = self.uncredited.clear()
-        self._weigh_uncredited()
-        return messages
 
     def _weigh_uncredited(self) -> None:
         self.set_weight(self.unbacked, self.uncredited.client_count())

@@ -135,28 +135,10 @@ class MulticastScheduler(CreditScheduler):
 
     # Local subscribers
 
-    def add_subscriber(self, key: Key) -> None:
-        """Take up a local subscriber that attached. It counts from its first credit on."""
-        self.local_subscribers.add(key)
-
     def remove_subscriber(self, key: Key) -> list[Key]:
         """Forget a local subscriber that is gone. Returns: messages that have nowhere to go now, forgotten here."""
         self.local_subscribers.remove(key)
         return self._lost()
-
-    def subscriber_changed(
-        self, key: Key, credit: int, now: float, *, is_draining: bool = False, is_withdrawn: bool = False
-    ) -> None:
-        """Set what a local subscriber can take.
-
-        Args:
-            key: the subscriber.
-            credit: as it is at *now*, messages.
-            now: seconds.
-            is_draining: it asks for it back; `ReturnSubscriberCredit` will follow, unless all is used before.
-            is_withdrawn: it has lowered its credit to 0; not so if it has used it up.
-        """
-        self.local_subscribers.changed(key, credit, now, is_draining=is_draining, is_withdrawn=is_withdrawn)
 
     # Paths
 
@@ -193,9 +175,9 @@ class MulticastScheduler(CreditScheduler):
             credit: as it is now, messages; much, of a child that takes no circuits.
             is_draining: the child asks for it back; `ReturnCredit` will follow, unless all is used before.
         """
-        if ingress in self.trees:
+        if self._has_child(ingress, neighbor):
             self._touched(ingress).set_outlet(neighbor, credit, is_draining=is_draining)
-        elif is_draining and credit > 0:
+        elif ingress not in self.trees and is_draining and credit > 0:
             self.actions.append(ReturnCredit(ingress, credit, neighbor))  # of a tree that is forgotten
 
     def outlet_lost(self, ingress: RouterId, neighbor: RouterId) -> None:
@@ -203,13 +185,16 @@ class MulticastScheduler(CreditScheduler):
 
         The weight will be told anew.
         """
-        if ingress in self.trees:
+        if self._has_child(ingress, neighbor):
             self._touched(ingress).outlet_lost(neighbor)
 
     def outlet_closed(self, ingress: RouterId, neighbor: RouterId) -> None:
         """Note that nobody below a child is live, as it tells."""
-        if ingress in self.trees:
+        if self._has_child(ingress, neighbor):
             self._touched(ingress).outlet_closed(neighbor)
+
+    def _has_child(self, ingress: RouterId, neighbor: RouterId) -> bool:
+        return ingress in self.trees and neighbor in self.trees[ingress].children
 
     # Circuits
 

@@ -197,15 +197,17 @@ class MulticastSubscribers:
         for table in (self._live, self._excluded, self._zero, self.draining):
             table.pop(key, None)
 
-    def changed(self, key: Key, credit: int, now: float, *, is_draining: bool, is_withdrawn: bool) -> None:
+    def changed(
+        self, key: Key, credit: int, now: float, *, is_draining: bool = False, is_withdrawn: bool = False
+    ) -> None:
         """Set what a subscriber can take.
 
         Args:
             key: the subscriber.
             credit: as it is at *now*, messages.
             now: seconds.
-            is_draining: it asks for it back.
-            is_withdrawn: it took its credit back by itself; not so if it has used it up.
+            is_draining: it asks for it back; `ReturnSubscriberCredit` will follow, unless all is used before.
+            is_withdrawn: it has lowered its credit to 0; not so if it has used it up.
         """
         subscriber = self.subscribers[key]
         self._leave_out(subscriber)

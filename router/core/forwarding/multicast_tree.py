@@ -126,10 +126,6 @@ class MulticastTree:
         """Busy publishers upstream, as the branches are told; each counts as `HUNGRY` while they lack credit."""
         self._busy = 0
         self._hungry_until = -math.inf
-        self._told: dict[Key, int] = {}
-        """Weights of circuits as their neighbors told them."""
-        self._closed: dict[Key, None] = {}
-        """Circuits that were told that nobody is live, and have not been granted any credit since."""
         self.is_due = False
         """Its last turn was reason for another."""
 
@@ -188,11 +184,11 @@ class MulticastTree:
                 if self.is_local_draining:
                     self._share.give_back(self.ingress)
             else:
-                if isinstance(action, GrantCircuit) and action.circuit in self._closed:
-                    del self._closed[action.circuit]
+                if isinstance(action, GrantCircuit) and self.pool.circuits[action.circuit].was_told_closed:
+                    self.pool.circuits[action.circuit].was_told_closed = False
                     self.is_due = True  # from now on it has the weight that it told
                 elif isinstance(action, TellWithdrawn):
-                    self._closed[action.circuit] = None
+                    self.pool.circuits[action.circuit].was_told_closed = True
                 self._actions.append(action)
 
     def _send(self, message: Key, now: float) -> None:
@@ -221,13 +217,7 @@ class MulticastTree:
     # Events
 
     def set_children(self, neighbors: Sequence[RouterId], predecessor: RouterId | None, reached: Sequence[int]) -> None:
-        """Set the place in the tree: neighbors below which there are subscribers, and the one upstream.
-
-        Args:
-            neighbors: in the order in which they are to get their copies.
-            predecessor: the neighbor upstream; None at the ingress itself.
-            reached: how many routers are reached by each of *neighbors*, itself included; one where it is not told.
-        """
+        """See `MulticastScheduler.set_children`."""
         self.predecessor = predecessor
         before = self.children
         self.children = {neighbor: before.get(neighbor) or self._branch(neighbor) for neighbor in neighbors}
@@ -248,42 +238,36 @@ class MulticastTree:
         return former
 
     def set_outlet(self, neighbor: RouterId, credit: int, *, is_draining: bool) -> None:
-        """Set the credit that is unspent on the own circuit to *neighbor*, messages."""
-        branch = self.children.get(neighbor)
-        if branch is not None:
-            branch.is_draining = is_draining and credit > 0
-            if credit > branch.credit and branch.is_closed:
-                branch.is_closed = False
-                self._count()
-            branch.credit = credit
+        """Set the credit that is unspent on the own circuit to a child, messages."""
+        branch = self.children[neighbor]
+        branch.is_draining = is_draining and credit > 0
+        if credit > branch.credit and branch.is_closed:
+            branch.is_closed = False
+            self._count()
+        branch.credit = credit
 
     def outlet_lost(self, neighbor: RouterId) -> None:
-        """Forget the credit of the own circuit to *neighbor*, which is gone."""
-        if neighbor in self.children:
-            self.children[neighbor].lose_circuit()
-            self._count()
+        """Forget the credit of the own circuit to a child, which is gone."""
+        self.children[neighbor].lose_circuit()
+        self._count()
 
     def outlet_closed(self, neighbor: RouterId) -> None:
-        """Note that nobody below *neighbor* is live."""
-        if neighbor in self.children:
-            self.children[neighbor].is_closed = True
-            self._count()
+        """Note that nobody below a child is live."""
+        self.children[neighbor].is_closed = True
+        self._count()
 
     def add_circuit(self, key: Key, neighbor: RouterId) -> None:
         """Take up a circuit of this tree that *neighbor* attached."""
-        self._told[key] = 0
         self.machine.add_circuit(self.ingress, key, neighbor)
         self._pass_on(self.machine.take_actions(), -math.inf)  # it may be told that nobody is live; nothing is sent
 
     def remove_circuit(self, key: Key) -> None:
         """Forget a circuit that is gone."""
-        del self._told[key]
-        self._closed.pop(key, None)
         self.machine.remove_circuit(self.ingress, key)
 
     def set_weight(self, key: Key, weight: int) -> None:
         """Set how many busy publishers are behind a circuit, as its neighbor tells."""
-        self._told[key] = weight
+        self.pool.circuits[key].neighbor_weight = weight
 
     def published(self, key: Key, message: Key, now: float, *, is_ready: bool) -> None:
         """Take a message of a publisher that arrived at *now* (seconds)."""
@@ -294,10 +278,7 @@ class MulticastTree:
         self._pass_on(self.machine.take_actions(), now)
 
     def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool) -> int:
-        """Take a message that came on a circuit at *now* (seconds).
-
-        Returns: `KEPT`, or `REFUSED` when its neighbor is not upstream.
-        """
+        """Take a message that came on a circuit at *now* (seconds): `KEPT`, or `REFUSED` if that is not upstream."""
         result = REFUSED
         if self._is_upstream(self.pool.circuits[key]):
             self._restate(now)
@@ -390,11 +371,11 @@ class MulticastTree:
         self.weight = self._busy * HUNGRY if now < self._hungry_until else self._busy
 
     def _look_after(self, circuit: IncomingCircuit) -> None:
-        weight = self._told[circuit.key]
+        weight = circuit.neighbor_weight
         if not self._is_upstream(circuit):
             weight = 0
             self._recall(circuit)
-        elif circuit.key in self._closed:
+        elif circuit.was_told_closed:
             # Only credit tells it that somebody is live again, and until then live subscribers miss its messages.
             weight = max(HUNGRY, weight)
         if circuit.weight != weight:
@@ -457,7 +438,6 @@ class MulticastTree:
         """Check that sums fit. Raises: AssertionError when not."""
         self.machine.check_invariants()
         assert len(self.machine.pools) == 1
-        assert self._closed.keys() <= self.pool.circuits.keys() == self._told.keys()
         for branch in self.children.values():
             assert branch.credit >= 0
             assert not (branch.is_draining and branch.credit == 0)
