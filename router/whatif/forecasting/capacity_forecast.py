@@ -20,7 +20,15 @@ from pyspark.sql import DataFrame, SparkSession
 from router.whatif.analysis.answer_tables import write_answers
 from router.whatif.forecasting.demand_models import with_measured
 from router.whatif.forecasting.link_trends import LEAST, Outlook, number_of, soonest, trends
-from router.whatif.forecasting.traffic_history import CALENDARS, WHOLE, Calendar, last_sizes, read_history
+from router.whatif.forecasting.traffic_history import (
+    CALENDARS,
+    WHOLE,
+    Calendar,
+    last_sizes,
+    periods_of,
+    rates_of,
+    read_history,
+)
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import run as runs
@@ -50,6 +58,8 @@ EXPECTED: Final = "expected"
 """Folder of the model with the demands that are expected at the horizon,"""
 HIGH: Final = "high"
 """and of the one with those at the upper end of the band."""
+HOURS: Final = "hours"
+"""Folder that is there meanwhile: all hours, those without messages too."""
 LEVELS: Final = ("busy", "mean", "p50", "p95", "p99", "max")
 """Choices of what stands for a period, columns of `demand_period`."""
 MOST_PERIODS: Final = 520
@@ -166,10 +176,14 @@ class _Forecast:
     def make(self, history: Path) -> None:
         """Make all of them."""
         self.on_progress("reading the history", 0, 0)
-        found = read_history(self.session, history, self.wanted.calendar)
-        self._write(found.rates, DEMAND_RATE)
-        self._write(found.periods, DEMAND_PERIOD)
-        found.grid.unpersist()
+        calendar = self.wanted.calendar
+        # Written and not cached: of what is cached Spark doesn't adapt the plan.
+        name_job(self.session, "what-if: put the history into hours")
+        write(read_history(self.session, history, calendar), self.folder / HOURS, ())
+        hours = self.session.read.parquet(address_for_spark(self.folder / HOURS))
+        self._write(rates_of(hours, calendar), DEMAND_RATE)
+        self._write(periods_of(hours, calendar), DEMAND_PERIOD)
+        shutil.rmtree(self.folder / HOURS)
         rows = self._read(DEMAND_PERIOD).toArrow().to_pylist()
         numbers = self._numbers(history, rows)
         self.on_progress("working out the trend of demands", 0, 0)

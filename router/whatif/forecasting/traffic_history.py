@@ -45,25 +45,14 @@ CALENDARS: Final = {
 """By the name of the period."""
 
 
-@attrs.frozen
-class History:
-    """A history of demands, as DataFrames."""
-
-    rates: DataFrame
-    """As the table `demand_rate`."""
-    periods: DataFrame
-    """As `demand_period`, with the column `period`, its number."""
-    grid: DataFrame
-    """Of which both are made: Spark keeps it, until it is told otherwise."""
-
-
-def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> History:
-    """Make demands of what `whatif watch --addresses` has written.
+def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> DataFrame:
+    """Make demands of what `whatif watch --addresses` has written: a row for each hour in which the router was watched.
 
     Args:
         session: of Spark.
         folder: with the table `address_rate`.
         calendar: hours and periods.
+    Returns: `bucket` and `period`, the numbers of hour and period; `router`, `address`, `msgs_per_s` and `msg_bytes`.
     """
     counted = session.read.parquet(address_for_spark(folder / ADDRESS_RATE.name)).dropDuplicates(list(ADDRESS_RATE.key))
     sql = functions_of(counted)
@@ -84,18 +73,20 @@ def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> His
     demands = counts.select("router", "address").distinct()
     grid = watched.join(demands, "router").join(counts, ["bucket", "router", "address"], "left")
     rate = sql.coalesce("messages", sql.lit(0.0)) * sql.lit(float(SECOND)) / sql.col("watched")
-    bucket_us = calendar.bucket_s * SECOND
     period = sql.floor((sql.col("bucket") * calendar.bucket_s - calendar.offset_s) / sql.lit(calendar.period_s))
-    grid = grid.select("bucket", "router", "address", rate.alias("msgs_per_s"), "msg_bytes", period.alias("period"))
-    grid = grid.persist()
-    rates = grid.where(sql.col("msgs_per_s") > 0).select(
-        sql.timestamp_micros(sql.col("bucket") * bucket_us).alias("begun"),
+    return grid.select("bucket", "router", "address", rate.alias("msgs_per_s"), "msg_bytes", period.alias("period"))
+
+
+def rates_of(grid: DataFrame, calendar: Calendar) -> DataFrame:
+    """Make the table `demand_rate` of what `read_history` has made."""
+    sql = functions_of(grid)
+    return grid.where(sql.col("msgs_per_s") > 0).select(
+        sql.timestamp_micros(sql.col("bucket") * (calendar.bucket_s * SECOND)).alias("begun"),
         "router",
         "address",
         "msgs_per_s",
         "msg_bytes",
     )
-    return History(rates, _periods(grid, calendar), grid)
 
 
 def _pieces(counted: DataFrame, calendar: Calendar) -> DataFrame:
@@ -121,8 +112,8 @@ def _pieces(counted: DataFrame, calendar: Calendar) -> DataFrame:
     )
 
 
-def _periods(grid: DataFrame, calendar: Calendar) -> DataFrame:
-    """Sum up whole periods."""
+def periods_of(grid: DataFrame, calendar: Calendar) -> DataFrame:
+    """Sum up whole periods: the table `demand_period`, with the column `period`, its number."""
     sql = functions_of(grid)
     totals = grid.groupBy("period", "bucket").agg(sql.sum("msgs_per_s").alias("total"))
     # The first of equal ones.

@@ -36,6 +36,7 @@ from router.whatif.pipeline.spark_session import (
     many_files_at_once,
     name_job,
     pages,
+    session_of,
     start,
 )
 from router.whatif.pipeline.table_files import COMMITTED, SUFFIX, address_for_spark
@@ -96,7 +97,7 @@ def run(
         on_tables: called when all has been played.
     Raises: RunError when Spark can't be started, or writes elsewhere; TaskError when tasks die.
     """
-    active = None if address.remote else SparkSession.getActiveSession()
+    active = session_of(address)
     session = active or start(address, folder / LOG)
     words = describe(session, address)
     on_start(pages(session))

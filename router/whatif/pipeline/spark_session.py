@@ -94,6 +94,19 @@ def start(address: SparkAddress, log: Path) -> SparkSession:
         raise run_error(log, f"Spark can't be started: {' '.join([*words, *tail])}", expected) from error
 
 
+def session_of(address: SparkAddress) -> SparkSession | None:
+    """The session that this thread has, and that `start` would give; None when there is none, and it would make one."""
+    if not (address.remote or (address.master is None and os.environ.get("SPARK_REMOTE"))):
+        return SparkSession.getActiveSession()
+    try:
+        found: SparkSession | None = importlib.import_module(
+            "pyspark.sql.connect.session"
+        ).SparkSession.getActiveSession()
+    except ImportError:  # `start` says what is missing
+        return None
+    return found
+
+
 def is_active() -> bool:
     """Whether this thread has a session."""
     return SparkSession.getActiveSession() is not None
@@ -105,7 +118,7 @@ def session(address: SparkAddress, log: Path) -> Iterator[SparkSession]:
 
     Raises: RunError when Spark can't be started.
     """
-    before = SparkSession.getActiveSession()
+    before = session_of(address)
     found = start(address, log)
     try:
         yield found

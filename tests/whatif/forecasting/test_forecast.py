@@ -18,7 +18,7 @@ from router import whatif
 from router.cli import main
 from router.whatif.forecasting.capacity_forecast import Wanted, check, forecast
 from router.whatif.forecasting.link_trends import Outlook, trends
-from router.whatif.forecasting.traffic_history import Calendar, read_history
+from router.whatif.forecasting.traffic_history import Calendar, periods_of, rates_of, read_history
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
@@ -213,21 +213,21 @@ def test_an_interval_gives_each_hour_its_share(spark: SparkSession, tmp_path: Pa
     write_history(tmp_path, every)
     calendar = Calendar(bucket_s=60, period_s=240)
     found = read_history(spark, tmp_path, calendar)
+    rates, periods = (make(found, calendar).toArrow().to_pylist() for make in (rates_of, periods_of))
     shares = by_hand(rows[:-1], 60)
     first = int(MONDAY.timestamp()) // 60
     whole = {(MONDAY + dt.timedelta(minutes=hour - first)): value / 60 for (hour, _), value in shares.items()}
-    got = {each["begun"].replace(tzinfo=dt.UTC): each["msgs_per_s"] for each in found.rates.toArrow().to_pylist()}
+    got = {each["begun"].replace(tzinfo=dt.UTC): each["msgs_per_s"] for each in rates}
     inner = sorted(whole)[1:-1]  # those at the ends were watched for a part of a minute
     assert len(inner) >= 10
     assert [got[hour] for hour in inner] == pytest.approx([whole[hour] for hour in inner])
     assert max(got.values()) < 1000
-    periods = sorted(found.periods.toArrow().to_pylist(), key=lambda each: each["period"])
+    periods.sort(key=lambda each: each["period"])
     assert len(periods) == 3
     values = [got[MONDAY + dt.timedelta(minutes=4 + number)] for number in range(4)]
     assert (periods[1]["max"], periods[1]["hours"]) == (max(values), 4)
     assert periods[1]["mean"] == pytest.approx(sum(values) / 4)
     assert periods[1]["busy"] == max(values), "the mesh has no other demand"
-    found.grid.unpersist()
 
 
 # Bands

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.table_files import are_equal, read_table
 from router.whatif.scenarios.run_request import Request
 from tests.whatif.cluster import connect, environment, standalone
+from tests.whatif.forecasting.test_forecast import growing, triangle, write_history
 from tests.whatif.runs import assert_equal, everything, made, nothing_beside
 
 REQUEST = Request(families="links:1-2,srlg", growth="2")
@@ -114,11 +116,31 @@ def test_spark_connect_makes_the_same_tables(model: Model, local: Path, grid: pa
         assert process.stderr is not None
         said = process.stderr.read()
         twins = converged(tmp_path / "twins", "--remote", address)
+        words = history_of_the_triangle(tmp_path)
+        outlook = subprocess.run(
+            [*words, "--remote", address], env=environment(), capture_output=True, text=True, check=False
+        )
     assert process.returncode == 0, said
+    # Its run has to leave the session to it.
+    assert outlook.returncode == 0, outlook.stderr
+    rows = {(row["link"], row["src"], row["is_failure"]): row["full_in"] for row in full_links(tmp_path / "outlook")}
+    assert (rows["A--B", "A", False], rows["B--C", "C", True]) == (2, 4)
     assert_equal(local, tmp_path / "run")
     assert are_equal(twins, grid, "convergence")
     (row,) = read_table(tmp_path / "run", "run").to_pylist()
     assert row["engine"] == f"spark {address}"
+
+
+def history_of_the_triangle(folder: Path) -> list[str]:
+    """Write a history. Returns: the command that forecasts."""
+    write_history(folder / "rates", growing())
+    write_model(triangle(), folder / "triangle")
+    words = [sys.executable, "-m", "router", "whatif", "forecast", str(folder / "rates")]
+    return [*words, "--model", str(folder / "triangle"), "-o", str(folder / "outlook")]
+
+
+def full_links(outlook: Path) -> list[dict[str, Any]]:
+    return list(read_table(outlook, "link_forecast").to_pylist())
 
 
 def test_spark_on_this_machine_makes_the_same_tables(model: Model, local: Path, tmp_path: Path) -> None:
