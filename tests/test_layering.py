@@ -113,7 +113,7 @@ WHATIF = (
     Step(
         "library",
         before=("wording", "model", "formats", "kernel", "scenarios", "pipeline", "analysis", "report", "forecasting"),
-        others=("attrs", "numpy", "pyarrow", "pyspark"),
+        others=("attrs", "matplotlib", "numpy", "pyarrow", "pyspark"),
     ),
 )  # fmt: skip
 

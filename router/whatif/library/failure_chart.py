@@ -30,7 +30,9 @@ def failures(facts: Facts) -> Picture | None:
         return None
     numbers = outcomes.numbers("scenario")[places[order]]
     rows = [row for row in (outcomes.row_of(int(number)) for number in numbers) if row is not None]
-    names = [f"{_short(failure_of(row))} \N{RIGHTWARDS ARROW} {_short(row['max_utilisation_link'])}" for row in rows]
+    names = [
+        f"{shortened(failure_of(row))} \N{RIGHTWARDS ARROW} {shortened(row['max_utilisation_link'])}" for row in rows
+    ]
     title = "Worst utilisation by failure"
     height = 70 + 20 * len(rows)
     calm = 100 * facts.base["max_utilisation"]
@@ -51,5 +53,6 @@ def failures(facts: Facts) -> Picture | None:
     return Picture(name="failures", title=title, caption=caption, svg=svg)
 
 
-def _short(name: str) -> str:
+def shortened(name: str) -> str:
+    """A name as far as there is room for it."""
     return name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -15,6 +15,7 @@ from router.whatif.analysis.explain import BaseAndScenario, Explanation
 from router.whatif.library.failure_chart import failures
 from router.whatif.library.notebook_display import Answer, Drawing, html_table
 from router.whatif.library.sql_views import make_views
+from router.whatif.library.utilisation_charts import heat, utilisations
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.run import Options
@@ -112,13 +113,15 @@ class Run:
         return verdicts(facts_of(self.folder, self.model))
 
     def charts(self) -> dict[str, Drawing]:
-        """Charts by name: those of the report, and `failures`, the highest utilisation of any link by failure.
+        """Charts by name: those of the report, and of utilisation by failure.
 
+        `failures` has the highest utilisation of any link, `utilisations` in how many failures it is so high (a
+        survival curve), `heat` links by failures, of a run with loads by scenario. Of the report there are
         `mesh`, and where there is something to be seen: `loads` (each link as it is and at its worst), `losses` (how
         many failures lose more than so much: a survival curve), `stretches`, `growth`.
         """
         facts = facts_of(self.folder, self.model)
-        drawn = [*pictures(facts), *filter(None, [failures(facts)])]
+        drawn = [*pictures(facts), *filter(None, [failures(facts), utilisations(facts), heat(facts, self.folder)])]
         return {
             each.name: Drawing(title=each.title, caption=each.caption, svg=standing_alone(each.svg)) for each in drawn
         }

@@ -279,7 +279,7 @@ def losses(facts: Facts) -> Picture | None:
     title = "Demand lost, by scenario"
     with figure(WIDTH, 300) as made:
         axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
-        for (name, (rank, value)), (color, dash) in zip(curves, _styles(), strict=False):
+        for (name, (rank, value)), (color, dash) in zip(curves, curve_styles(), strict=False):
             axes.step(rank, 100 * value / facts.wanted_msgs_per_s, where="pre", color=color, linestyle=dash, label=name)
         axes.set_xscale("log")
         axes.set_xlim(left=1)
@@ -293,7 +293,7 @@ def losses(facts: Facts) -> Picture | None:
     return Picture(name="losses", title=title, caption=caption, svg=svg)
 
 
-def _styles() -> list[tuple[str, Any]]:
+def curve_styles() -> list[tuple[str, Any]]:
     """Colors and dashes of curves: each differs from all others in more than its color."""
     dashes: list[Any] = ["solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2))]
     return [(color, dash) for dash in dashes for color in (ONE, TWO, THREE)]
@@ -325,7 +325,7 @@ def stretches(facts: Facts) -> Picture | None:
     title = "How much longer paths become"
     with figure(WIDTH, 300) as made:
         axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
-        for (label, found), (color, dash) in zip(values, _styles()[::4], strict=False):
+        for (label, found), (color, dash) in zip(values, curve_styles()[::4], strict=False):
             share, stretch = rising(found)
             axes.step(stretch, 100 * share, where="post", color=color, linestyle=dash, linewidth=1.8, label=label)
         axes.set_ylim(0, 102)

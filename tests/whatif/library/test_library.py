@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+from collections import Counter
 from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -19,6 +20,8 @@ from router import whatif
 from router.whatif import Options, Request, Run, grown, open_run, play, read_model, with_costs, without, write_model
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.report.pictures import class_of
+from router.whatif.report.svg_drawing import LIGHT
 from router.whatif.scenarios.scenario_plan import PlanError
 from router.whatif.wording import failure_of
 from tests.whatif.runs import assert_equal, everything, made
@@ -114,7 +117,7 @@ def test_what_a_notebook_shows(done: Run) -> None:
     page = done._repr_html_()
     assert all(f"<td>{each.label}</td>" in page for each in done.verdicts())
     charts = done.charts()
-    assert {"mesh", "loads", "losses", "growth", "failures"} <= set(charts)
+    assert {"mesh", "loads", "losses", "growth", "failures", "utilisations", "heat"} <= set(charts)
     for chart in charts.values():
         assert ET.fromstring(chart._repr_svg_()).tag.endswith("svg")
         assert chart.caption
@@ -136,9 +139,35 @@ def test_the_chart_of_failures_has_the_worst_of_them_in_order(done: Run) -> None
         assert words == (name if len(name) <= 27 else name[:26] + "\N{HORIZONTAL ELLIPSIS}")
 
 
+def test_the_heat_map_has_the_utilisation_of_each_link_in_each_failure(
+    done: Run, by_spark: Run, tmp_path: Path
+) -> None:
+    svg = done.charts()["heat"].svg
+    assert by_spark.charts()["heat"].svg == svg
+    whole = play(everything(), tmp_path / "run", REQUEST, Options(engine="local", loads="all"))
+    assert whole.charts()["heat"].svg == svg, "what isn't listed is as it is without a failure"
+    rows = [row for row in whole.arrow("scenario").to_pylist() if row["variant"] == "base" and row["scenario"]]
+    rows.sort(key=lambda row: (-row["max_utilisation"], row["scenario"]))
+    numbers = [row["scenario"] for row in rows[:20]]
+    shown = re.findall(r">([^<>]*), ([^<>]*) \N{RIGHTWARDS ARROW} [^<>]*<", unescape(svg))
+    worst = {(row["link"], row["src"]): row["worst_utilisation"] for row in whole.arrow("link_worst").to_pylist()[:40]}
+    assert {link for link, _ in shown} == {link for (link, _), most in worst.items() if most > 0}
+    ranks = [worst[link, src] for link, src in shown]
+    assert ranks == sorted(ranks, reverse=True)
+    loads = {(row["scenario"], row["link"], row["src"]): row for row in whole.arrow("scenario_load").to_pylist()}
+    cells = [loads[number, link, src] for number in numbers for link, src in shown]
+    drawn = Counter(re.findall(r"fill: (#[0-9a-f]{6})", svg))
+    classes = Counter(class_of(row["utilisation"]) for row in cells)
+    for at, count in classes.items():
+        assert drawn[LIGHT[f"load-{at}"]] == count + 1, "and one in the legend"
+    crosses = len(re.findall(r"<use ", svg))
+    assert crosses >= sum(row["is_down"] for row in cells) > 0
+
+
 def test_nothing_is_drawn_of_failures_that_load_nothing(tmp_path: Path) -> None:
     model = attrs.evolve(everything(), demands=())
-    assert "failures" not in play(model, tmp_path / "run", families="links:1", options=LOCAL).charts()
+    charts = play(model, tmp_path / "run", families="links:1", options=LOCAL).charts()
+    assert not {"failures", "utilisations", "heat"} & set(charts)
 
 
 def test_things_are_explained(done: Run) -> None:
