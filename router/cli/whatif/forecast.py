@@ -10,6 +10,7 @@ import click
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, faults_of
+from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import read_model, say_json, say_table
 from router.cli.whatif.options import (
     check_engine,
@@ -26,6 +27,8 @@ from router.cli.whatif.progress_bar import progress
 
 ROWS: Final = 40
 """Of a table that is shown; the others are in the files."""
+UNKNOWN: Final = 5
+"""Routers that are named of those that the model lacks."""
 LOG: Final = ".spark.log"
 
 
@@ -127,12 +130,18 @@ def _forecast(
         families=families,
     )
     making.check(history, model, out)
+    out.parent.mkdir(parents=True, exist_ok=True)
     log = out.parent / f".{out.name}{LOG}"
     try:
         with spark.session(address, log) as session, progress() as on_progress:
             making.forecast(session, history, model, out, wanted, address=address, on_progress=on_progress)
     finally:
         log.unlink(missing_ok=True)
+    unknown = making.unknown_routers(out, model)
+    for router in unknown[:UNKNOWN]:
+        click.echo(printable(f"warning: the model has no router `{router}`: what entered there is left out"), err=True)
+    if len(unknown) > UNKNOWN:
+        click.echo(f"warning: and {len(unknown) - UNKNOWN} more routers", err=True)
     rows: list[dict[str, Any]] = making.soonest_full(out)
     return rows
 

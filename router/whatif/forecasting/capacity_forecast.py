@@ -140,6 +140,12 @@ def soonest_full(out: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def unknown_routers(out: Path, model: Model) -> list[str]:
+    """Routers of a forecast's history that the model lacks, so that what entered there is played in no failure."""
+    there = set(read_table(out, DEMAND_FORECAST.name).column("router").to_pylist())
+    return sorted(there - {router.id for router in model.routers})
+
+
 def _put(beside: Path, out: Path) -> None:
     if out.exists():
         old = out.with_name(f"{beside.name}.old")

@@ -428,9 +428,12 @@ def test_the_command_comes_by_tls_and_as_a_user(spark: SparkSession, tmp_path: P
         url = mesh["A"].url(index=1).replace("amqp://", "amqps://").replace("127.0.0.1", "localhost")
         arguments = ["whatif", "watch", "amqp://127.0.0.1:1", url, "--once", "--interval", "0.1"]
         arguments += ["--checkpoint", str(tmp_path / "job"), "--user", USER, "--ca", made.certificates.ca]
+        arguments += ["-o", str(tmp_path / "rates"), "--addresses"]
         result = CliRunner().invoke(main, [*arguments, "--password-file", str(secret), "--sasl", "SCRAM-SHA-256"])
         assert result.exit_code == 0, result.output
         assert "A--B" in result.stdout
+        entered = read_table(tmp_path / "rates", "address_rate").to_pylist()
+        assert {(row["router"], row["address"], row["messages"]) for row in entered} == {("A", "", 0), ("B", "", 0)}
         kept = [
             path for path in (tmp_path / "job").rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()
         ]
