@@ -10,7 +10,7 @@ an absent content-type as "None", and hands out binary that points into memory f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeGuard, TypeVar, cast, overload
@@ -403,24 +403,45 @@ class IncrementalList(Sequence[object]):
         return b"".join((b"\xd0", (self.size + 4).to_bytes(4, "big"), count.to_bytes(4, "big"), *self._items))
 
 
+class EncodedMap(Mapping[str, object]):
+    """A map that never changes, encoded once, when it is first written."""
+
+    def __init__(self, items: Mapping[str, object]) -> None:
+        self._items = items
+        self._encoded = b""
+
+    def __getitem__(self, key: str) -> object:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def encoded(self) -> bytes:
+        """The map as AMQP's."""
+        if not self._encoded:
+            self._encoded = _encode_value(dict(self._items))
+        return self._encoded
+
+
 def _encode_body(body: object) -> bytes:
     """The amqp-value section; a map may have values that are `IncrementalList`s."""
-    data = proton.Data()
+    head = b"\x00\x53" + bytes((_VALUE,))
     if not (isinstance(body, dict) and any(isinstance(value, IncrementalList) for value in body.values())):
-        _open_section(data, _VALUE)
-        data.put_object(body)
-        data.exit()
-        return bytes(data.encode())
+        return head + _encode_value(body)
     pieces: list[bytes] = []
     for key, value in body.items():
         pieces.append(_encode_value(key))
-        pieces.append(value.encoded() if isinstance(value, IncrementalList) else _encode_value(value))
+        pieces.append(_encode_value(value))
     size = sum(map(len, pieces)) + 4
-    head = b"\x00\x53" + bytes((_VALUE, 0xD1)) + size.to_bytes(4, "big") + len(pieces).to_bytes(4, "big")
-    return b"".join((head, *pieces))
+    return b"".join((head, b"\xd1", size.to_bytes(4, "big"), len(pieces).to_bytes(4, "big"), *pieces))
 
 
 def _encode_value(value: object) -> bytes:
+    if isinstance(value, IncrementalList | EncodedMap):
+        return value.encoded()
     data = proton.Data()
     data.put_object(value)
     return bytes(data.encode())

@@ -14,6 +14,7 @@ import attrs
 
 from router.binding.message import (
     MOST_VALUES,
+    EncodedMap,
     IncrementalList,
     MalformedMessage,
     Message,
@@ -37,6 +38,7 @@ from router.guard.value_check import count_values
 
 __all__ = [
     "Control",
+    "EncodedMap",
     "IncrementalList",
     "Message",
     "MessageId",

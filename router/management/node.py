@@ -12,7 +12,6 @@ tests/vectors/mgmt.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import chain
 from typing import Final, TypeVar
@@ -35,9 +34,10 @@ from router.management.schema import (
     TYPES,
     EntityType,
     UnknownNameError,
+    encoded_schema,
     find_type,
-    json_schema,
     nearest,
+    schema_text,
 )
 from router.management.snapshot import LazyRows, ManagementRow, Row, View
 
@@ -137,8 +137,9 @@ class ManagementNode:
             "GET-MGMT-NODES": self._get_mgmt_nodes,
             "GET-SCHEMA": self._get_schema,
             "GET-JSON-SCHEMA": self._get_json_schema,
-            "GET-LOG": self._get_log,
         }
+        self._long: dict[str, Callable[[Request], Steps]] = {"QUERY": self._query, "GET-LOG": self._get_log}
+        """Those whose answers are made in pieces."""
         self._of_entity: dict[str, Callable[[Request], Steps]] = {
             "READ": self._read,
             "CREATE": self._create,
@@ -149,7 +150,7 @@ class ManagementNode:
             "DRAIN": self._drain,
             "RESUME": lambda _: self._changes.resume(),
         }
-        assert {"QUERY", *self._general} == set(GENERAL_OPERATIONS)
+        assert {*self._long, *self._general} == set(GENERAL_OPERATIONS)
         assert {"RELOAD", *self._ordered} == set(CHANGING_OPERATIONS)
 
     def answer(self, request: Message) -> Message | None:
@@ -189,8 +190,8 @@ class ManagementNode:
             if access.right is ManagementRight.NONE:
                 held = "no management is allowed"
             raise RefusedError(FORBIDDEN, f"{held}: see `management` of the user's group, or ask the router itself")
-        if request.operation == "QUERY":
-            return (yield from self._query(request))
+        if request.operation in self._long:
+            return (yield from self._long[request.operation](request))
         if request.operation in self._general:
             return self._general[request.operation](request)
         if request.operation == "RELOAD":
@@ -404,16 +405,19 @@ class ManagementNode:
         return Answer(body=[router_address(RouterId(router), MANAGEMENT_ADDRESS) for router in routers])
 
     def _get_schema(self, _: Request) -> Answer:
-        return Answer(body=json_schema())
+        return Answer(body=encoded_schema())
 
     def _get_json_schema(self, _: Request) -> Answer:
-        return Answer(body=json.dumps(json_schema()))
+        return Answer(body=schema_text())
 
-    def _get_log(self, request: Request) -> Answer:
+    def _get_log(self, request: Request) -> Steps:
         if request.access.vhost is not None:
             raise RefusedError(FORBIDDEN, "the log is of the whole router, and not of a virtual host")
-        lines = self._view.log_lines(min(request.limit or DEFAULT_LOG_LINES, MAX_LOG_LINES))
-        return Answer(body=[[LOG_MODULE, line.level, line.text, None, 0, line.time] for line in lines])
+        found = IncrementalList()
+        for line in self._view.log_lines(min(request.limit or DEFAULT_LOG_LINES, MAX_LOG_LINES)):
+            found.append([LOG_MODULE, line.level, line.text, None, 0, line.time])
+            yield
+        return Answer(body=found)
 
 
 def reply(request: Message, answer: Answer) -> Message:

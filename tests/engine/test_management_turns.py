@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from proton import symbol
 
-from router.management.node import MAX_COUNT
+from router import logs
+from router.management.node import MAX_COUNT, MAX_LOG_LINES
+from router.management.schema import encoded_schema, json_schema
 from router.management.snapshot import ConnectionRow
 from router.runtime import Runtime
 from router.views.management_service import MAX_WAITING, TURN_S, serve_management
@@ -65,6 +67,35 @@ def test_messages_pass_between_the_pieces_of_an_answer(bench: Bench) -> None:
         pieces += 1
     assert 10 <= pieces < 20
     assert len(decode(replies.messages[0].data).body["results"]) == 10 * ROWS_A_TURN + 4
+
+
+def test_the_log_is_told_in_pieces(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    router, _ = served(bench, 0)
+    recent = logs.Recent()
+    recent.lines.extend((float(number), "info", f"line {number}") for number in range(2 * MAX_LOG_LINES))
+    monkeypatch.setattr(logs, "recent", recent)
+    sender, replies = asker(bench, router)
+    asked = {"operation": "GET-LOG", "limit": 100_000, **TO_NODE}
+    sender.send(message(None, reply_to=replies.address, correlation_id=1, properties=asked))
+    bench.run()
+    turns = 1
+    while not replies.messages:
+        bench.advance(TURN_AND_REST_S)
+        turns += 1
+    assert turns >= len(recent.lines) / ROWS_A_TURN
+    lines = [line[2] for line in decode(replies.messages[0].data).body]
+    assert lines == [text for _, _, text in recent.lines][-MAX_LOG_LINES:]
+
+
+def test_the_schema_is_encoded_once(bench: Bench) -> None:
+    router, _ = served(bench, 0)
+    sender, replies = asker(bench, router)
+    for number in range(2):
+        asked = {"operation": "GET-SCHEMA", **TO_NODE}
+        sender.send(message(None, reply_to=replies.address, correlation_id=number, properties=asked))
+        bench.advance(TURN_AND_REST_S)
+    assert [decode(reply.data).body for reply in replies.messages] == [json_schema()] * 2
+    assert encoded_schema().encoded() is encoded_schema().encoded()
 
 
 def test_a_small_answer_is_there_in_the_turn_of_its_request(bench: Bench) -> None:
