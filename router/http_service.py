@@ -51,7 +51,7 @@ def http_server(
         return reasons_not_ready(runtime, listeners, connectors)
 
     metrics = RuntimeMetrics(
-        runtime, listeners, connectors, lambda: not readiness(), counters, view.problem_scan.problems
+        runtime, listeners, connectors, lambda: not readiness(), counters, view.problem_scan.find_problems
     )
     console = ConsoleSource(runtime, view, MeshQuestions(runtime))
     has_users = settings.users_file is not None

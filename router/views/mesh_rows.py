@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from typing import Final
 
 from router.core.controlplane import NodeView
 from router.core.ids_and_conditions import AREA, RouterId
@@ -12,6 +13,10 @@ from router.drain_state import DrainState
 from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow
 from router.mesh_watch import MeshWatch, Pair, Presence, when
 from router.runtime import Runtime
+from router.views.problems import FLAPPING
+
+AT_ONCE: Final = 25
+"""Routers or links that are looked at between two events."""
 
 
 def node_rows(runtime: Runtime, offset: float) -> LazyRows:
@@ -30,10 +35,50 @@ def node_rows(runtime: Runtime, offset: float) -> LazyRows:
 
     def make(numbered: tuple[int, NodeView | RouterId]) -> NodeRow:
         index, thing = numbered
-        view = thing if isinstance(thing, NodeView) else _unheard(thing, watch)
-        return _node(runtime, index, view, counts, offset)
+        return _node(runtime, index, _view(thing, watch), counts, offset)
 
     return LazyRows(list(enumerate(found)), make)
+
+
+def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tuple[list[NodeRow], list[MeshLinkRow]]]:
+    """Rows of those routers and links alone that can be a problem: absent, drained, or lost again and again.
+
+    Pauses after each few that it has looked at. Addresses are not counted for these rows.
+
+    Args:
+        runtime: of the router that is asked.
+        offset: from its clock to seconds since 1970.
+    """
+    control, watch = runtime.control, runtime.watch
+    watch.forget_old(runtime.clock())
+    views = control.nodes()
+    heard = {view.id for view in views}
+    absent = [router for router in sorted(watch.routers) if router not in heard]
+    found: list[NodeView | RouterId] = [control.own_node(), *views, *absent]
+    nodes: list[NodeRow] = []
+    for index, thing in enumerate(found):
+        if index % AT_ONCE == AT_ONCE - 1:
+            yield
+        view = _view(thing, watch)
+        known = watch.routers.get(view.id)
+        is_absent = view.id != runtime.me and view.cost is None
+        is_draining = runtime.drain_state is not DrainState.SERVING if view.id == runtime.me else _is_draining(view)
+        if is_absent or is_draining or (known is not None and known.recent(runtime.clock()) >= FLAPPING):
+            nodes.append(_node(runtime, index, view, {}, offset))
+    links: list[MeshLinkRow] = []
+    for index, pair in enumerate(sorted(watch.links)):
+        if index % AT_ONCE == AT_ONCE - 1:
+            yield
+        link, now = watch.links.get(pair), runtime.clock()
+        if link is None:
+            continue  # it has gone meanwhile
+        if (not link.is_present and watch.is_known(pair)) or link.recent(now) >= FLAPPING:
+            links.append(_mesh_link(watch, pair, now, offset))
+    return nodes, links
+
+
+def _view(thing: NodeView | RouterId, watch: MeshWatch) -> NodeView:
+    return thing if isinstance(thing, NodeView) else _unheard(thing, watch)
 
 
 def _unheard(router: RouterId, watch: MeshWatch) -> NodeView:

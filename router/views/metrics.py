@@ -104,7 +104,7 @@ class RuntimeMetrics:
         connectors: its connectors.
         is_ready: whether it is ready now.
         http: counters of the HTTP listener.
-        problems: tells what is wrong now.
+        problems: finds out in pieces what is wrong now.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class RuntimeMetrics:
         connectors: Sequence[Connector],
         is_ready: Callable[[], bool],
         http: HttpCounters,
-        problems: Callable[[], Sequence[Problem]],
+        problems: Callable[[], Generator[None, None, Sequence[Problem]]],
     ) -> None:
         self._runtime = runtime
         self._listeners = listeners
@@ -135,7 +135,8 @@ class RuntimeMetrics:
         taking.mesh()
         yield
         into.set("ready", self._is_ready())
-        kinds = Counter(problem.kind for problem in self._problems())
+        found = yield from self._problems()
+        kinds = Counter(problem.kind for problem in found)
         for kind in PROBLEM_KINDS:
             into.set("problems", kinds[kind], kind)
         yield

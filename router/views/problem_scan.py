@@ -7,22 +7,22 @@ each time, in rotation, and at those that were in trouble before.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import islice
-from typing import Final, cast
+from typing import Final
 
 import attrs
 
 from mesh_config.models import Role
 from router.core.addressing.address import masked
 from router.core.forwarding.fib import AddressEntry
-from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow, ProblemRow
+from router.management.snapshot import LazyRows, ProblemRow
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
 from router.security.certificate_end import CertificateEnd
 from router.views.credit import NeighborWindow, PartyRows, busy_behind, credit_row, grantors_of, may_be_blocked
-from router.views.mesh_rows import mesh_link_rows, node_rows
+from router.views.mesh_rows import troubled_rows
 from router.views.problems import (
     AddressTrouble,
     DroppedMessages,
@@ -102,22 +102,36 @@ class ProblemScan:
         """List what is wrong now."""
         return problems(self.snapshot())
 
+    def find_problems(self) -> Generator[None, None, list[Problem]]:
+        """The same in pieces: pauses after each few routers and links that it has looked at."""
+        return problems((yield from self._take_snapshot()))
+
     def rows(self) -> LazyRows:
         """The same for management."""
         return LazyRows([_row(problem) for problem in self.problems()])
 
     def snapshot(self) -> ProblemSnapshot:
         """The router as it is now."""
-        self.look()
+        taking = self._take_snapshot()
+        while True:
+            try:
+                next(taking)
+            except StopIteration as done:
+                found: ProblemSnapshot = done.value
+                return found
+
+    def _take_snapshot(self) -> Generator[None, None, ProblemSnapshot]:
         runtime = self._runtime
+        offset = time.time() - runtime.clock()
+        nodes, links = yield from troubled_rows(runtime, offset)
+        self.look()
         now = runtime.clock()
-        offset = time.time() - now
         account = runtime.account
         return ProblemSnapshot(
             router=runtime.me,
             now=now + offset,
-            nodes=cast("list[NodeRow]", list(node_rows(runtime, offset))),
-            links=cast("list[MeshLinkRow]", list(mesh_link_rows(runtime, offset))),
+            nodes=nodes,
+            links=links,
             connectors=list(connector_rows(runtime, self._connectors, offset)),  # type: ignore[arg-type]
             wrong_roles=[
                 WrongRole(container=it.container, host=it.host, reason=it.reason, since=it.first + offset)

@@ -29,7 +29,7 @@ Values = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
 
 def metrics_of(runtime: Runtime) -> RuntimeMetrics:
-    return RuntimeMetrics(runtime, [], [], lambda: True, HttpCounters(), ProblemScan(runtime, [], []).problems)
+    return RuntimeMetrics(runtime, [], [], lambda: True, HttpCounters(), ProblemScan(runtime, [], []).find_problems)
 
 
 def page_of(source: RuntimeMetrics) -> str:

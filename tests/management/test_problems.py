@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from router.cli.problems import merged
+from router.core.ids_and_conditions import RouterId
 from router.management.snapshot import (
     PROBLEM_KINDS,
     ConnectorRow,
@@ -18,7 +19,9 @@ from router.management.snapshot import (
     ProblemRow,
     Row,
 )
+from router.mesh_watch import ExpectedMesh
 from router.security.certificate_end import CertificateEnd
+from router.views.mesh_rows import AT_ONCE, mesh_link_rows, node_rows
 from router.views.problem_scan import PATIENCE_S, ProblemScan
 from router.views.problems import (
     DAY_S,
@@ -208,3 +211,23 @@ def test_a_subscriber_that_stops_granting_is_found_at_both_ends() -> None:
     receiver.flow(5)
     bench.run()
     assert not scans[a.me].problems() + scans[b.me].problems()
+
+
+def test_only_what_can_be_a_problem_has_a_row_and_the_mesh_is_looked_at_in_pieces() -> None:
+    bench = Bench()
+    a, b = bench.mesh(("A", "B"))
+    scan = ProblemScan(a, [], [])
+    taken = scan.snapshot()
+    assert (taken.nodes, taken.links) == ([], [])  # a sound mesh
+    absent = [RouterId(f"R{number:03}") for number in range(200)]
+    links = {(RouterId("A"), router): 1 for router in absent} | {(RouterId("A"), RouterId("B")): 1}
+    expected = ExpectedMesh(name="mesh", routers=dict.fromkeys([a.me, b.me, *absent]), links=links)
+    a.watch.expect(expected, a.clock())
+    taken = scan.snapshot()
+    everything = attrs.evolve(taken, nodes=list(node_rows(a, 0)), links=list(mesh_link_rows(a, 0)))
+    assert len(everything.nodes) == 202
+    assert len(taken.nodes) == 200
+    assert [(each.kind, each.subject) for each in scan.problems()] == [
+        (each.kind, each.subject) for each in problems(everything)
+    ]
+    assert sum(1 for _ in scan.find_problems()) >= (202 + 201) // AT_ONCE - 1
