@@ -42,6 +42,8 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
             if not is_to_stop:
                 _wait_drained(client, router, whom, end)
                 click.echo(f"router {name} is drained: it has no clients, and no path leads through it by choice")
+                if whom is None and client.routers() == [router]:
+                    click.echo("It has no neighbor by which it could be asked: SIGUSR2 has it serve again.")
                 return
             _wait_stopped(client, router, whom, end)
             click.echo(f"router {name} has stopped")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -200,3 +201,16 @@ def wait_progress(callers: OsloWorker, loads: tuple[str, ...]) -> None:
     """Wait until each load has made some more calls."""
     wanted = {load: callers.do("progress", name=load) + AGAIN for load in loads}
     wait_until(lambda: all(callers.do("progress", name=load) >= wanted[load] for load in loads), "calls go on", 30)
+
+
+def test_who_drains_a_router_without_neighbors_is_told_how_it_serves_again(tmp_path: Path) -> None:
+    with MeshProcesses(generate("line", 1), tmp_path) as lone:
+        lone.start()
+        found = command(lone, "R1", "drain", "R1")
+        assert found.exit_code == 0
+        assert "no neighbor by which it could be asked: SIGUSR2 has it serve again" in found.output
+        lone["R1"].send_signal(signal.SIGUSR2)
+        wait_until(lambda: bool(lone["R1"].log_lines("resumed")), "it serves again", WAIT_S)
+        with ManagementClient(lone.url("R1"), timeout_s=WAIT_S) as client:
+            assert client.read("router")["drainState"] == "serving"
+        assert set(lone.terminate().values()) == {0}
