@@ -26,7 +26,7 @@ from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import spark_engine
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
-from router.whatif.pipeline.run import SPARK_VARIABLES, Options, estimated_s, run
+from router.whatif.pipeline.run import SPARK_VARIABLES, Options, RunSummary, estimated_s, run
 from router.whatif.pipeline.spark_failures import TaskError
 from router.whatif.pipeline.spark_parallel_map import map_tasks
 from router.whatif.pipeline.spark_ranges import by_range
@@ -56,12 +56,28 @@ def model() -> Model:
     return everything(16, 30)
 
 
+@attrs.frozen
+class Made:
+    """A run of Spark's, and what was told of it."""
+
+    folder: Path
+    summary: RunSummary
+    steps: list[tuple[str, int, int]]
+
+
 @pytest.fixture(scope="module")
-def whole(spark: SparkSession, model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of Spark's."""
+def by_spark(spark: SparkSession, model: Model, tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("whole") / "run"
-    made(model, REQUEST, folder, engine="spark", pairs="changed", loads="all")
-    return folder
+    steps: list[tuple[str, int, int]] = []
+    options = Options(engine="spark", pairs="changed", loads="all")
+    summary = run(model, REQUEST, folder, options, on_progress=lambda *step: steps.append(step))
+    return Made(folder, summary, steps)
+
+
+@pytest.fixture
+def whole(by_spark: Made) -> Path:
+    """The folder of that, which is only read."""
+    return by_spark.folder
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +87,12 @@ def local(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_spark_makes_the_tables_of_this_process(spark: SparkSession, model: Model, local: Path, tmp_path: Path) -> None:
-    seen: list[tuple[str, int, int]] = []
-    options = Options(engine="spark", pairs="changed", loads="all")
-    summary = run(model, REQUEST, tmp_path / "run", options, on_progress=lambda *step: seen.append(step))
-    assert summary.engine == "spark local[2,2]"
-    assert_equal(local, tmp_path / "run")
-    assert [done for what, done, _ in seen if what == "playing scenarios"][-1] == summary.scenarios
-    assert nothing_beside(tmp_path / "run")
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted([*TABLES, "scenario_load"])
+def test_spark_makes_the_tables_of_this_process(by_spark: Made, local: Path) -> None:
+    assert by_spark.summary.engine == "spark local[2,2]"
+    assert_equal(local, by_spark.folder)
+    assert [done for what, done, _ in by_spark.steps if what == "playing scenarios"][-1] == by_spark.summary.scenarios
+    assert nothing_beside(by_spark.folder)
+    assert sorted(path.name for path in by_spark.folder.iterdir()) == sorted([*TABLES, "scenario_load"])
 
 
 def test_spark_writes_a_folder_for_each_variant_and_family(spark: SparkSession, whole: Path, local: Path) -> None:
