@@ -23,14 +23,15 @@ from router.binding.proton_data import UNREADABLE, is_surrogate
 MessageId = str | int | bytes | UUID
 """Types of message-id and correlation-id; an int is written as ulong (AMQP part 3, 3.2.11)."""
 
-_HEADER: Final = 0x70
-_MESSAGE_ANNOTATIONS: Final = 0x72
-_PROPERTIES: Final = 0x73
-_APPLICATION_PROPERTIES: Final = 0x74
-_DATA: Final = 0x75
-_SEQUENCE: Final = 0x76
-_VALUE: Final = 0x77
-_FOOTER: Final = 0x78
+HEADER: Final = 0x70
+MESSAGE_ANNOTATIONS: Final = 0x72
+PROPERTIES: Final = 0x73
+APPLICATION_PROPERTIES: Final = 0x74
+DATA: Final = 0x75
+SEQUENCE: Final = 0x76
+VALUE: Final = 0x77
+FOOTER: Final = 0x78
+"""Descriptors of the sections of a message. Source: AMQP 1.0 part 3, 3.2."""
 
 _MAX_DEPTH: Final = 64
 """Lists and maps within each other; nothing that this program understands has more than five."""
@@ -208,22 +209,22 @@ def _read_sections(
         section.rewind()
         section.next()
         code, value = reader.section(section)
-        if code < last or (code == last and code not in (_DATA, _SEQUENCE)):
+        if code < last or (code == last and code not in (DATA, SEQUENCE)):
             raise MalformedMessage(f"section {code:#x} after section {last:#x}")
-        if code in (_DATA, _SEQUENCE):
+        if code in (DATA, SEQUENCE):
             body.add(code, value)
         else:
             _take_section(message, code, value)
-        if code == _VALUE and is_body_anywhere:
-            last = last or _HEADER
+        if code == VALUE and is_body_anywhere:
+            last = last or HEADER
             continue
         last = code
-        if code == _VALUE:
+        if code == VALUE:
             # A footer tells us nothing, and qdrouterd writes a stray map behind some of its replies' null bodies.
             break
     if not last:
         raise MalformedMessage("no message: no section")
-    if body.parts and last != _VALUE:
+    if body.parts and last != VALUE:
         message.body = body.joined()
 
 
@@ -235,7 +236,7 @@ class _Body:
 
     def add(self, code: int, value: object) -> None:
         """One more section: bytes or a list, all of one kind since none may follow the other."""
-        if not isinstance(value, bytes if code == _DATA else list):
+        if not isinstance(value, bytes if code == DATA else list):
             raise MalformedMessage("a body that is not what its section says")
         if self.parts and type(self.parts[0]) is not type(value):
             self.parts = []
@@ -260,7 +261,7 @@ class _Reader:
         data.next()
         code = data.get_object()
         data.next()
-        if not isinstance(code, proton.ulong) or not _HEADER <= code <= _FOOTER:
+        if not isinstance(code, proton.ulong) or not HEADER <= code <= FOOTER:
             raise MalformedMessage(f"no section has the descriptor {code!r}")
         return int(code), self.value(data, 0)
 
@@ -295,15 +296,15 @@ class _Reader:
 
 def _take_section(message: Message, code: int, value: object) -> None:
     """Put the content of one section where it belongs."""
-    if code == _HEADER:
+    if code == HEADER:
         durable, priority, ttl, _, delivery_count = _fields(value, 5)
         message.durable = _optional(durable, bool)
         message.priority = _optional(priority, int)
         message.ttl_ms = _optional(ttl, int)
         message.delivery_count = _optional(delivery_count, int)
-    elif code == _MESSAGE_ANNOTATIONS:
+    elif code == MESSAGE_ANNOTATIONS:
         message.annotations = _map(value)
-    elif code == _PROPERTIES:
+    elif code == PROPERTIES:
         fields = _fields(value, 13)
         message.message_id = _read_message_id(fields[0])
         message.user_id = _optional(fields[1], bytes)
@@ -311,9 +312,9 @@ def _take_section(message: Message, code: int, value: object) -> None:
         message.subject = _optional(fields[3], str)
         message.reply_to = _optional(fields[4], str)
         message.correlation_id = _read_message_id(fields[5])
-    elif code == _APPLICATION_PROPERTIES:
+    elif code == APPLICATION_PROPERTIES:
         message.application_properties = _map(value)
-    elif code == _VALUE:
+    elif code == VALUE:
         message.body = value
 
 
@@ -428,7 +429,7 @@ class EncodedMap(Mapping[str, object]):
 
 def _encode_body(body: object) -> bytes:
     """The amqp-value section; a map may have values that are `IncrementalList`s."""
-    head = b"\x00\x53" + bytes((_VALUE,))
+    head = b"\x00\x53" + bytes((VALUE,))
     if not (isinstance(body, dict) and any(isinstance(value, IncrementalList) for value in body.values())):
         return head + _encode_value(body)
     pieces: list[bytes] = []
@@ -447,18 +448,17 @@ def _encode_value(value: object) -> bytes:
     return bytes(data.encode())
 
 
-def encode_message(message: Message, *, properties_at_least: int = 0) -> bytes:
+def encode_message(message: Message) -> bytes:
     """The bytes of *message*, its body as amqp-value; a section without a field is left out.
 
     Args:
         message: its sections, decoded.
-        properties_at_least: fields that the properties' list counts even though the last ones are null.
     """
     data = proton.Data()
     header = [message.durable, _ubyte(message.priority), _uint(message.ttl_ms), None, _uint(message.delivery_count)]
-    _put_list(data, _HEADER, _trimmed(header, 0))
+    _put_list(data, HEADER, _trimmed(header))
     if message.annotations:
-        _put_map(data, _MESSAGE_ANNOTATIONS, ((symbol(key), value) for key, value in message.annotations.items()))
+        _put_map(data, MESSAGE_ANNOTATIONS, ((symbol(key), value) for key, value in message.annotations.items()))
     properties = [
         _message_id(message.message_id),
         message.user_id,
@@ -467,9 +467,9 @@ def encode_message(message: Message, *, properties_at_least: int = 0) -> bytes:
         message.reply_to,
         _message_id(message.correlation_id),
     ]
-    _put_list(data, _PROPERTIES, _trimmed(properties, properties_at_least))
+    _put_list(data, PROPERTIES, _trimmed(properties))
     if message.application_properties:
-        _put_map(data, _APPLICATION_PROPERTIES, message.application_properties.items())
+        _put_map(data, APPLICATION_PROPERTIES, message.application_properties.items())
     return bytes(data.encode()) + _encode_body(message.body)
 
 
@@ -485,10 +485,10 @@ def _uint(value: int | None) -> int | None:
     return None if value is None else uint(value)
 
 
-def _trimmed(values: Sequence[object], at_least: int) -> Sequence[object]:
-    """*values* without the nulls at the end, as far as *at_least* allows."""
+def _trimmed(values: Sequence[object]) -> Sequence[object]:
+    """*values* without the nulls at the end."""
     count = len(values)
-    while count > at_least and values[count - 1] is None:
+    while count and values[count - 1] is None:
         count -= 1
     return values[:count]
 

@@ -13,7 +13,12 @@ from typing import Final
 import attrs
 
 from router.binding.message import (
+    APPLICATION_PROPERTIES,
+    HEADER,
+    MESSAGE_ANNOTATIONS,
     MOST_VALUES,
+    PROPERTIES,
+    VALUE,
     EncodedMap,
     IncrementalList,
     MalformedMessage,
@@ -63,12 +68,7 @@ _AREA_PREFIX: Final = f"{AREA}/"
 _INT_MAX: Final = 2**31 - 1
 _DESCRIPTOR: Final = b"\x00\x53"
 """Of a section, before its code: smallulong."""
-_HEADER: Final = 0x70
-_MESSAGE_ANNOTATIONS: Final = 0x72
-_PROPERTIES: Final = 0x73
-_APPLICATION_PROPERTIES: Final = 0x74
-_VALUE: Final = 0x77
-_SECTIONS: Final = (_HEADER, _MESSAGE_ANNOTATIONS, _PROPERTIES, _APPLICATION_PROPERTIES, _VALUE)
+_SECTIONS: Final = (HEADER, MESSAGE_ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES, VALUE)
 
 
 class UnreadableMessage(DecodeError):
@@ -154,7 +154,7 @@ def _plain_sections(data: bytes) -> Sections:
     found: dict[int, object] = {}
     values = PlainValues(data, 0)
     last, left = 0, MOST_VALUES
-    while values.at < len(data) and last != _VALUE:
+    while values.at < len(data) and last != VALUE:
         start = values.at
         code = data[start + 2]
         if data[start : start + 2] != _DESCRIPTOR or code <= last or code not in _SECTIONS:
@@ -166,8 +166,8 @@ def _plain_sections(data: bytes) -> Sections:
         values.at = start + 3
         found[code] = values.value()
         last = code
-    fields, annotations = found.get(_PROPERTIES), found.get(_MESSAGE_ANNOTATIONS, {})
-    properties, body = found.get(_APPLICATION_PROPERTIES), found.get(_VALUE)
+    fields, annotations = found.get(PROPERTIES), found.get(MESSAGE_ANNOTATIONS, {})
+    properties, body = found.get(APPLICATION_PROPERTIES), found.get(VALUE)
     to = fields[2] if isinstance(fields, list) and len(fields) > 2 else None
     if not (
         isinstance(to, str)
@@ -211,17 +211,17 @@ def encode_control(to: str, message: ControlMessage, ingress: RouterId, trace: S
     # In qdrouterd the mobile addresses are C code and the rest is Python, which shows in keys, integers and properties.
     is_of_addresses = isinstance(message, (MobileAddressUpdate, MobileAddressRequest))
     written = PlainWriter()
-    written.section(_HEADER, [False])
+    written.section(HEADER, [False])
     trail: list[object] = [_AREA_PREFIX + router for router in trace]
-    written.section(_MESSAGE_ANNOTATIONS, {symbol(_INGRESS): _AREA_PREFIX + ingress, symbol(_TRACE): trail})
-    written.section(_PROPERTIES, [None, None, to] if is_of_addresses else [None, None, to, None, None, None])
+    written.section(MESSAGE_ANNOTATIONS, {symbol(_INGRESS): _AREA_PREFIX + ingress, symbol(_TRACE): trail})
+    written.section(PROPERTIES, [None, None, to] if is_of_addresses else [None, None, to, None, None, None])
     key = symbol("opcode") if is_of_addresses else "opcode"
-    written.section(_APPLICATION_PROPERTIES, {key: message.opcode})
+    written.section(APPLICATION_PROPERTIES, {key: message.opcode})
     if is_of_addresses:
         body = {symbol(key): _narrow(value) if key == "hints" else value for key, value in _items(message)}
     else:
         body = {key: _narrow(value) for key, value in _items(message)}
-    written.section(_VALUE, body)
+    written.section(VALUE, body)
     return bytes(written.data)
 
 

@@ -9,7 +9,7 @@ cdef class PlainValues:
     cdef unsigned long long number(self, Py_ssize_t width) except? 0xFFFFFFFFFFFFFFFF
     @cython.locals(code=Py_ssize_t)
     cpdef object value(self, Py_ssize_t depth=*)
-    @cython.locals(size=Py_ssize_t, begin=Py_ssize_t, end=Py_ssize_t)
+    @cython.locals(size=Py_ssize_t)
     cdef str text(self, Py_ssize_t width)
     cdef object fixed_value(self, Py_ssize_t code)
     @cython.locals(number=cython.longlong, half=cython.longlong)

@@ -70,13 +70,8 @@ class PlainValues:
     def text(self, width: int) -> str:
         """Take text whose size has *width* bytes."""
         size = self.number(width)
-        begin = self.at
-        end = begin + size
-        if end > len(self.data):
-            raise NotPlain
-        self.at = end
         try:
-            return self.data[begin:end].decode("utf-8")
+            return self.bytes_of(size).decode("utf-8")
         except UnicodeDecodeError as error:
             raise NotPlain from error
 
