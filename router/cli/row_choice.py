@@ -46,7 +46,7 @@ class RowChoice:
         """
         found = list(rows)
         for text in self.where:
-            holds = _condition(view, text)
+            holds = _condition(view, text, rows)
             found = [row for row in found if holds(row)]
         if self.match is not None:
             wanted = self.match.casefold()
@@ -76,7 +76,7 @@ def _reader(view: View, name: str) -> Callable[[Entity], Any]:
     raise click.UsageError(f"no column `{name}` in {view.noun}.{hint}")
 
 
-def _condition(view: View, text: str) -> Callable[[Entity], bool]:
+def _condition(view: View, text: str, rows: Sequence[Entity]) -> Callable[[Entity], bool]:
     found = CONDITION.fullmatch(text)
     if found is None:
         raise click.UsageError(f"--where {text}: NAME=VALUE is expected, or with !=, <, >, <=, >=, ~ (contains)")
@@ -85,6 +85,8 @@ def _condition(view: View, text: str) -> Callable[[Entity], bool]:
         return lambda row: wanted.casefold() in cell(value(row)).casefold()
     number = _number(wanted)
     compare = SIGNS[sign]
+    if sign not in ("=", "!=") and number is None and _is_of_numbers(list(map(value, rows))):
+        raise click.UsageError(f"--where {text}: `{found['name']}` is a number; one is expected after `{sign}`")
 
     def holds(row: Entity) -> bool:
         given = value(row)
@@ -95,6 +97,12 @@ def _condition(view: View, text: str) -> Callable[[Entity], bool]:
         return number is None and given not in (None, "") and compare(str(given), wanted)
 
     return holds
+
+
+def _is_of_numbers(values: Sequence[object]) -> bool:
+    """Whether a column has numbers, and nothing else but empty cells."""
+    given = [each for each in values if each not in (None, "", "-")]
+    return bool(given) and all(_number(each) is not None for each in given)
 
 
 def _word(value: object) -> str:

@@ -200,6 +200,9 @@ def test_a_wrong_column_is_answered_with_the_nearest_right_one() -> None:
         RowChoice(sort="delv").apply(LINKS, ())
     with pytest.raises(click.UsageError, match="--where deliv: NAME=VALUE is expected"):
         RowChoice(where=["deliv"]).apply(LINKS, ())
+    with pytest.raises(click.UsageError, match="--where deliv>abc: `deliv` is a number; one is expected after `>`"):
+        RowChoice(where=["deliv>abc"]).apply(LINKS, [row(deliveryCount=7)])
+    assert RowChoice(where=["container>a"]).apply(LINKS, [row(container="b")])
     said = CliRunner().invoke(main, ["stat", "links", "--sort", "containr"])
     assert said.exit_code == 2
     assert "Did you mean 'container'?" in said.output
