@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from rich.text import Text
 
 from router.cli.stat_columns import Entity, moment, printable
-from router.management.snapshot import PROBLEM_KINDS
-
-OF_MESH: Final = ("router-absent", "link-absent", "flapping", "router-drained")
-"""Kinds that each router of the mesh tells of, each in its own way."""
+from router.management.snapshot import PROBLEM_KINDS, SEEN_BY_ALL
 
 
 def merged(found: Sequence[tuple[str, Sequence[Entity]]]) -> list[dict[str, Any]]:
@@ -23,7 +20,7 @@ def merged(found: Sequence[tuple[str, Sequence[Entity]]]) -> list[dict[str, Any]
     problems: dict[tuple[str, ...], dict[str, Any]] = {}
     for router, rows in found:
         for row in rows:
-            key = (row["kind"], row["subject"], *(() if row["kind"] in OF_MESH else (router,)))
+            key = (row["kind"], row["subject"], *(() if row["kind"] in SEEN_BY_ALL else (router,)))
             known = problems.get(key)
             if known is None:
                 problems[key] = {**row, "seenBy": [router]}

@@ -78,6 +78,10 @@ def refuse_queue_request(request: Message, reason: str, status: int = BAD_REQUES
     return _answer(request, status, reason)
 
 
+def _nothing_at(path: str) -> QueueRequestError:
+    return QueueRequestError(NOT_FOUND, f"nothing is at {_shown(path)}: there is `/queues/:name`")
+
+
 def _asked_name(request: Message) -> str:
     method, path = request.subject, request.to
     if request.reply_to != TO_PAIR:
@@ -86,7 +90,7 @@ def _asked_name(request: Message) -> str:
         raise QueueRequestError(BAD_REQUEST, "a request has a method as `subject` and a path as `to`")
     first, *rest = path.partition("?")[0].removeprefix("/").split("/")
     if first not in COLLECTIONS:
-        raise QueueRequestError(NOT_FOUND, f"nothing is at {_shown(path)}: there is `/queues/:name`")
+        raise _nothing_at(path)
     if method != "GET":
         what = _shown(f"{method} {path}")
         raise QueueRequestError(
@@ -95,7 +99,7 @@ def _asked_name(request: Message) -> str:
             " an address is there while somebody receives from it",
         )
     if first != QUEUES or len(rest) != 1 or not rest[0]:
-        raise QueueRequestError(NOT_FOUND, f"nothing is at {_shown(path)}: there is `/queues/:name`")
+        raise _nothing_at(path)
     try:
         return unquote(rest[0], errors="strict")
     except UnicodeDecodeError as error:

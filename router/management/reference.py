@@ -63,7 +63,7 @@ application properties `statusCode` and `statusDescription`.
 | `GET-SCHEMA`, `GET-JSON-SCHEMA` | | map, or text in JSON, of all types with their attributes and operations |
 | `GET-LOG` | | {_LOG_LINES} |
 | `RELOAD` | | {_RELOADED} |
-| `DRAIN` | map: `stop`, true to stop the router afterwards; or empty | map: `state`; {_DRAINED} |
+| `DRAIN` | map: `stop`, true to stop the router afterwards; or empty | {_DRAINED} |
 | `RESUME` | | map: `state`; status 409 when the router is not drained yet, or about to stop |
 | `CREATE` of `listener`, `connector`, `router.config.address` | map of attributes | map of all attributes; status 201 |
 | `UPDATE` of `log`, `connection` | map of attributes | map of all attributes |

@@ -34,6 +34,8 @@ PROBLEM_KINDS: Final = (
     "certificate",
     "router-drained",
 )
+SEEN_BY_ALL: Final = ("router-absent", "link-absent", "flapping", "router-drained")
+"""Those that each router of the mesh tells of, each in its own way."""
 """Kinds of problems, the most urgent first. These words are stable: metrics have them as labels."""
 
 

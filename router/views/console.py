@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from router import __version__
 from router.core.forwarding.fib import AddressEntry
 from router.engine.connection import Connection
-from router.management.snapshot import MeshLinkRow, NodeRow, ProblemRow
+from router.management.snapshot import SEEN_BY_ALL, MeshLinkRow, NodeRow, ProblemRow
 from router.runtime import Runtime
 from router.views.credit import credit_row, may_be_blocked
 from router.views.link_address_rows import address_row, passed
@@ -34,9 +34,6 @@ ROWS_AT_ONCE: Final = 10
 MOST_PROBLEMS: Final = 200
 MOST_CHARS: Final = 200
 """Of a text that a peer chose."""
-
-SEEN_BY_ALL: Final = ("router-absent", "link-absent", "flapping", "router-drained")
-"""Kinds of problems that more than one router sees."""
 
 Thing = TypeVar("Thing")
 Fields = dict[str, object]

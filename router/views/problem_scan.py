@@ -70,8 +70,11 @@ class ProblemScan:
         self._dropped: dict[AddressEntry, tuple[int, float]] = {}
         """Messages dropped, and when there were more of them last, seconds."""
         self._offset = 0
-        self.certificates: Callable[[], Sequence[CertificateEnd]] = lambda: ()
-        """Tells of the certificates in use."""
+        self._certificates: Callable[[], Sequence[CertificateEnd]] = lambda: ()
+
+    def watch_certificates(self, certificates: Callable[[], Sequence[CertificateEnd]]) -> None:
+        """Look at certificates too; *certificates* gives those in use."""
+        self._certificates = certificates
 
     def look(self) -> None:
         """Look at addresses: at all, where they are not very many."""
@@ -162,7 +165,7 @@ class ProblemScan:
                 for entry, (count, at) in self._dropped.items()
                 if now - at <= RECENT_S
             ],
-            certificates=self.certificates(),
+            certificates=self._certificates(),
         )
 
     def _addresses(self, now: float, offset: float) -> Iterable[AddressTrouble]:
