@@ -9,7 +9,7 @@ Source: docs/reference/inter-router-protocol.md#links, docs/reference/inter-rout
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from proton import AnnotationDict, Data, Link, Message, int32, symbol
@@ -20,6 +20,16 @@ CONTROL = "qd.router"
 DATA = "qd.router-data"
 HELLO_TO = "amqp:/_local/qdhello"
 ALL_TO = "amqp:/_topo/0/all/qdrouter"
+
+
+def control_message(
+    to: str, opcode: str, origin: str, body: Mapping[str, Any], ingress: str, trace: Sequence[str]
+) -> bytes:
+    """A control message of the router *origin*, with the router annotations *ingress* and *trace*, as proton has it."""
+    annotations = AnnotationDict({symbol("x-opt-qd.ingress"): ingress, symbol("x-opt-qd.trace"): list(trace)})
+    plain = {"id": origin, "pv": int32(1), "area": "0", **body}
+    message = Message(body=plain, address=to, properties={"opcode": opcode}, annotations=annotations)
+    return bytes(message.encode())
 
 
 class Neighbor:
@@ -117,12 +127,8 @@ class Neighbor:
         """Write a control message."""
         if self.control_out is None:
             return
-        annotations = AnnotationDict(
-            {symbol("x-opt-qd.ingress"): f"0/{self.id}", symbol("x-opt-qd.trace"): trace or [f"0/{self.id}"]}
-        )
-        plain = {"id": self.id, "pv": int32(1), "area": "0", **body}
-        message = Message(body=plain, address=to, properties={"opcode": opcode}, annotations=annotations)
-        self.control_out.send(bytes(message.encode()), settled=True)
+        trail = trace or [f"0/{self.id}"]
+        self.control_out.send(control_message(to, opcode, self.id, body, f"0/{self.id}", trail), settled=True)
 
     def hello(self) -> None:
         """What is due each second."""

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
-from proton import UNDESCRIBED, AnnotationDict, Array, Data, Message, int32, symbol
+from proton import UNDESCRIBED, Array, Data, int32, symbol
 
 from mesh_config.models import ListenerSettings, MeshSettings, Role
 from tests.helpers.frames import AMQP_HEADER, Described, uint, ulong, write
+from tests.helpers.neighbor import control_message
 
 if TYPE_CHECKING:
     from tests.measure.scale.hostile import Connect
@@ -111,11 +112,7 @@ class Neighbor:
 def control(to: str, opcode: str, origin: str, body: Mapping[str, Any]) -> bytes:
     """A control message of *origin*, which came by R0."""
     trace = [f"0/{origin}"] if origin == R0 else [f"0/{origin}", f"0/{R0}"]
-    annotations = AnnotationDict({symbol("x-opt-qd.ingress"): trace[0], symbol("x-opt-qd.trace"): trace})
-    plain = {"id": origin, "pv": int32(1), "area": "0", **body}
-    message = Message(body=plain, address=to, properties={"opcode": opcode}, annotations=annotations)
-    data: bytes = message.encode()
-    return data
+    return control_message(to, opcode, origin, body, trace[0], trace)
 
 
 def link_state(neighbor: Neighbor, origin: str, peers: Mapping[str, int], sequence: int) -> bytes:
