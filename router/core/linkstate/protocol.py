@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from mesh_config.models import LinkStateSettings
@@ -116,8 +116,6 @@ class LinkState:
         self._overruled_at = -math.inf
         self._overrule_at = math.inf
         self._ra_at = self._spf_at = self._own_at = math.inf
-        self._lost: set[ConnectionId] = set()
-        """Connections whose routes are to be given up in this turn, since others are computed later."""
         self.convergence_s = 0.0
         """From the news of a change until the routes followed it, the last time, seconds."""
         self._stale_at = math.inf
@@ -448,16 +446,20 @@ class LinkState:
         """
         self._started_at = min(self._started_at, now)
         self._greeter.settle(now)
+        lost: Sequence[ConnectionId] = ()
         if self._neighbors.revision != self._revision or self._own_at <= now:
-            self._follow_neighbors(now)
-        lost, self._lost = self._lost, set()
+            lost = self._follow_neighbors(now)
         if self._spf_at <= now:
             return self._compute(now)
-        return self.routes.drop(lost) if lost else None
+        return self.routes.drop(set(lost)) if lost else None
 
     # This router's own link state
 
-    def _follow_neighbors(self, now: float) -> None:
+    def _follow_neighbors(self, now: float) -> Sequence[ConnectionId]:
+        """Take over what has become of the neighbors.
+
+        Returns: connections whose routes are to be given up in this turn, since others are computed later.
+        """
         self._revision = self._neighbors.revision
         costs = self._neighbors.costs()
         is_loss = any(costs.get(peer) != cost for peer, cost in self.peers.items())
@@ -472,6 +474,7 @@ class LinkState:
             self._advertise(now)
         self._report_neighbors(costs)
         used = {router: active.connection for router, active in self._neighbors.active.items()}
+        given_up: Sequence[ConnectionId] = ()
         if used != self._used:
             for router, active in self._neighbors.active.items():
                 if self._used.get(router) != active.connection:
@@ -484,10 +487,11 @@ class LinkState:
                 # What leads over a lost connection must not stand, and other paths are found at once, unless that
                 # takes so long that a neighbor could hold up everybody by coming and going.
                 if self._spf_throttle.is_worth_a_pause(self.routes.topology.count_edges()):
-                    self._lost.update(lost)
+                    given_up = lost
                 else:
                     due = now
             self._compute_by(due, now)
+        return given_up
 
     def _advertise(self, now: float) -> None:
         """Tell everybody of the own link state, which is new."""
