@@ -27,6 +27,8 @@ from router.core.linkstate.messages import (
     MobileAddressUpdate,
     RouterAdvertisement,
 )
+from router.management.snapshot import PROBLEM_KINDS
+from router.views.problems import CERTIFICATE_DAYS
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [path for package in (router, mesh_config) for path in Path(package.__file__).parent.rglob("*.py")]
@@ -488,3 +490,14 @@ def test_the_reference_of_logs_has_every_event_with_its_levels_and_fields() -> N
     assert {event: (levels[event], fields[event]) for event in levels} == {
         event: row for event, row in documented.items() if event != "settings_finding"
     }
+
+
+def test_the_table_of_problems_has_every_kind_once() -> None:
+    page = (ROOT / "docs" / "how_to" / "run-a-mesh.md").read_text(encoding="utf-8")
+    table = page.split("| problem | what it is |")[1].split("\n\n")[0]
+    named = [
+        kind for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for kind in re.findall(r"`([\w-]+)`", row)
+    ]
+    assert sorted(named) == sorted(PROBLEM_KINDS)
+    (days,) = re.findall(r"it ends within (\d+) days", table)
+    assert int(days) == CERTIFICATE_DAYS

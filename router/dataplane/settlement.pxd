@@ -25,6 +25,7 @@ cdef class Settlement:
     cdef public list times
     cdef double _timed_at
     cdef public list dropped
+    cdef public Py_ssize_t unaddressed
     cdef public int drop_reason
 
     @cython.locals(found=Transfer)

@@ -88,7 +88,9 @@ class Settlement:
         """By group of addresses: from the arrival of a message to its outcome, of the first of each round."""
         self._timed_at = -1.0
         self.dropped = [0] * len(DROP_REASONS)
-        """Settled messages that were dropped, by reason."""
+        """Settled messages that were dropped, by reason;"""
+        self.unaddressed = 0
+        """those of them that have no entry, since nobody takes what they are addressed to."""
         self.drop_reason = UNDELIVERABLE
         """Reason of what is dropped now."""
         self.count = 0
@@ -243,6 +245,8 @@ class Settlement:
             transfer.ingress.counters.dropped += 1
         if transfer.entry is not None:
             transfer.entry.dropped += 1
+        else:
+            self.unaddressed += 1
 
     def finish(self, transfer: Transfer) -> None:
         """End a message here: settle its ingress half once it has arrived as a whole, and return its credit."""

@@ -34,9 +34,9 @@ PROBLEM_KINDS: Final = (
     "certificate",
     "router-drained",
 )
+"""Kinds of problems, the most urgent first. These words are stable: metrics have them as labels."""
 SEEN_BY_ALL: Final = ("router-absent", "link-absent", "flapping", "router-drained")
 """Those that each router of the mesh tells of, each in its own way."""
-"""Kinds of problems, the most urgent first. These words are stable: metrics have them as labels."""
 
 
 def attribute(doc: str, *, name: str | None = None, default: Any = attrs.NOTHING) -> Any:
@@ -187,7 +187,8 @@ class LinkRow(Row):
     priority: int = attribute("Of a data link to a neighbor, 0 to 9; 0 elsewhere.")
     credit_available: int = attribute("Credit now: what the sending side may still send, messages.")
     zero_credit_seconds: int = attribute(
-        "Of a link with no credit: seconds that the oldest message waiting for it has waited; 0 when none waits."
+        "Of a link with no credit, seconds: out, that the oldest message waiting for it has waited, 0 when none waits; "
+        "in, that the publisher of an address has had none, or the oldest message at the address has waited."
     )
     is_blocked: bool = attribute("Whether it has no credit while messages wait for it.")
     undelivered_count: int = attribute(

@@ -109,6 +109,18 @@ def may_be_blocked(entry: AddressEntry) -> bool:
     return controller is not None and bool(entry.publishers) and bool(entry.waiting or not _is_open(controller))
 
 
+def oldest_wait_s(entry: AddressEntry, now: float) -> float:
+    """Find for how long the first of the messages that wait at an address has waited; 0 when none waits.
+
+    Args:
+        entry: the address.
+        now: seconds, monotonic.
+    Returns: seconds.
+    """
+    oldest = next(iter(entry.waiting), None)
+    return max(0.0, now - oldest.arrived) if isinstance(oldest, Transfer) else 0.0
+
+
 def busy_behind(entry: AddressEntry) -> int:
     """Busy publishers at other routers that wait for subscribers here, when none of these has credit; else 0."""
     controller = _broker_of(entry)
@@ -220,7 +232,6 @@ def credit_row(entry: AddressEntry, now: float) -> CreditRow:
     controller = _broker_of(entry)
     publishers = list(_publishers(controller)) if controller is not None else []
     blocked = [seconds for seconds in (_blocked_s(*each, now) for each in publishers) if seconds is not None]
-    oldest = next(iter(entry.waiting), None)
     return CreditRow(
         name=key,
         identity=key,
@@ -238,7 +249,7 @@ def credit_row(entry: AddressEntry, now: float) -> CreditRow:
         blocked_seconds=int(max(blocked, default=0.0)),
         waiting_count=len(entry.waiting),
         departed_count=controller.publishers.departed if controller is not None else 0,
-        oldest_wait_seconds=_age(oldest.arrived if isinstance(oldest, Transfer) else now, now),
+        oldest_wait_seconds=int(oldest_wait_s(entry, now)),
     )
 
 

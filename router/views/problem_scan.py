@@ -6,6 +6,7 @@ each time, in rotation, and at those that were in trouble before.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import islice
@@ -21,7 +22,15 @@ from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
 from router.security.certificate_end import CertificateEnd
-from router.views.credit import NeighborWindow, PartyRows, busy_behind, credit_row, grantors_of, may_be_blocked
+from router.views.credit import (
+    NeighborWindow,
+    PartyRows,
+    busy_behind,
+    credit_row,
+    grantors_of,
+    may_be_blocked,
+    oldest_wait_s,
+)
 from router.views.mesh_rows import troubled_rows
 from router.views.problems import (
     AddressTrouble,
@@ -47,6 +56,8 @@ GRANTORS: Final = 20
 """Subscribers and circuits of one address that are looked at."""
 PATIENCE_S: Final = 1.0
 """A publisher without credit for less than this is none that is blocked."""
+WAIT_S: Final = 5.0
+"""A message that waits for less than this is no trouble: bursts do."""
 RECENT_S: Final = 60.0
 """Time for which drops, and peers at the wrong listener, are told of, seconds."""
 
@@ -69,6 +80,8 @@ class ProblemScan:
         self._troubled: dict[AddressEntry, _Trouble] = {}
         self._dropped: dict[AddressEntry, tuple[int, float]] = {}
         """Messages dropped, and when there were more of them last, seconds."""
+        self._unaddressed = (0, -math.inf)
+        """The same of messages to what nobody takes."""
         self._offset = 0
         self._certificates: Callable[[], Sequence[CertificateEnd]] = lambda: ()
 
@@ -82,6 +95,9 @@ class ProblemScan:
         fib = self._runtime.fib
         for entry in [each for each, (_, at) in self._dropped.items() if each.is_idle and now - at > RECENT_S]:
             del self._dropped[entry]
+        unaddressed = self._runtime.data_plane.settlement.unaddressed
+        if unaddressed != self._unaddressed[0]:
+            self._unaddressed = (unaddressed, now)
         entries = list(islice(fib.entries(), self._offset, self._offset + AT_ONCE))
         self._offset = self._offset + AT_ONCE if len(entries) == AT_ONCE else 0
         for entry in dict.fromkeys([*self._troubled, *entries]):
@@ -92,7 +108,9 @@ class ProblemScan:
             count, _ = self._dropped.get(entry, (0, now))
             if entry.dropped != count and (entry in self._dropped or len(self._dropped) < MOST_TROUBLED):
                 self._dropped[entry] = (entry.dropped, now)
-        if entry.service is not None or not (may_be_blocked(entry) or busy_behind(entry)):
+        if entry.service is not None or not (
+            may_be_blocked(entry) or busy_behind(entry) or oldest_wait_s(entry, now) >= WAIT_S
+        ):
             self._troubled.pop(entry, None)
             return
         known = self._troubled.get(entry)
@@ -165,6 +183,11 @@ class ProblemScan:
                 for entry, (count, at) in self._dropped.items()
                 if now - at <= RECENT_S
             ],
+            dropped_to_nobody=(
+                DroppedMessages(text="", count=self._unaddressed[0], last=self._unaddressed[1] + offset)
+                if now - self._unaddressed[1] <= RECENT_S
+                else None
+            ),
             certificates=self._certificates(),
         )
 
@@ -175,9 +198,10 @@ class ProblemScan:
         for entry, trouble in islice(oldest, SHOWN):
             credit = credit_row(entry, now)
             behind = busy_behind(entry) if now - trouble.since >= PATIENCE_S else 0
+            is_late = oldest_wait_s(entry, now) >= WAIT_S
             if credit.blocked_count and credit.blocked_seconds < PATIENCE_S:
                 continue
-            if not (credit.blocked_count or behind):
+            if not (credit.blocked_count or behind or is_late):
                 continue
             grantors = [
                 parties.row(party)

@@ -117,6 +117,8 @@ class ProblemSnapshot:
     held: Sequence[HeldConnection] = ()
     full_listeners: Sequence[FullListener] = ()
     dropped: Sequence[DroppedMessages] = ()
+    dropped_to_nobody: DroppedMessages | None = None
+    """Of addresses without an entry, all together."""
     certificates: Sequence[CertificateEnd] = ()
 
 
@@ -231,15 +233,24 @@ def _addresses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
         credit, text = trouble.credit, escaped(trouble.text)
         command = f"amqp-mesh stat credit --router {snapshot.router} --address {text}"
         if not credit.blocked_count:
-            if trouble.behind:
-                yield Problem(
-                    kind="subscriber-slow",
-                    subject=text,
-                    sentence=f"{_count(trouble.behind, 'publisher')} of {text} at other routers can't send:"
-                    f" {_who(trouble.grantors)}",
-                    since=trouble.since,
-                    command=command,
+            # Messages that no publisher's credit let in wait as well: its sender names no address, or is gone.
+            verb = "waits" if credit.waiting_count == 1 else "wait"
+            late = (
+                f"{_count(credit.waiting_count, 'message')} of {text} {verb} here,"
+                f" the oldest for {credit.oldest_wait_seconds} s"
+            )
+            yield Problem(
+                kind="subscriber-slow" if credit.has_subscriber else "no-subscriber",
+                subject=text,
+                sentence=(
+                    f"{_count(trouble.behind, 'publisher')} of {text} at other routers can't send"
+                    if trouble.behind
+                    else late
                 )
+                + f": {_who(trouble.grantors) if credit.has_subscriber else 'nobody subscribes'}",
+                since=trouble.since if trouble.behind else snapshot.now - credit.oldest_wait_seconds,
+                command=command,
+            )
             continue
         who = f"{credit.blocked_count} of {_count(credit.publisher_count, 'publisher')} of {text} can't send"
         verb = "waits" if credit.waiting_count == 1 else "wait"
@@ -267,7 +278,17 @@ def _who(grantors: Sequence[PartyRow]) -> str:
         parts.append(f"{len(subscribers) - NAMED} more subscribers grant none")
     if roots:
         parts.append(f"its subscribers at {_routers(roots)} grant none: ask there")
-    return "; ".join(parts) or "no subscriber grants credit"
+    return "; ".join(parts) or _unsettled(grantors) or "no subscriber grants credit"
+
+
+def _unsettled(grantors: Sequence[PartyRow]) -> str:
+    """Whoever has credit and owes outcomes: what they have got holds up the rest."""
+    owing = [party for party in grantors if party.role == "subscriber" and party.granted and party.unsettled_count]
+    return "; ".join(
+        f"subscriber {escaped(party.container or '')} has credit for {party.granted} more, but"
+        f" {_count(party.unsettled_count, 'message')} without outcome"
+        for party in owing[:NAMED]
+    )
 
 
 def _routers(roots: Sequence[str]) -> str:
@@ -321,6 +342,15 @@ def _dropped(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             " the last within a minute",
             since=dropped.last,
             command=f"amqp-mesh stat addresses --router {snapshot.router}",
+        )
+    if snapshot.dropped_to_nobody is not None:
+        yield Problem(
+            kind="dropped",
+            subject=snapshot.router,
+            sentence="pre-settled messages to addresses that nobody takes are dropped,"
+            f" {snapshot.dropped_to_nobody.count} in all, the last within a minute",
+            since=snapshot.dropped_to_nobody.last,
+            command=f"amqp-mesh stat general --router {snapshot.router}",
         )
 
 

@@ -21,7 +21,7 @@ from router import SPEED, __version__
 from router.core.controlplane import NeighborView
 from router.core.forwarding.fib import AddressEntry
 from router.core.ids_and_conditions import AREA
-from router.dataplane.links import EgressLink, IngressLink
+from router.dataplane.links import EgressLink, IngressLink, PublisherLink
 from router.engine.connection import Connection
 from router.engine.neighbor_links import ControlEnd
 from router.management.config_rows import (
@@ -66,7 +66,18 @@ from router.views.config_rows import (
     policy_row,
     vhost_config_rows,
 )
-from router.views.credit import NeighborWindow, Party, PartyRows, credit_row, entry_of, has_credit, parties, parties_of
+from router.views.credit import (
+    NeighborWindow,
+    Party,
+    PartyRows,
+    blocked_seconds,
+    credit_row,
+    entry_of,
+    has_credit,
+    oldest_wait_s,
+    parties,
+    parties_of,
+)
 from router.views.link_address_rows import (
     AnyLink,
     ConnectionCounts,
@@ -243,7 +254,7 @@ class RuntimeView:
             waiting_bytes=sum(entry.waiting_bytes for entry in entries),
             unsettled_count=under_way.sent,
             presettled_deliveries=taken.presettled,
-            dropped_presettled_deliveries=counts.dropped,
+            dropped_presettled_deliveries=sum(runtime.data_plane.settlement.dropped),
             accepted_deliveries=taken.accepted,
             rejected_deliveries=taken.rejected,
             released_deliveries=taken.released,
@@ -298,7 +309,16 @@ class RuntimeView:
             connection, link = found
             if isinstance(link, ControlEnd):
                 return control_link_row(connection, link) if connection.id in self._runtime.connections else None
-            return link_row(connection, link, under_way, rates) if link in known else None
+            if link not in known:
+                return None
+            row = link_row(connection, link, under_way, rates)
+            if isinstance(link, PublisherLink) and link.controller is not None and link.entry is not None:
+                blocked_s = blocked_seconds(link, under_way.now)
+                if blocked_s is None and not row.credit_available and row.undelivered_count:
+                    # It holds credit that it has no window for, or has begun a message: what it has sent waits.
+                    blocked_s = oldest_wait_s(link.entry, under_way.now)
+                return attrs.evolve(row, zero_credit_seconds=int(blocked_s or 0))
+            return row
 
         return LazyRows(Joined(control, self._all_links()), make)
 

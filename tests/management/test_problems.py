@@ -13,16 +13,18 @@ from router.management.snapshot import (
     PROBLEM_KINDS,
     ConnectorRow,
     CreditRow,
+    LinkRow,
     MeshLinkRow,
     NodeRow,
     PartyRow,
     ProblemRow,
+    RouterRow,
     Row,
 )
 from router.mesh_watch import ExpectedMesh
 from router.security.certificate_end import CertificateEnd
 from router.views.mesh_rows import AT_ONCE, mesh_link_rows, node_rows
-from router.views.problem_scan import PATIENCE_S, ProblemScan
+from router.views.problem_scan import PATIENCE_S, RECENT_S, WAIT_S, ProblemScan
 from router.views.problems import (
     DAY_S,
     AddressTrouble,
@@ -33,6 +35,7 @@ from router.views.problems import (
     WrongRole,
     problems,
 )
+from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 from tests.management.fakes import sample
@@ -231,3 +234,86 @@ def test_only_what_can_be_a_problem_has_a_row_and_the_mesh_is_looked_at_in_piece
         (each.kind, each.subject) for each in problems(everything)
     ]
     assert sum(1 for _ in scan.find_problems()) >= (202 + 201) // AT_ONCE - 1
+
+
+def test_messages_on_no_publishers_account_are_told_of_where_they_wait() -> None:
+    bench = Bench()
+    a, b = bench.mesh(("A", "B"))
+    scans = {router.me: ProblemScan(router, [], []) for router in (a, b)}
+    bench.client(b).receiver("jobs", credit=2)
+    bench.run()
+    sender = bench.client(a).sender(None)
+    bench.run()
+    for _ in range(5):
+        sender.send(message("x", address="jobs"))
+        bench.run()
+    for _ in range(2):
+        for scan in scans.values():
+            scan.look()
+        assert not scans[a.me].problems() + scans[b.me].problems()
+        bench.advance(WAIT_S / 2)
+    scans[b.me].look()
+    (found,) = scans[b.me].problems()
+    assert (found.kind, found.subject) == ("subscriber-slow", "jobs")
+    assert found.sentence.startswith("3 messages of jobs wait here, the oldest for 5 s: subscriber ")
+    assert found.sentence.endswith("grants no credit and has 2 messages without outcome")
+    assert not scans[a.me].problems()
+
+
+def test_settled_messages_to_nobody_are_told_of_and_counted() -> None:
+    bench = Bench()
+    (a,) = bench.mesh(("A", "B"))[:1]
+    scan = ProblemScan(a, [], [])
+    view = RuntimeView(a, [], [])
+    assert not scan.problems()
+    sender = bench.client(a).sender(None)
+    bench.run()
+    for _ in range(3):
+        sender.send(message("x", address="nobody"), settled=True)
+        bench.run()
+    (found,) = scan.problems()
+    assert (found.kind, found.subject) == ("dropped", "A")
+    assert "3 in all" in found.sentence
+    (row,) = view.rows(RouterRow)
+    assert isinstance(row, RouterRow)
+    assert row.dropped_presettled_deliveries == 3
+    bench.advance(RECENT_S + 1)
+    assert not scan.problems()
+
+
+def test_a_subscriber_with_credit_that_settles_nothing_is_named() -> None:
+    frozen = party("subscriber", container="fl4", granted=957, unsettled_count=43)
+    late = credit(blocked_count=0, waiting_count=11, oldest_wait_seconds=14)
+    ((kind, _, sentence),) = said(addresses=[AddressTrouble(text="jobs", credit=late, grantors=[frozen])])
+    assert kind == "subscriber-slow"
+    assert sentence == (
+        "11 messages of jobs wait here, the oldest for 14 s:"
+        " subscriber fl4 has credit for 957 more, but 43 messages without outcome"
+    )
+    ((kind, _, sentence),) = said(addresses=[AddressTrouble(text="jobs", credit=credit(), grantors=[frozen])])
+    assert kind == "publishers-blocked"
+    assert sentence.endswith(": subscriber fl4 has credit for 957 more, but 43 messages without outcome")
+
+
+def test_the_link_of_a_blocked_publisher_says_since_when() -> None:
+    bench = Bench()
+    (a,) = bench.mesh(("A", "B"))[:1]
+    bench.client(a).receiver("jobs", credit=1)
+    bench.run()
+    sender = bench.client(a).sender("jobs")
+    bench.run()
+    view = RuntimeView(a, [], [])
+
+    def waited() -> list[int]:
+        return [
+            row.zero_credit_seconds
+            for row in view.rows(LinkRow)
+            if isinstance(row, LinkRow) and row.link_dir == "in" and row.owning_addr
+        ]
+
+    assert waited() == [0]
+    while sender.credit > 0:
+        sender.send(message("x"))
+        bench.run()
+    bench.advance(12)
+    assert waited() == [12]
