@@ -106,7 +106,7 @@ class Daemon:
         self.reloading = Reloading(self.runtime, self, read)
         self.draining = Draining(self.runtime, self)
         self.view = serve_management(self.runtime, self)
-        self.view.problem_scan.watch_certificates(self._authority.certificates)
+        self.view.problem_scan.watch_certificates(self._authority.certificates, self._authority.unusable)
         self.http = HttpListening(self.runtime, self.view, self.listeners, self.connectors, self._entrance)
         self.http.take(self.http.prepare(settings))
         self._poller = Poller(self.runtime.clock, self.runtime)

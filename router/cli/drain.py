@@ -42,8 +42,8 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
             if not is_to_stop:
                 _wait_drained(client, router, whom, end)
                 click.echo(f"router {name} is drained: it has no clients, and no path leads through it by choice")
-                if whom is None and client.routers() == [router]:
-                    click.echo("It has no neighbor by which it could be asked: SIGUSR2 has it serve again.")
+                if whom is None:
+                    click.echo(_way_back(name, is_alone=client.routers() == [router]))
                 return
             _wait_stopped(client, router, whom, end)
             click.echo(f"router {name} has stopped")
@@ -65,6 +65,15 @@ def resume(router: str, access: RouterAccess) -> None:
     except ManagementError as error:
         raise CommandError(printable(str(error))) from error
     click.echo(f"router {printable(router)} serves again")
+
+
+def _way_back(name: str, *, is_alone: bool) -> str:
+    """The way in which a router serves again that takes no connection more, not even that of `resume`."""
+    if is_alone:
+        return "It has no neighbor by which it could be asked: SIGUSR2 has it serve again."
+    return (
+        f"It takes no new connection: `amqp-mesh resume {name}` needs the --url of another router, or send it SIGUSR2."
+    )
 
 
 def _other(client: ManagementClient, router: str) -> str | None:

@@ -29,6 +29,7 @@ PROBLEM_KINDS: Final = (
     "no-subscriber",
     "memory",
     "listener-full",
+    "unusable-file",
     "dropped",
     "flapping",
     "certificate",

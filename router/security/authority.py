@@ -17,7 +17,7 @@ from mesh_config.models import (
     TlsSettings,
 )
 from router.core.errors import LocalError
-from router.security.certificate_end import CertificateEnd, ends_in
+from router.security.certificate_end import CertificateEnd, UnusableFile, ends_in
 from router.security.kerberos import KerberosExchange, KerberosService, KerberosTicket, gssapi_library
 from router.security.revocations import CertificateNumber, read_revoked
 from router.security.secret_files import read_secret
@@ -64,6 +64,8 @@ class Authority:
         self._services: dict[tuple[str | None, str, str | None], KerberosService] = {}
         self._revoked: dict[str, tuple[object, frozenset[CertificateNumber]]] = {}
         """By name of the profile: which file of lists was read, and what it revokes."""
+        self._bad_lists: dict[str, str] = {}
+        """By name of the profile: fault of its file of lists as it is."""
         self._ends: dict[str, tuple[object, list[CertificateEnd]]] = {}
         """By path of the file: which one was read, and the certificates in it."""
         self._by_name = {profile.name: profile for profile in settings.tls}
@@ -133,7 +135,9 @@ class Authority:
             return
         try:
             revoked = read_revoked(path)
+            self._bad_lists.pop(profile, None)
         except LocalError as error:
+            self._bad_lists[profile] = str(error)
             self._log.warning("tls_files_unusable", profile=profile, reason=str(error))
         self._revoked[profile] = (mark, revoked)
 
@@ -145,10 +149,20 @@ class Authority:
             if self._ends.get(path, (None, ()))[0] != mark:
                 try:
                     self._ends[path] = (mark, ends_in(path))
-                except LocalError:  # that it can't be used is told of by who loads it
+                except LocalError:  # `unusable` tells of it
                     self._ends[path] = (mark, [])
             found += self._ends[path][1] if path in self._ends else []
         return found
+
+    def unusable(self) -> list[UnusableFile]:
+        """List the files that were replaced by what can't be used, so that those before them count still."""
+        for socket in self._profiles:
+            self.tls(socket)  # looks whether they are others
+        reasons = {socket.tls or "": profile.problem for socket, profile in self._profiles.items() if profile.problem}
+        found = [
+            UnusableFile(subject=f"TLS profile {name}", reason=why) for name, why in (self._bad_lists | reasons).items()
+        ]
+        return found + [UnusableFile(subject=it.path, reason=it.problem) for it in self.users.values() if it.problem]
 
     def objection(self, profile: str | None, identity: Known) -> str:
         """Why a peer that was let in by a TLS profile, or without, would not be now; empty when it would.

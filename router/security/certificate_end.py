@@ -39,6 +39,16 @@ class CertificateEnd:
     """Seconds since 1970."""
 
 
+@attrs.frozen(kw_only=True)
+class UnusableFile:
+    """A file of keys, certificates or users that was replaced by what can't be used."""
+
+    subject: str
+    """File, or TLS profile that names it."""
+    reason: str
+    """Sentence that names the file."""
+
+
 def ends_in(path: str) -> list[CertificateEnd]:
     """The certificates of a file in PEM, in its order.
 

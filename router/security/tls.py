@@ -64,6 +64,8 @@ class TlsProfile:
         self._make = make
         self._seen = self._marks()
         self._context = make(settings)
+        self.problem = ""
+        """Fault of its files as they are, for which the context is the one before; empty when there is none."""
 
     def context(self) -> tuple[ssl.SSLContext, str]:
         """The context for a new connection, and what is wrong with files that were replaced: then it is the one before.
@@ -76,9 +78,10 @@ class TlsProfile:
         self._seen = marks
         try:
             self._context = self._make(self._settings)
+            self.problem = ""
         except LocalError as error:
-            return self._context, str(error)
-        return self._context, ""
+            self.problem = str(error)
+        return self._context, self.problem
 
     def _marks(self) -> tuple[object, ...]:
         settings = self._settings

@@ -119,6 +119,8 @@ class Users:
     path: str
     _users: dict[str, Keys] = attrs.field(repr=False, init=False)
     _seen: tuple[int, ...] | None = attrs.field(init=False)
+    problem: str = attrs.field(default="", init=False)
+    """Fault of the file as it is; empty when there is none."""
     _secret: bytes = attrs.field(repr=False, factory=lambda: secrets.token_bytes(32), init=False)
     _right: OrderedDict[bytes, None] = attrs.field(repr=False, factory=OrderedDict, init=False)
 
@@ -139,9 +141,10 @@ class Users:
         self._seen = mark
         try:
             self._users = read_users(self.path)
+            self.problem = ""
         except LocalError as error:
-            return str(error)
-        return ""
+            self.problem = str(error)
+        return self.problem
 
     def mark(self, user: str) -> bytes | None:
         """Mark of a user's keys, another one after each change of its password; None when there is no such user."""

@@ -21,7 +21,7 @@ from router.management.snapshot import LazyRows, ProblemRow
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
-from router.security.certificate_end import CertificateEnd
+from router.security.certificate_end import CertificateEnd, UnusableFile
 from router.views.credit import (
     NeighborWindow,
     PartyRows,
@@ -84,10 +84,15 @@ class ProblemScan:
         """The same of messages to what nobody takes."""
         self._offset = 0
         self._certificates: Callable[[], Sequence[CertificateEnd]] = lambda: ()
+        self._unusable: Callable[[], Sequence[UnusableFile]] = lambda: ()
 
-    def watch_certificates(self, certificates: Callable[[], Sequence[CertificateEnd]]) -> None:
-        """Look at certificates too; *certificates* gives those in use."""
-        self._certificates = certificates
+    def watch_certificates(
+        self,
+        certificates: Callable[[], Sequence[CertificateEnd]],
+        unusable: Callable[[], Sequence[UnusableFile]],
+    ) -> None:
+        """Look at files too; *certificates* gives the certificates in use, *unusable* what can't be used."""
+        self._certificates, self._unusable = certificates, unusable
 
     def look(self) -> None:
         """Look at addresses: at all, where they are not very many."""
@@ -189,6 +194,7 @@ class ProblemScan:
                 else None
             ),
             certificates=self._certificates(),
+            unusable=self._unusable(),
         )
 
     def _addresses(self, now: float, offset: float) -> Iterable[AddressTrouble]:

@@ -15,7 +15,7 @@ import attrs
 
 from router.core.escapes import escaped
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, CreditRow, MeshLinkRow, NodeRow, PartyRow
-from router.security.certificate_end import CertificateEnd
+from router.security.certificate_end import CertificateEnd, UnusableFile
 
 FLAPPING: Final = 2
 """Losses within the last five minutes from which on something flaps."""
@@ -120,6 +120,7 @@ class ProblemSnapshot:
     dropped_to_nobody: DroppedMessages | None = None
     """Of addresses without an entry, all together."""
     certificates: Sequence[CertificateEnd] = ()
+    unusable: Sequence[UnusableFile] = ()
 
 
 def problems(snapshot: ProblemSnapshot) -> list[Problem]:
@@ -137,6 +138,7 @@ def problems(snapshot: ProblemSnapshot) -> list[Problem]:
         *_dropped(snapshot),
         *_flapping(snapshot),
         *_certificates(snapshot),
+        *_unusable(snapshot),
         *_drained(snapshot),
     ]
     return sorted(
@@ -351,6 +353,17 @@ def _dropped(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             f" {snapshot.dropped_to_nobody.count} in all, the last within a minute",
             since=snapshot.dropped_to_nobody.last,
             command=f"amqp-mesh stat general --router {snapshot.router}",
+        )
+
+
+def _unusable(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    for each in snapshot.unusable:
+        yield Problem(
+            kind="unusable-file",
+            subject=escaped(each.subject),
+            sentence=f"{escaped(each.reason)}; what was read before counts still, and after a restart nothing will",
+            since=None,
+            command=f"amqp-mesh manage get-log --router {snapshot.router}",
         )
 
 

@@ -143,7 +143,9 @@ def test_who_drains_a_router_from_itself_stays_connected(mesh: MeshProcesses) ->
         closed = [row["name"] for row in client.query("listener") if not row["isOpen"]]
         assert len(closed) == 1
         assert client.request("RESUME", {}).body["state"] == "serving"
-    assert command(mesh, "R2", "drain", "R2").exit_code == 0
+    found = command(mesh, "R2", "drain", "R2")
+    assert found.exit_code == 0
+    assert "`amqp-mesh resume R2` needs the --url of another router" in found.stdout
     assert command(mesh, "R1", "resume", "R2").exit_code == 0
     assert passes(mesh, "R2", "R4", "again")
 

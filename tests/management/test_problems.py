@@ -22,7 +22,7 @@ from router.management.snapshot import (
     Row,
 )
 from router.mesh_watch import ExpectedMesh
-from router.security.certificate_end import CertificateEnd
+from router.security.certificate_end import CertificateEnd, UnusableFile
 from router.views.mesh_rows import AT_ONCE, mesh_link_rows, node_rows
 from router.views.problem_scan import PATIENCE_S, RECENT_S, WAIT_S, ProblemScan
 from router.views.problems import (
@@ -116,6 +116,12 @@ def test_a_healthy_router_has_no_problem() -> None:
             "listener-full",
             "l",
             "listener l has 3 connections, as many as max_connections allows: new ones are closed",
+        ),
+        (
+            {"unusable": [UnusableFile(subject="TLS profile t", reason="f.pem: no certificate")]},
+            "unusable-file",
+            "TLS profile t",
+            "f.pem: no certificate; what was read before counts still, and after a restart nothing will",
         ),
         (
             {"dropped": [DroppedMessages(text="a", count=4, last=NOW)]},

@@ -7,11 +7,13 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import structlog
 from cryptography import x509
 
 from mesh_config.models import HttpSettings, ListenerSettings, MeshSettings, RouterSettings, TlsSettings
 from router.cli.management import ManagementClient
 from router.core.errors import LocalError
+from router.security.authority import Authority
 from router.security.certificate_end import ends_in
 from tests.helpers.certificates import Certificates
 from tests.helpers.processes import MeshProcesses, ReservedPort
@@ -54,6 +56,20 @@ def test_a_cut_certificate_is_refused_wherever_it_is_cut(certificates: Certifica
             ends_in(str(path))
 
 
+def test_a_list_of_revocations_that_cannot_be_read_is_told_of_until_it_is_mended(tmp_path: Path) -> None:
+    lists = tmp_path / "lists.pem"
+    lists.write_text("-----BEGIN X509 CRL-----\nMA==\n-----END X509 CRL-----\n", encoding="ascii")
+    authority = Authority(RouterSettings(id="A", tls=(TlsSettings(name="t", crl=str(lists)),)), structlog.get_logger())
+    for _ in range(2):
+        authority.refresh()
+        (found,) = authority.unusable()
+        assert found.subject == "TLS profile t"
+        assert str(lists) in found.reason
+    lists.write_text("", encoding="ascii")
+    authority.refresh()
+    assert authority.unusable() == []
+
+
 @pytest.mark.interop
 def test_a_certificate_near_its_end_is_a_problem_and_counted(certificates: Certificates, tmp_path: Path) -> None:
     http, path = ReservedPort(), certificates.self_signed("router-a")
@@ -73,5 +89,15 @@ def test_a_certificate_near_its_end_is_a_problem_and_counted(certificates: Certi
             lines = page.read().decode().splitlines()
         assert 'amqp_mesh_problems{kind="certificate"} 1.0' in lines
         assert 'amqp_mesh_problems{kind="router-absent"} 0.0' in lines
+        content = Path(path).read_bytes()
+        Path(path).write_text("no certificate", encoding="ascii")
+        with ManagementClient(mesh.url("A")) as client:
+            for _ in range(2):  # it stays one
+                (problem,) = client.query("amqp-mesh.problem")
+                assert (problem["kind"], problem["subject"]) == ("unusable-file", "TLS profile mine")
+                assert path in problem["sentence"]
+            Path(path).write_bytes(content)
+            (problem,) = client.query("amqp-mesh.problem")
+            assert problem["kind"] == "certificate"
         assert mesh.terminate("A") == {"A": 0}
     http.close()

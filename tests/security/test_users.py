@@ -81,9 +81,12 @@ def test_a_line_that_is_none_is_named_by_its_number_alone(line: str, tmp_path: P
     assert said.startswith(f"{file}:2: no line of a user")
     assert PASSWORD not in said
     assert users.refresh() == ""  # it is said once
+    assert users.problem == said  # and known until it is mended
     assert users.mark("bob")  # the users before stay
     with pytest.raises(LocalError):
         read_users(str(file))
+    write_users(str(file), {"eve": new_keys("x", ITERATIONS)})
+    assert (users.refresh(), users.problem) == ("", "")
 
 
 def test_a_user_that_is_not_there_has_the_same_salt_each_time(tmp_path: Path) -> None:
