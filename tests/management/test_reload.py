@@ -175,7 +175,10 @@ def test_level_and_form_of_the_log_are_taken_over(mesh: MeshProcesses) -> None:
         assert (row["enable"], row["format"]) == ("warning+", "json")
     mesh.change(before)
     assert reload(mesh, "R1")["applied"] == ["log changed"]
-    assert mesh["R1"].log_lines("reload_applied")[-1].fields["what"] == "log changed"
+    # Lines are written beside the answer, not before it.
+    wait_until(
+        lambda: mesh["R1"].log_lines("reload_applied")[-1].fields["what"] == "log changed", "the line is there", WAIT_S
+    )
 
 
 def test_what_needs_a_restart_is_said_each_time(mesh: MeshProcesses) -> None:
