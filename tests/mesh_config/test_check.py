@@ -202,7 +202,7 @@ routers:
     row(
         "patterns of too many words",
         "router:\n  id: A\n  addresses:  # here"
-        + "".join(f"\n  - pattern: {'*/' * 99}{number}" for number in range(101)),
+        + "".join(f"\n  - pattern: a/{'*/' * 98}{number}" for number in range(101)),
         "router.addresses",
         "the patterns of router `A` have 10100 words",
         "10000 at most",
