@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from router.core.errors import DecodeError
+from router.dataplane.value_skipping import fixed_width
 
 MAX_DEPTH: Final = 64
 """Lists, maps and arrays within each other."""
@@ -52,7 +53,7 @@ _DESCRIPTOR: Final = -3
 class SectionOrder:
     """Follows one message after the other; `begin` starts each."""
 
-    __slots__ = ("_constructor", "_end", "_is_open", "_left", "_outer", "_pos", "_rest", "_section", "_skip")
+    __slots__ = ("_constructor", "_end", "_left", "_outer", "_pos", "_rest", "_section", "_skip")
 
     def __init__(self) -> None:
         self.begin()
@@ -67,10 +68,9 @@ class SectionOrder:
         """Of the value that was begun last, bytes that are not looked at and to come."""
         self._rest = b""
         """The last bytes, of which nothing can be said before more come."""
-        self._is_open = False
-        """A section was begun that has not ended."""
         self._left = 0
-        """Values that are to come where it is: of the section, or of the innermost list, map or array,"""
+        """Values that are to come where it is: of the section, or of the innermost list, map or array; 0 between two
+        sections,"""
         self._end = -1
         """which ends at this offset; -1 for the section itself,"""
         self._constructor = _VALUES
@@ -95,17 +95,16 @@ class SectionOrder:
                 self._pos += step
                 if self._skip:
                     break
-            if self._is_open and not self._left and not self._close():
-                self._is_open = False
+            self._close()
             if at == size:
                 break
-            used: int = self._read_value(data, at, size) if self._is_open else self._begin_section(data, at, size)
+            used: int = self._read_value(data, at, size) if self._left else self._begin_section(data, at, size)
             if not used:
                 break
             at += used
             self._pos += used
         self._rest = data[at:]
-        if is_last and (self._is_open or self._rest or not self._section):
+        if is_last and (self._left or self._skip or self._rest or not self._section):
             raise DecodeError("the message ends within a section")
 
     def _begin_section(self, data: bytes, at: int, size: int) -> int:
@@ -131,21 +130,15 @@ class SectionOrder:
         if not is_repeated and (code <= last or (code < _FOOTER and last >= _DATA)):
             raise DecodeError(f"no section {code:#x} can follow section {last:#x}")
         self._section = code
-        self._is_open = True
         self._left = 1
-        self._end = -1
-        self._constructor = _VALUES
         return length
 
-    def _close(self) -> bool:
-        """Leave the lists that have all their values. Returns False when that was the section's own value."""
-        while not self._left:
-            if self._end < 0:
-                return False
+    def _close(self) -> None:
+        """Leave the lists that have all their values."""
+        while not self._left and self._end >= 0:
             if self._pos != self._end:
                 raise DecodeError(f"section {self._section:#x} holds more bytes than values")
             self._end, self._left, self._constructor = self._outer.pop()
-        return True
 
     def _read_value(self, data: bytes, at: int, size: int) -> int:
         """Read what the next value is, or an array's constructor. Returns its bytes; 0 when more must come first."""
@@ -169,14 +162,14 @@ class SectionOrder:
             self._left -= 1
             self._constructor = code
             if kind < 10:  # their elements are of one width
-                self._skip = self._left * _fixed_width(kind)
+                self._skip = self._left * fixed_width(kind)
                 self._left = 0
         else:
             if constructor == _DESCRIPTOR:
                 self._constructor = _UNREAD
             self._left -= 1
             if kind < 10:
-                self._skip = _fixed_width(kind)
+                self._skip = fixed_width(kind)
             else:
                 self._skip = int.from_bytes(data[start : start + width], "big")
                 if kind >= 12:
@@ -213,8 +206,3 @@ class SectionOrder:
         self._end = end
         self._left = count + 1 if is_array else count  # its elements' constructor counts as one
         self._constructor = _UNREAD if is_array else _VALUES
-
-
-def _fixed_width(kind: int) -> int:
-    """Bytes of a value behind its constructor, of which *kind* is the upper half, below 0xa."""
-    return 0 if kind == 4 else 1 << (kind - 5)

@@ -1,5 +1,6 @@
 import cython
 
+cpdef Py_ssize_t fixed_width(int kind) noexcept
 @cython.locals(left=Py_ssize_t, code=int, kind=int)
 cpdef Py_ssize_t skip(bytes data, Py_ssize_t pos, Py_ssize_t end) except -1
 @cython.locals(stop=Py_ssize_t)

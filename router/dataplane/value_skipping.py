@@ -5,13 +5,13 @@ Called for each message: plain ints and bytes, so that Cython can compile it.
 
 from __future__ import annotations
 
-from typing import Final
-
 from router.core.errors import DecodeError
 from router.dataplane.scan_result import InvalidAnnotation
 
-# Bytes of a value behind its constructor, by the constructor's upper half (AMQP part 1, figure 1.3).
-_FIXED_WIDTH: Final = (-1, -1, -1, -1, 0, 1, 2, 4, 8, 16)
+
+def fixed_width(kind: int) -> int:
+    """Bytes behind a constructor whose upper half is *kind*, 4 to 9: a value of fixed width (AMQP part 1, 1.2)."""
+    return 0 if kind == 4 else 1 << (kind - 5)
 
 
 def skip(data: bytes, pos: int, end: int) -> int:
@@ -23,7 +23,7 @@ def skip(data: bytes, pos: int, end: int) -> int:
         code: int = data[pos]
         kind: int = code >> 4
         if 4 <= kind <= 9:
-            pos += 1 + _FIXED_WIDTH[kind]
+            pos += 1 + fixed_width(kind)
             left -= 1
         elif kind >= 10:
             # Even kinds have a size of one byte, odd ones of four, but 0xd (list32, map32) and 0xc change places.
