@@ -162,9 +162,10 @@ def _pattern_findings(router: RouterSettings, at: Callable[..., Place]) -> Itera
     most_bytes = router.forwarding.address_bytes
     for index, address in enumerate(router.addresses):
         for key, text in (("prefix", address.prefix), ("pattern", address.pattern)):
-            if text is not None and len(text.encode(errors="replace")) > most_bytes:
+            size = 0 if text is None else len(text.encode(errors="replace"))
+            if size > most_bytes:
                 yield at("addresses", index, key).finding(
-                    f"a {key} of {len(text.encode(errors='replace'))} bytes fits no address",
+                    f"a {key} of {size} bytes fits no address",
                     expected=f"{most_bytes} bytes at most (`forwarding.address_bytes`)",
                 )
     words = count_pattern_words(router.addresses)

@@ -74,12 +74,10 @@ class ClientLinks:
         Raises:
             Refused: with the condition to close the link with.
         """
-        if len(connection.links) >= self._data_plane.current_settings.forwarding.max_links:
+        settings = self._data_plane.current_settings.forwarding
+        if len(connection.links) >= settings.max_links:
             raise Refused("too many links on this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-        if (
-            connection.count_links(pn.pn_link_session(handle))
-            >= self._data_plane.current_settings.forwarding.max_session_links
-        ):
+        if connection.count_links(pn.pn_link_session(handle)) >= settings.max_session_links:
             raise Refused("too many links in this session", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         for terminus in (pn.pn_link_remote_source(handle), pn.pn_link_remote_target(handle)):
             read_address(terminus)  # that at the peer's side is repeated in the answer
@@ -180,11 +178,8 @@ class ClientLinks:
                 raise Refused(f"the requester behind {address} is gone", condition=Condition.NOT_FOUND)
         elif rights is not None:
             rights.check_anonymous_sender()
-        window = (
-            self._data_plane.current_settings.forwarding.publisher_window
-            if entry is not None
-            else self._data_plane.current_settings.forwarding.anonymous_window
-        )
+        settings = self._data_plane.current_settings.forwarding
+        window = settings.publisher_window if entry is not None else settings.anonymous_window
         link = PublisherLink(
             LinkId(next(self._ids)),
             connection.port,

@@ -26,18 +26,15 @@ def node_rows(runtime: Runtime, offset: float) -> LazyRows:
         runtime: of the router that is asked.
         offset: from its clock to seconds since 1970.
     """
-    control, watch = runtime.control, runtime.watch
+    watch = runtime.watch
     watch.forget_old(runtime.clock())
-    counts = control.address_counts()
-    views = {view.id: view for view in control.nodes()}
-    absent = [router for router in sorted(watch.routers) if router not in views]
-    found: list[NodeView | RouterId] = [control.own_node(), *views.values(), *absent]
+    counts = runtime.control.address_counts()
 
     def make(numbered: tuple[int, NodeView | RouterId]) -> NodeRow:
         index, thing = numbered
         return _node(runtime, index, _view(thing, watch), counts, offset)
 
-    return LazyRows(list(enumerate(found)), make)
+    return LazyRows(list(enumerate(_known_routers(runtime))), make)
 
 
 def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tuple[list[NodeRow], list[MeshLinkRow]]]:
@@ -49,14 +46,10 @@ def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tupl
         runtime: of the router that is asked.
         offset: from its clock to seconds since 1970.
     """
-    control, watch = runtime.control, runtime.watch
+    watch = runtime.watch
     watch.forget_old(runtime.clock())
-    views = control.nodes()
-    heard = {view.id for view in views}
-    absent = [router for router in sorted(watch.routers) if router not in heard]
-    found: list[NodeView | RouterId] = [control.own_node(), *views, *absent]
     nodes: list[NodeRow] = []
-    for index, thing in enumerate(found):
+    for index, thing in enumerate(_known_routers(runtime)):
         if index % AT_ONCE == AT_ONCE - 1:
             yield
         view = _view(thing, watch)
@@ -75,6 +68,14 @@ def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tupl
         if (not link.is_present and watch.is_known(pair)) or link.recent(now) >= FLAPPING:
             links.append(_mesh_link(watch, pair, now, offset))
     return nodes, links
+
+
+def _known_routers(runtime: Runtime) -> list[NodeView | RouterId]:
+    """This router, those that it hears of, and those that are absent."""
+    views = runtime.control.nodes()
+    heard = {view.id for view in views}
+    absent = [router for router in sorted(runtime.watch.routers) if router not in heard]
+    return [runtime.control.own_node(), *views, *absent]
 
 
 def _view(thing: NodeView | RouterId, watch: MeshWatch) -> NodeView:

@@ -112,23 +112,10 @@ def _forecast(
     history: Path,
     model: Any,
     out: Path,
-    *,
-    families: str,
-    period: str,
-    level: str,
-    horizon: int,
-    limit: float,
-    confidence: float,
+    **asked: Any,
 ) -> list[dict[str, Any]]:
     making = importlib.import_module("router.whatif.forecasting.capacity_forecast")
-    trends = importlib.import_module("router.whatif.forecasting.link_trends")
-    calendars = importlib.import_module("router.whatif.forecasting.traffic_history").CALENDARS
-    wanted = making.Wanted(
-        outlook=trends.Outlook(horizon=horizon, confidence=confidence, limit=limit),
-        calendar=calendars[period],
-        level=level,
-        families=families,
-    )
+    wanted = making.choose(**asked)
     making.check(history, model, out)
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.parent / f".{out.name}{LOG}"

@@ -77,6 +77,33 @@ class Wanted:
     """Failures, as after `--fail`."""
 
 
+def choose(*, period: str, level: str, horizon: int, limit: float, confidence: float, families: str) -> Wanted:
+    """Take the choices of a forecast by their names.
+
+    Args:
+        period: `week`, `day` or `hour`: what the trend counts in.
+        level: one of LEVELS.
+        horizon: periods to look ahead.
+        limit: utilisation at which a link is full.
+        confidence: so many periods, above 0 and below 1, will be within the band.
+        families: of failures, as after `--fail`.
+    Raises: ValueError for another *period*, *level*, *horizon*, *limit* or *confidence*.
+    """
+    for name, value, choices in (("period", period, tuple(CALENDARS)), ("level", level, LEVELS)):
+        if value not in choices:
+            raise ValueError(f"{name} is {value!r}; expected one of {', '.join(choices)}")
+    if not 1 <= horizon <= MOST_PERIODS:
+        raise ValueError(f"horizon is {horizon}; expected 1 to {MOST_PERIODS} periods")
+    if not limit > 0 or not 0 < confidence < 1:
+        raise ValueError(f"limit {limit}, confidence {confidence}; expected both above 0, and confidence below 1")
+    return Wanted(
+        outlook=Outlook(horizon=horizon, confidence=confidence, limit=limit),
+        calendar=CALENDARS[period],
+        level=level,
+        families=families,
+    )
+
+
 def forecast(
     session: SparkSession,
     history: Path,
@@ -234,9 +261,9 @@ class _Forecast:
         sql = functions_of(periods)
         # By when they begin, which is a number too: the table has no other.
         seconds = sql.unix_seconds("begun")
-        known = {int(moment.timestamp()): number for moment, number in numbers.items()}
+        known = {str(int(moment.timestamp())): number for moment, number in numbers.items()}
         moments = periods.withColumn("period", seconds).withColumn("at", seconds.cast("string"))
-        x = number_of(moments, "at", {str(moment): number for moment, number in known.items()})
+        x = number_of(moments, "at", known)
         values = moments.withColumn("x", x).where(sql.col("x").isNotNull()).withColumn("y", sql.col(self.wanted.level))
         lines = trends(values, ("router", "address"), periods=len(numbers), outlook=self.wanted.outlook)
         found = lines.join(last_sizes(moments), ["router", "address"], "left")
@@ -246,10 +273,10 @@ class _Forecast:
 
     def _play(self, rows: Sequence[dict[str, Any]], numbers: dict[Any, int]) -> None:
         """Play failures through the demands of each period."""
+        level = self.wanted.level
         models = [
             (self._variant(number), with_measured(self.model, [row for row in rows if row["begun"] == begun], level))
             for begun, number in numbers.items()
-            for level in [self.wanted.level]
         ]
 
         def finish(folder: Path) -> None:

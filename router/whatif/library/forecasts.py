@@ -6,7 +6,7 @@ import importlib
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,9 +16,6 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run import Options
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError
-
-if TYPE_CHECKING:
-    from router.whatif.forecasting.capacity_forecast import Wanted
 
 
 class Forecast:
@@ -96,9 +93,11 @@ def forecast(
     Raises: RunError when there is too little of it; ModelError, PlanError, OSError; ValueError for another *period*,
         *level*, *horizon*, *limit* or *confidence*.
     """
-    wanted = _wanted(period, level, horizon, limit, confidence, families)
     sessions = importlib.import_module("router.whatif.pipeline.spark_session")
     making = importlib.import_module("router.whatif.forecasting.capacity_forecast")
+    wanted = making.choose(
+        period=period, level=level, horizon=horizon, limit=limit, confidence=confidence, families=families
+    )
     chosen = options or Options()
     address = sessions.SparkAddress(
         master=chosen.master, remote=chosen.remote, settings=chosen.settings, workers=chosen.workers
@@ -110,23 +109,3 @@ def forecast(
     ):
         making.forecast(session, Path(history), model, Path(out), wanted, address=address)
     return Forecast(Path(out))
-
-
-def _wanted(period: str, level: str, horizon: int, limit: float, confidence: float, families: str) -> Wanted:
-    making = importlib.import_module("router.whatif.forecasting.capacity_forecast")
-    calendars = importlib.import_module("router.whatif.forecasting.traffic_history").CALENDARS
-    trends = importlib.import_module("router.whatif.forecasting.link_trends")
-    for name, value, choices in (("period", period, tuple(calendars)), ("level", level, making.LEVELS)):
-        if value not in choices:
-            raise ValueError(f"{name} is {value!r}; expected one of {', '.join(choices)}")
-    if not 1 <= horizon <= making.MOST_PERIODS:
-        raise ValueError(f"horizon is {horizon}; expected 1 to {making.MOST_PERIODS} periods")
-    if not limit > 0 or not 0 < confidence < 1:
-        raise ValueError(f"limit {limit}, confidence {confidence}; expected both above 0, and confidence below 1")
-    found: Wanted = making.Wanted(
-        outlook=trends.Outlook(horizon=horizon, confidence=confidence, limit=limit),
-        calendar=calendars[period],
-        level=level,
-        families=families,
-    )
-    return found
