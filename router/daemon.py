@@ -463,10 +463,11 @@ class Daemon:
         runtime.add_connection(connection, pump.flush, pump.octets, pump.abort)
         try:
             if not is_server:
+                connection.connector = next(n for n, each in enumerate(self.connectors) if each.settings is settings)
                 connection.open(
                     self._settings.id,
                     hostname=getattr(settings, "host", None),
-                    properties=open_properties(self._settings, settings.role),
+                    properties=open_properties(self._settings, settings.role, connection.connector),
                     version=__version__,
                 )
             if guest is None:

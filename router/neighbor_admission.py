@@ -14,6 +14,7 @@ from mesh_config.models import ConnectionSettings, ConnectorSettings, ListenerSe
 from router.core.addressing.address import AddressKind, is_private, parse_address, volatile_owner
 from router.core.addressing.treatment_table import split_words
 from router.core.errors import RemoteProtocolError
+from router.core.events import UNPLACED
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import MobileAddressUpdate, mobile_address
 from router.engine.peer_identity import PeerIdentity
@@ -21,12 +22,29 @@ from router.engine.peer_open import PeerOpen
 
 MESH_NAME: Final = "amqp-mesh.mesh"
 """Property of Open: name of the mesh."""
+CONNECTOR: Final = "amqp-mesh.connector"
+"""Property of Open of who dials: place of the connector."""
 ANY_ID: Final = "*"
 
 
-def open_properties(router: RouterSettings, role: Role) -> dict[str, object]:
-    """Properties that our Open has beside those of every connection."""
-    return {MESH_NAME: router.mesh} if role is Role.INTER_ROUTER and router.mesh is not None else {}
+def open_properties(router: RouterSettings, role: Role, connector: int | None = None) -> dict[str, object]:
+    """Properties that our Open has beside those of every connection.
+
+    Args:
+        router: this one.
+        role: of the connection.
+        connector: place among the router's connectors of that which made it; None where the peer has dialled.
+    """
+    if role is not Role.INTER_ROUTER:
+        return {}
+    found: dict[str, object] = {} if router.mesh is None else {MESH_NAME: router.mesh}
+    return found if connector is None else {**found, CONNECTOR: connector}
+
+
+def connector_of(peer: PeerOpen) -> int:
+    """Place of its connector that a peer which has dialled tells; `UNPLACED` when it tells none."""
+    place = peer.properties.get(CONNECTOR)
+    return place if isinstance(place, int) and 0 <= place < UNPLACED else UNPLACED
 
 
 def check_neighbor(

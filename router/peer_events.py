@@ -43,7 +43,14 @@ from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_open import PeerOpen
 from router.mesh_watch import MOST_REFUSED, TOLD_AGAIN_S, MeshWatch, connector_name
-from router.neighbor_admission import NeighborRights, check_hello, check_neighbor, open_properties, without_refused
+from router.neighbor_admission import (
+    NeighborRights,
+    check_hello,
+    check_neighbor,
+    connector_of,
+    open_properties,
+    without_refused,
+)
 
 WRONG_ROLE: Final = (Condition.QD_FORBIDDEN, Condition.QD_CONNECTION_ROLE)
 """Conditions of links that are refused since the listener is for others."""
@@ -267,6 +274,8 @@ class PeerEvents:
                 cost=max(connection.settings.cost, min(int(cost), MAX_COST) if isinstance(cost, int) else 1),
                 local_conn_id=int(connection.id),
                 remote_conn_id=int(remote_id) if isinstance(remote_id, int) else 0,
+                is_dialer=not connection.is_server,
+                connector=connector_of(peer) if connection.is_server else connection.connector,
                 pushes_lsu=peer.has(LSU_PUSH),
             )
         )

@@ -6,7 +6,7 @@ recording of them can be replayed (`router.core.recording`). None is made per me
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 import attrs
 
@@ -14,6 +14,9 @@ from mesh_config.models import Treatment
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import ControlMessage
 from router.core.replayable_records import ReplayableRecord
+
+UNPLACED: Final = 2**31 - 1
+"""Place of a connector that is not known: after all others."""
 
 
 @attrs.frozen(kw_only=True)
@@ -37,6 +40,10 @@ class ControlLinkUp(Event):
     """`qd.conn-id` that we sent in Open."""
     remote_conn_id: int
     """`qd.conn-id` of the peer's Open, 0 when absent."""
+    is_dialer: bool
+    """This router made the connection, and its peer has accepted it."""
+    connector: int
+    """Place of its connector among those of the router that made it; `UNPLACED` when that one doesn't say."""
     pushes_lsu: bool
     """The peer offers and desires `amqp-mesh.lsu-push.1`: link state may be flooded to it unasked."""
 

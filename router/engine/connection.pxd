@@ -23,6 +23,7 @@ cdef class Connection(ByteStreams):
     cdef public Py_ssize_t _most_sessions
     cdef public object host
     cdef public double since
+    cdef public Py_ssize_t connector
     cdef public Py_ssize_t refused
     cdef public bint was_of_use
     cdef public str told_refusal

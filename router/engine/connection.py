@@ -126,10 +126,9 @@ class Connection(ByteStreams):
         """Links of it on which messages arrive."""
         self._most_sessions = 0
         self._session_links: dict[int, dict[int, IngressLink | EgressLink]] = {}
-        self.host = ""
-        """Host and port of the peer, for management."""
-        self.since = 0.0
-        """Time at which its socket was there, seconds."""
+        self.host, self.since, self.connector = "", 0.0, 0
+        """Host and port of the peer, for management; time at which its socket was there, seconds; place of its
+        connector among those of this router, 0 where the peer has dialled."""
         self.refused = 0
         """Links that were refused and that the peer has not detached yet."""
         self.was_of_use = False

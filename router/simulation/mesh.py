@@ -437,6 +437,8 @@ class Mesh:
                 cost=wire.cost,
                 local_conn_id=wire.connections[side],
                 remote_conn_id=wire.connections[1 - side],
+                is_dialer=side == 0,
+                connector=wire.number,
                 pushes_lsu=router.pushes_lsu and peer.pushes_lsu,
             )
             self._handle(router, [event])

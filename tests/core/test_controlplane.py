@@ -57,7 +57,14 @@ def plane(settings: LinkStateSettings = SETTINGS) -> ControlPlane:
 
 def up(connection: ConnectionId, peer: RouterId, *, cost: int = 1, pushes: bool = True) -> ControlLinkUp:
     return ControlLinkUp(
-        connection=connection, peer=peer, cost=cost, local_conn_id=connection, remote_conn_id=1, pushes_lsu=pushes
+        connection=connection,
+        peer=peer,
+        cost=cost,
+        local_conn_id=connection,
+        remote_conn_id=1,
+        is_dialer=True,
+        connector=connection,
+        pushes_lsu=pushes,
     )
 
 

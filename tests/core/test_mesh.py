@@ -243,6 +243,24 @@ def test_a_flapping_wire_does_not_disturb_the_others_and_settles_when_it_stops(m
     assert runs < 50 * 4 + 10
 
 
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_of_parallel_wires_of_equal_cost_the_same_is_used_whichever_came_last(meshes: list[Mesh], late: int) -> None:
+    mesh = Mesh.of_edges([("A", "B", 2), ("A", "B", 2), ("B", "A", 2), ("B", "C", 1)], seed=late)
+    meshes.append(mesh)
+    mesh.disconnect(mesh.wires[late])
+    settle(mesh)
+    mesh.run_for(1.0)
+    mesh.reconnect(mesh.wires[late])
+    settle(mesh)
+    mesh.run_for(1.0)
+    near, far = (mesh.routers[RouterId(name)] for name in "AB")
+    for router, peer in ((near, far), (far, near)):
+        wire, _ = router.ends[router.forwarding.routes[peer.id].connection]
+        assert wire.number == 0
+    # A model gives the links of these their ids in this order, and uses the least (cost, id).
+    assert min((wire.cost, wire.ends[0].id, wire.number) for wire in mesh.wires[:3]) == (2, "A", 0)
+
+
 def test_of_parallel_wires_one_is_used_and_the_other_takes_over(meshes: list[Mesh]) -> None:
     mesh = Mesh.of_edges([("A", "B", 2), ("A", "B", 2), ("A", "B", 5), ("B", "C", 1)], seed=12)
     meshes.append(mesh)

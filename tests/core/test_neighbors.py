@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh_config.models import LinkStateSettings
-from router.core.events import ControlLinkUp
+from router.core.events import UNPLACED, ControlLinkUp
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import Hello
 from router.core.linkstate.neighbors import ADJACENCY, AdjacencyEvent, AdjacencyState, Neighbors
@@ -22,7 +22,14 @@ C1, C2, C3 = (ConnectionId(number) for number in (1, 2, 3))
 
 
 def up(
-    connection: ConnectionId, peer: RouterId = X, *, cost: int = 1, local: int = 0, remote: int = 0
+    connection: ConnectionId,
+    peer: RouterId = X,
+    *,
+    cost: int = 1,
+    local: int = 0,
+    remote: int = 0,
+    is_dialer: bool = False,
+    connector: int = UNPLACED,
 ) -> ControlLinkUp:
     return ControlLinkUp(
         connection=connection,
@@ -30,6 +37,8 @@ def up(
         cost=cost,
         local_conn_id=local or connection,
         remote_conn_id=remote or connection,
+        is_dialer=is_dialer,
+        connector=connector,
         pushes_lsu=True,
     )
 
@@ -174,7 +183,30 @@ def test_both_ends_prefer_the_same_connection(wires: list[tuple[int, int, int]],
     assert len(chosen.pop()) == 1
 
 
-def test_the_number_of_the_end_with_the_lower_id_decides() -> None:
+WIRES = ((1, "R", 0), (1, "L", 1), (1, "L", 0), (1, "R", 1), (2, "L", 2))
+"""Cost, router that dials, place of its connector; in no order."""
+
+
+def test_whichever_parallel_connection_came_first_both_ends_choose_the_same() -> None:
+    ends = (RouterId("L"), RouterId("R"))
+    for order in itertools.permutations(range(len(WIRES))):
+        chosen = []
+        for me, peer in (ends, ends[::-1]):
+            machine = Neighbors(me, SETTINGS)
+            for number, index in enumerate(order):
+                cost, dialer, place = WIRES[index]
+                is_dialer = dialer == me
+                machine.attach(
+                    up(ConnectionId(number), peer, cost=cost, is_dialer=is_dialer, connector=place), number / 10
+                )
+                machine.hear(ConnectionId(number), hello(peer, seen=(me,)), number / 10)
+            found = active(machine, peer)
+            assert found is not None
+            chosen.append(order[found])
+        assert chosen == [2, 2]
+
+
+def test_the_number_of_the_end_with_the_lower_id_decides_where_no_place_is_told() -> None:
     machine = attached(up(C1, RouterId("Z"), local=9, remote=1), up(C2, RouterId("Z"), local=8, remote=2), me=ME)
     assert machine.speakers(0.0) == [C2]
     machine = attached(up(C1, RouterId("A"), local=9, remote=1), up(C2, RouterId("A"), local=8, remote=2), me=ME)

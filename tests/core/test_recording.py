@@ -134,7 +134,7 @@ def test_under_a_flood_of_large_messages_the_bound_is_kept() -> None:
     now = made.mesh.now
     made.recorded.handle(
         [ControlLinkUp(connection=ConnectionId(99), peer=RouterId("B"), cost=1, local_conn_id=99, remote_conn_id=99,
-                       pushes_lsu=True)],
+                       is_dialer=False, connector=0, pushes_lsu=True)],
         now=now,
     )  # fmt: skip
     for number in range(300):

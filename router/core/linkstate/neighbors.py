@@ -2,9 +2,10 @@
 
 A connection is two-way when the HELLOs heard on it name this router. Of several connections to the same neighbor one
 is active and the others stand by, silent: a qdrouterd binds a neighbor to the connection of the last HELLO, so a HELLO
-on each would make it swing to and fro (DEV-6). Both ends prefer the same one: smallest cost, then the smallest number
-given by the end with the lower router id. When the active one dies another takes over in the same turn, as a two-way
-connection: the neighbor's HELLOs name this router whichever connection they come by.
+on each would make it swing to and fro (DEV-6). Both ends prefer the same one, whichever came first: smallest cost, then
+the lower id of the router that dialled, then the place of the connector there. Peers that don't tell the place: the
+smallest number given by the end with the lower router id. When the active one dies another takes over in the same turn,
+as a two-way connection: the neighbor's HELLOs name this router whichever connection they come by.
 
 Of two routers with the same id that are neighbors of this one, the first stays and the other is refused: it has another
 boot number, and the first speaks again after it. Were it the first router itself, started anew, the first connection
@@ -67,7 +68,7 @@ ADJACENCY: Final[Mapping[tuple[AdjacencyState, AdjacencyEvent], AdjacencyState]]
 }
 """The rule of a connection. A takeover is only ever of a silent one, so the other two pairs are absent."""
 
-Rank = tuple[int, int, int, int]
+Rank = tuple[int, str, int, int, int, int]
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -81,7 +82,9 @@ class ControlConnection:
     pushes_lsu: bool
     local_conn_id: int
     remote_conn_id: int
-    rank: Rank = (0, 0, 0, 0)
+    is_dialer: bool
+    connector: int
+    rank: Rank = (0, "", 0, 0, 0, 0)
     """The lowest of a neighbor's connections is preferred."""
     state: AdjacencyState = AdjacencyState.SILENT
     heard_at: float
@@ -142,6 +145,8 @@ class Neighbors:
             pushes_lsu=event.pushes_lsu,
             local_conn_id=event.local_conn_id,
             remote_conn_id=event.remote_conn_id,
+            is_dialer=event.is_dialer,
+            connector=event.connector,
             heard_at=now,
         )
         self.connections[event.connection] = made
@@ -367,7 +372,8 @@ class Neighbors:
         connection.router = router
         ids = (connection.local_conn_id, connection.remote_conn_id)
         low, high = ids if self.router_id < router else ids[::-1]
-        connection.rank = (connection.cost, low, high, connection.connection)
+        dialer = self.router_id if connection.is_dialer else router
+        connection.rank = (connection.cost, dialer, connection.connector, low, high, connection.connection)
         self._by_router.setdefault(router, []).append(connection)
 
     def _leave(self, connection: ControlConnection) -> None:

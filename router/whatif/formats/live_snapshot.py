@@ -32,7 +32,7 @@ NODE: Final = (
 CONNECTION: Final = (
     Attribute("identity", Kind.TEXT), Attribute("container", Kind.TEXT, True), Attribute("role", Kind.TEXT),
     Attribute("opened", Kind.FLAG), Attribute("operStatus", Kind.TEXT), Attribute("neighborState", Kind.TEXT, True),
-    Attribute("isStandby", Kind.FLAG, True), Attribute("cost", Kind.COUNT, True),
+    Attribute("isStandby", Kind.FLAG, True), Attribute("cost", Kind.COUNT, True), Attribute("dir", Kind.TEXT, True),
     Attribute("deliveriesIn", Kind.COUNT, True), Attribute("deliveriesOut", Kind.COUNT, True),
     Attribute("bytesIn", Kind.COUNT, True), Attribute("bytesOut", Kind.COUNT, True),
     Attribute("roundTripMicros", Kind.COUNT, True),
@@ -229,7 +229,12 @@ def _between(reading: Reading, a: str, b: str, cost: int) -> list[Row]:
     ]
     # One that came after its link state was asked for, or of a router that doesn't tell the cost of a connection.
     known = [row if row.get("cost") is not None else {**row, "cost": cost} for row in rows] or [{"cost": cost}]
-    return sorted(known, key=lambda row: (row["cost"], bool(row.get("isStandby")), row.get("identity", "").zfill(20)))
+    return sorted(known, key=_order_of_choice)
+
+
+def _order_of_choice(row: Row) -> tuple[int, bool, bool, str]:
+    """Sort key of parallel connections, as the end with the smaller id tells of them: those it dialled come first."""
+    return (row["cost"], bool(row.get("isStandby")), row.get("dir") == "in", row.get("identity", "").zfill(20))
 
 
 # Addresses

@@ -37,9 +37,8 @@ def read_mesh(path: FilePath, faults: FileFindings) -> tuple[Model, TreatmentOf]
 def mesh_model(mesh: MeshSettings) -> Model:
     """Model of the settings of a mesh: routers, sites, and links with the larger cost of both ends."""
     between = [link for link in links(mesh) if link.is_between_routers and link.router != link.target]
-    between.sort(
-        key=lambda link: (link.pair, link.cost)
-    )  # of parallel ones the cheapest, which is in use, has no number
+    # Of parallel ones that which is in use has no number: the order is that in which routers choose.
+    between.sort(key=lambda link: (link.pair, link.cost, mesh.routers[link.router].id, link.index))
     ids = link_ids(link.pair for link in between)
     return Model(
         name=mesh.name,
