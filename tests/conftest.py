@@ -39,7 +39,11 @@ def stale() -> list[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the slow ones time on a busy machine, unless they say how much they need."""
+    """Give the slow ones time on a busy machine, unless they say how much they need; leave real processes to the end.
+
+    By then what runs beside these tests has ended, and clients that wait for a second get what they wait for.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("interop") is not None)
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(900))

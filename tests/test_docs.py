@@ -7,6 +7,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -266,6 +267,7 @@ def names_below(node: ast.AST) -> set[str]:
 Definitions = tuple[dict[str, set[str]], dict[str, set[str]], dict[str, set[str]]]
 
 
+@cache
 def defined() -> Definitions:
     """By dotted name what modules define, by name what classes do, and what these are derived from."""
     by_module, by_class, bases = {}, defaultdict(set), defaultdict(set)

@@ -355,7 +355,7 @@ def test_thousands_of_messages_leave_nothing_behind(bench: Bench) -> None:
                 log.clear()
 
     def bursts() -> None:
-        for _ in range(15):
+        for _ in range(6):
             burst()
 
     bursts()

@@ -392,7 +392,7 @@ def test_an_anonymous_sender_s_message_names_one_target(bench: Bench) -> None:
     assert receiver.messages == []
 
 
-@pytest.mark.parametrize("size", [5_000, 3_000_000])
+@pytest.mark.parametrize("size", [5_000, 400_000])  # one is held whole, of the other most has gone on
 def test_a_forged_end_of_a_message_in_parts_aborts_it(any_bench: Bench, size: int) -> None:
     bench = any_bench
     router = bench.router("A", vhosts=(everything(),), forwarding={"held_message_bytes": 100_000})
