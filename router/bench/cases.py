@@ -15,9 +15,23 @@ CREDIT: Final = 250
 """Credit that receivers grant and renew, messages."""
 MAX_HOPS: Final = 16
 MEMORY: Final = "memory"
-"""The case that is not run over paths: memory per connection, link and address,"""
+"""Memory for each connection, link and address."""
 SPILL: Final = "spill"
-"""and the one that is run over a ring: calls to slow servers."""
+"""Calls to slow servers, over a ring."""
+OSLO: Final = "oslo"
+"""Calls of oslo.messaging's clients, which is not always installed: it is run only when it is named."""
+IDLE: Final = "idle"
+"""A mesh that stands still."""
+START: Final = "start"
+"""First answers of programs that start."""
+OTHERS: Final = {
+    OSLO: "calls of 1 KiB by oslo.messaging, 20 callers; wants the extra `demo`",
+    SPILL: "calls to four slow servers at the routers of a ring",
+    MEMORY: "memory of a router for each connection, link and address",
+    IDLE: "processor time and memory of a router of a mesh of 60 that stands still",
+    START: "processor time of `--version`, `stat` and `run` until they have answered, or listen",
+}
+"""Cases that are not measured in runs from senders to receivers, and what they are."""
 
 
 @attrs.frozen(kw_only=True)
@@ -64,13 +78,13 @@ STREAM: Final = CASES[0]
 
 
 def choose(words: Sequence[str]) -> tuple[list[Case], frozenset[str]]:
-    """The cases with these names or of these groups, all without any; and which of MEMORY and SPILL are among them.
+    """The cases with these names or of these groups, all but OSLO without any; and which of OTHERS are among them.
 
     Raises: BenchError naming the nearest right word.
     """
-    others = frozenset((MEMORY, SPILL))
+    others = frozenset(OTHERS)
     if not words:
-        return list(CASES), others
+        return list(CASES), others - {OSLO}
     known = sorted({*others, *(case.name for case in CASES), *(case.group for case in CASES)})
     for word in words:
         if word not in known:
@@ -100,6 +114,17 @@ DIRECT: Final = Path(name="direct", hops=0)
 def hops_name(hops: int) -> str:
     """Name of the path over so many routers of our own."""
     return f"{hops} hop" if hops == 1 else f"{hops} hops"
+
+
+def parse_pid(text: str) -> tuple[str | None, int]:
+    """`[name=]pid` as the name of a router that is compared, None for all of them, and the id of its process.
+
+    Raises: BenchError
+    """
+    name, _, pid = text.rpartition("=")
+    if not pid.isdecimal() or not int(pid):
+        raise BenchError(f"--compare-pid {text}: expected the id of a process, as 4711 or NAME=4711")
+    return name or None, int(pid)
 
 
 def parse_target(text: str) -> tuple[str, Sequence[str]]:

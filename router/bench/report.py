@@ -47,6 +47,10 @@ def document(plan: Plan, outcome: Outcome, *, began: dt.datetime, seconds: float
         "figures": [attrs.asdict(one) for one in outcome.figures],
         "spill": [attrs.asdict(one) for one in outcome.spill],
         "memory": [attrs.asdict(one) for one in outcome.memory],
+        "oslo": [attrs.asdict(one) for one in outcome.oslo],
+        "comparisons": [attrs.asdict(one) for one in outcome.comparisons],
+        "idle": attrs.asdict(outcome.idle) if outcome.idle else None,
+        "start": [attrs.asdict(one) for one in outcome.start],
     }
 
 

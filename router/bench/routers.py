@@ -62,7 +62,7 @@ class RouterLine:
             folder: of the mesh file and the logs.
             command: `amqp-mesh` by another name, words.
             environment: variables to set besides those of this process.
-            kind: `line` or `ring`.
+            kind: `line`, `ring`, or another of `mesh_config.generators`.
         """
         self.count = count
         self._folder = folder
@@ -109,6 +109,10 @@ class RouterLine:
     def address(self, number: int) -> tuple[str, int]:
         """Host and port for clients of a router, counted from 0."""
         return self._address(list(self._mesh.routers)[number])
+
+    def pids(self) -> Sequence[int]:
+        """Processes of the routers, in their order."""
+        return [process.pid for process in self._routers.values()]
 
     def check(self) -> None:
         """See that all still run.

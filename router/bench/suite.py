@@ -10,17 +10,35 @@ import contextlib
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as Folder
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
-from router.bench.cases import DIRECT, MEMORY, SPILL, STREAM, Case, Path, hops_name, host_and_port, parse_target
+from router.bench.cases import (
+    DIRECT,
+    IDLE,
+    MEMORY,
+    OSLO,
+    SPILL,
+    START,
+    STREAM,
+    Case,
+    Path,
+    hops_name,
+    host_and_port,
+    parse_pid,
+    parse_target,
+)
+from router.bench.comparison import Comparison, compare, pairs_of
 from router.bench.echo import EchoServer
 from router.bench.errors import BenchError
+from router.bench.idle import Idle, measure_idle
 from router.bench.measuring import RunResult, measure
 from router.bench.memory import Cost, measure_memory
+from router.bench.oslo import OsloRun, check_oslo, measure_oslo
 from router.bench.routers import COMMAND, RouterLine
 from router.bench.spill import OUTSTANDING, ROUTERS, Spill, measure_spill
+from router.bench.start import Start, measure_start
 
 INTERPRETED: Final = "1 hop, interpreted"
 ECHO_SHARE: Final = 0.3
@@ -38,20 +56,26 @@ class Plan:
     seconds: float = 1.0
     """Of the measured part of each run."""
     warm_s: float = 0.15
-    has_memory: bool = True
-    has_spill: bool = True
+    others: frozenset[str] = frozenset()
+    """Some of `cases.OTHERS`."""
     outstanding: Sequence[int] = OUTSTANDING
     """Calls at a time, for each run of `spill`."""
     spill_warm_s: float = 1.0
     connections: int = 300
     links: int = 2000
     """For the account of memory."""
+    idle_routers: int = 60
+    idle_s: float = 10.0
+    """Time that they are looked at,"""
+    idle_settle_s: float = 6.0
+    """and time before it, from when all know each other."""
     command: Sequence[str] = COMMAND
     is_interpreted: bool = False
     """Add a router that runs interpreted."""
     compare: Sequence[str] = ()
     """`[name=]url[,url...]`, see `cases.parse_target`."""
-    compare_pids: Sequence[int] = ()
+    compare_pids: Sequence[str] = ()
+    """`[name=]pid`, see `cases.parse_pid`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -99,6 +123,11 @@ class Outcome:
     memory: Sequence[Cost]
     spill: Sequence[Spill] = ()
     """For each number of calls and each ring of routers the run with the median share."""
+    oslo: Sequence[OsloRun] = ()
+    """For each path the run with the median rate."""
+    comparisons: Sequence[Comparison] = ()
+    idle: Idle | None = None
+    start: Sequence[Start] = ()
 
 
 Report = Callable[[str, int, int], None]
@@ -106,16 +135,25 @@ Report = Callable[[str, int, int], None]
 
 
 def check(plan: Plan) -> None:
-    """See that what is to be compared can be told apart.
+    """See that what is to be compared can be told apart, and that what is to be measured can be.
 
     Raises: BenchError
     """
     names = [DIRECT.name, *map(hops_name, plan.hops), *([INTERPRETED] if plan.is_interpreted else [])]
+    targets = []
     for text in plan.compare:
         name = parse_target(text)[0]
         if name in names:
             raise BenchError(f"two paths would be named {name!r}: write --compare NAME=URL with another name")
         names.append(name)
+        targets.append(name)
+    for text in plan.compare_pids:
+        named, _ = parse_pid(text)
+        if named is not None and named not in targets:
+            known = f"; expected one of {', '.join(targets)}" if targets else ", nor any other"
+            raise BenchError(f"--compare-pid {text}: there is no --compare {named}=URL{known}")
+    if OSLO in plan.others:
+        check_oslo()
 
 
 def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
@@ -129,39 +167,91 @@ def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
     """
     targets = [parse_target(text) for text in plan.compare]
     progress = _Progress(plan, len(targets), report)
-    rounds: dict[str, list[CaseRound]] = {case.name: [] for case in plan.cases}
-    paths: list[Path] = []
+    compared = [_compared(plan, name, urls) for name, urls in targets]
+    ours, rounds, oslo = _over_paths(plan, folder, compared, progress)
     memory: list[Cost] = []
-    with contextlib.ExitStack() as stack:
-        if plan.cases and (plan.hops or plan.is_interpreted):
-            progress.begin("starting routers")
-        lines = _start(plan, folder, stack) if plan.cases else []
-        for line, hops, name in lines:
-            paths.append(line.path(hops, name))
-        for name, urls in targets:
-            ends = {"send_to": host_and_port(urls[0]), "receive_from": host_and_port(urls[min(1, len(urls) - 1)])}
-            paths.append(Path(name=name, hops=1, pids=tuple(plan.compare_pids), **ends))
-        has_rpc = any(case.is_rpc for case in plan.cases)
-        echo = stack.enter_context(EchoServer()) if has_rpc else None
-        for number in range(plan.rounds):
-            for case in plan.cases:
-                done = _round(plan, case, paths, echo, lambda what, n=number: progress.step(f"{what}, round {n + 1}"))  # type: ignore[misc]
-                rounds[case.name].append(done)
-                for line, _, _ in lines:
-                    line.check()
-    if plan.has_memory:
+    if MEMORY in plan.others:
         progress.step(MEMORY)
         with _line(plan, folder / MEMORY, 2) as line:
             memory = measure_memory(line, connections=plan.connections, links=plan.links)
-    spill = _spill(plan, folder / SPILL, targets, progress) if plan.has_spill else []
+    spill = _spill(plan, folder / SPILL, targets, progress) if SPILL in plan.others else []
+    idle = _idle(plan, folder / IDLE, progress) if IDLE in plan.others else None
+    start = _first_answers(plan, folder / START, progress) if START in plan.others else []
     progress.end()
     echoes = [each.echo_us for done in rounds.values() for each in done if each.echo_us is not None]
+    runs: dict[str, Sequence[Mapping[str, Any]]] = {name: [one.runs for one in done] for name, done in rounds.items()}
+    if oslo:
+        runs[OSLO] = oslo
+    paths = [*ours, *compared]
     return Outcome(
         figures=[figures_of(case, path, rounds[case.name]) for case in plan.cases for path in (DIRECT, *paths)],
         echo_us=statistics.median(echoes) if echoes else None,
         memory=memory,
         spill=spill,
+        oslo=[sorted((one[path.name] for one in oslo), key=_rate)[len(oslo) // 2] for path in paths if oslo],
+        comparisons=[
+            compare(case, one, other, [(done[one.name], done[other.name]) for done in found])
+            for case, found in runs.items()
+            for one, other in pairs_of(ours, compared)
+        ],
+        idle=idle,
+        start=start,
     )
+
+
+def _over_paths(
+    plan: Plan, folder: Folder, compared: Sequence[Path], progress: _Progress
+) -> tuple[Sequence[Path], dict[str, list[CaseRound]], list[dict[str, OsloRun]]]:
+    """Run what is run over paths: the paths over our routers, the rounds of each case, and those of OSLO by path."""
+    rounds: dict[str, list[CaseRound]] = {case.name: [] for case in plan.cases}
+    oslo: list[dict[str, OsloRun]] = []
+    has_oslo = OSLO in plan.others
+    if not plan.cases and not has_oslo:
+        return [], rounds, oslo
+    with contextlib.ExitStack() as stack:
+        if plan.hops or plan.is_interpreted:
+            progress.begin("starting routers")
+        lines = _start(plan, folder, stack)
+        ours = [line.path(hops, name) for line, hops, name in lines]
+        has_rpc = any(case.is_rpc for case in plan.cases)
+        echo = stack.enter_context(EchoServer()) if has_rpc else None
+        for number in range(plan.rounds):
+            for case in plan.cases:
+                done = _round(plan, case, [*ours, *compared], echo, progress, number + 1)
+                rounds[case.name].append(done)
+                for line, _, _ in lines:
+                    line.check()
+            if has_oslo:
+                oslo.append({})
+            for path in [*ours, *compared] if has_oslo else []:
+                progress.step(f"{OSLO}, {path.name}, round {number + 1}")
+                oslo[-1][path.name] = measure_oslo(path, seconds=plan.seconds, warm_s=plan.warm_s)
+    return ours, rounds, oslo
+
+
+def _rate(run: OsloRun) -> float:
+    return run.per_s
+
+
+def _compared(plan: Plan, name: str, urls: Sequence[str]) -> Path:
+    """The path over routers of others: one hop, or two when the ends attach to different ones."""
+    send_to, receive_from = host_and_port(urls[0]), host_and_port(urls[min(1, len(urls) - 1)])
+    pids = [pid for named, pid in map(parse_pid, plan.compare_pids) if named in (None, name)]
+    hops = 1 if send_to == receive_from else 2
+    return Path(name=name, hops=hops, send_to=send_to, receive_from=receive_from, pids=tuple(pids))
+
+
+def _first_answers(plan: Plan, folder: Folder, progress: _Progress) -> Sequence[Start]:
+    progress.step(START)
+    folder.mkdir(parents=True)
+    return measure_start(plan.command, folder, plan.rounds)
+
+
+def _idle(plan: Plan, folder: Folder, progress: _Progress) -> Idle:
+    """A mesh of its own that is left alone."""
+    progress.step(f"{IDLE}, {plan.idle_routers} routers")
+    with _line(plan, folder, plan.idle_routers, kind="geometric") as mesh:
+        return measure_idle(mesh, seconds=plan.idle_s, settle_s=plan.idle_settle_s)
 
 
 def _spill(
@@ -204,15 +294,16 @@ def _start(plan: Plan, folder: Folder, stack: contextlib.ExitStack) -> list[tupl
 
 
 def _round(
-    plan: Plan, case: Case, paths: Sequence[Path], echo: EchoServer | None, begin: Callable[[str], None]
+    plan: Plan, case: Case, paths: Sequence[Path], echo: EchoServer | None, progress: _Progress, number: int
 ) -> CaseRound:
+    """One round of a case, the one of this *number*."""
     runs = {}
     for path in (DIRECT, *paths):
-        begin(f"{case.name}, {path.name}")
+        progress.step(f"{case.name}, {path.name}, round {number}")
         runs[path.name] = measure(case, path, seconds=plan.seconds, warm_s=plan.warm_s)
     stream = runs[DIRECT.name]
     if case != STREAM:
-        begin(f"{STREAM.name}, {DIRECT.name}")
+        progress.step(f"{STREAM.name}, {DIRECT.name}, round {number}")
         stream = measure(STREAM, DIRECT, seconds=plan.seconds / 2, warm_s=plan.warm_s)
     echo_us = None
     if case.is_rpc and echo is not None:
@@ -260,8 +351,10 @@ class _Progress:
         paths = 1 + len(plan.hops) + plan.is_interpreted + targets
         yardsticks = sum(case != STREAM for case in plan.cases)
         rings = 1 + sum(len(parse_target(text)[1]) == ROUTERS for text in plan.compare)
-        spills = rings * len(plan.outstanding) if plan.has_spill else 0
-        self._steps = plan.rounds * (paths * len(plan.cases) + yardsticks + spills) + plan.has_memory
+        spills = rings * len(plan.outstanding) if SPILL in plan.others else 0
+        oslos = paths - 1 if OSLO in plan.others else 0
+        self._steps = plan.rounds * (paths * len(plan.cases) + yardsticks + spills + oslos)
+        self._steps += len({MEMORY, IDLE, START} & plan.others)
         self._begun = 0
         self._report = report
 

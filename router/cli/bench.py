@@ -39,6 +39,9 @@ QUICK: Mapping[str, Any] = {
     "links": 50,
     "outstanding": (8,),
     "spill_warm_s": 0.1,
+    "idle_routers": 3,
+    "idle_s": 0.1,
+    "idle_settle_s": 0.0,
 }
 """Changes that `--quick` makes to the plan."""
 """Columns of a table that goes into a file."""
@@ -64,8 +67,9 @@ PICTURES = (".png", ".svg")
     "--compare-pid",
     "compare_pids",
     multiple=True,
-    type=click.IntRange(1),
-    help="Process of the router that is compared, for its use of the processor and memory. Can be repeated.",
+    metavar="[NAME=]PID",
+    help="Process of the router that is compared as NAME, or of all that are, for its use of the processor and memory."
+    " Can be repeated.",
 )
 @click.option("--interpreted", "is_interpreted", is_flag=True, help="Add one router that runs interpreted.")
 @click.option(
@@ -81,7 +85,7 @@ def bench(
     seconds: float,
     quick: bool,
     compare: tuple[str, ...],
-    compare_pids: tuple[int, ...],
+    compare_pids: tuple[str, ...],
     is_interpreted: bool,
     router_command: str | None,
     json_file: str | None,
@@ -90,9 +94,9 @@ def bench(
 ) -> None:
     """Put routers under load, and show what they do and what it costs.
 
-    CASE is a case or a group of cases, as --list shows them; without any, all are run. Streams and
+    CASE is a case or a group of cases, as --list shows them; without any, all but `oslo` are run. Streams and
     calls are run with no router between their ends (`direct`, the yardstick), then over one, two and three routers of a
-    line that is started for them; `spill` is run over a ring of four.
+    line that is started for them; `spill` is run over a ring of four, `idle` in a mesh of sixty.
     Figures of one round stand beside each other; those of different runs say little, since no machine is quiet.
 
     Exit status 1: something could not be measured; 2: the command is wrong.
@@ -105,8 +109,7 @@ def bench(
         plan = suite.Plan(
             cases=chosen,
             hops=_hops(hops),
-            has_memory=cases.MEMORY in others,
-            has_spill=cases.SPILL in others,
+            others=others,
             command=_words(router_command) if router_command else COMMAND,
             is_interpreted=is_interpreted,
             compare=compare,
@@ -168,7 +171,7 @@ def _check_folder(file: str | None) -> None:
 def _check_picture(file: str, chosen: Sequence[cases.Case]) -> None:
     """Before anything is measured for it: see that it can be drawn."""
     if not chosen:
-        raise BenchError("there is no picture of memory or spill alone")
+        raise BenchError(f"there is no picture of {', '.join(cases.OTHERS)} alone")
     if Path(file).suffix not in PICTURES:
         raise BenchError(f"{file}: the name of a picture ends in {' or '.join(PICTURES)}")
     if importlib.util.find_spec("matplotlib") is None:
@@ -201,6 +204,6 @@ def _list() -> None:
     shown = Table(box=None, pad_edge=False, show_header=False)
     for case in cases.CASES:
         shown.add_row(case.name, case.group, cases.describe(case))
-    shown.add_row(cases.SPILL, cases.SPILL, "calls to four slow servers at the routers of a ring")
-    shown.add_row(cases.MEMORY, cases.MEMORY, "memory of a router for each connection, link and address")
+    for name, what in cases.OTHERS.items():
+        shown.add_row(name, name, what)
     console().print(shown)

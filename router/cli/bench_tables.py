@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
+from router.bench.idle import Idle
 from router.bench.suite import Figures, Outcome
 
 MIB = 1024 * 1024
 
 
 def tables(outcome: Outcome) -> Iterator[Table]:
-    """One of streams, one of calls, one of slow servers, one of memory: those that have rows."""
+    """One of streams, one of calls, and one of each other thing that was measured."""
     streams = [one for one in outcome.figures if not one.is_rpc]
     calls = [one for one in outcome.figures if one.is_rpc]
     if streams:
@@ -21,8 +22,16 @@ def tables(outcome: Outcome) -> Iterator[Table]:
         yield _figures(f"Calls; a TCP echo takes {outcome.echo_us:.0f} us", "calls/s", calls)
     if outcome.spill:
         yield _spill(outcome)
+    if outcome.oslo:
+        yield _oslo(outcome)
+    if outcome.comparisons:
+        yield _comparisons(outcome)
     if outcome.memory:
         yield _memory(outcome)
+    if outcome.idle:
+        yield _idle(outcome.idle)
+    if outcome.start:
+        yield _start(outcome)
 
 
 def _table(title: str, text: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
@@ -73,6 +82,46 @@ def _memory(outcome: Outcome) -> Table:
     table = _table("Memory of a router", ("for each",), ("bytes", "us to attach", "measured with"))
     for one in outcome.memory:
         table.add_row(one.what, f"{one.bytes_each:,.0f}", f"{one.us_each:,.0f}", f"{one.count:,}")
+    return table
+
+
+def _oslo(outcome: Outcome) -> Table:
+    table = _table("Calls by oslo.messaging, 1 KiB, 20 callers", ("over",), ("calls/s", "CPU us", "MB", "failed"))
+    for one in outcome.oslo:
+        table.add_row(
+            one.over,
+            f"{one.per_s:,.0f}",
+            number(one.cpu_us, 2),
+            number(one.resident_bytes / MIB if one.resident_bytes else None, 0),
+            str(one.failed or ""),
+        )
+    return table
+
+
+def _comparisons(outcome: Outcome) -> Table:
+    title = "Ratios to what is compared, medians of the rounds"
+    table = _table(title, ("case", "over", "by"), ("rate", "CPU", "p50", "memory", "rounds"))
+    for one in outcome.comparisons:
+        ratios = (number(value, 2) for value in (one.per_s, one.cpu_us, one.p50_us, one.resident_bytes))
+        table.add_row(one.case, one.path, one.other, *ratios, str(one.rounds))
+    return table
+
+
+def _idle(found: Idle) -> Table:
+    title = f"{found.routers} routers that stand still, for {found.seconds:.0f} s"
+    table = _table(title, ("a router takes",), ("% of a core", "MB"))
+    for what, share, resident in (
+        ("median", found.core_share, found.resident_bytes),
+        ("the most of any", found.most_core_share, found.most_resident_bytes),
+    ):
+        table.add_row(what, f"{share * 100:.2f}", number(resident / MIB, 0))
+    return table
+
+
+def _start(outcome: Outcome) -> Table:
+    table = _table("Start until the first answer", ("of",), ("CPU s", "s"))
+    for one in outcome.start:
+        table.add_row(one.what, f"{one.cpu_s:.2f}", f"{one.seconds:.2f}")
     return table
 
 

@@ -20,6 +20,7 @@ from mesh_config.generators import generate
 from router.bench.cases import CASES
 from router.bench.process_usage import cpu_seconds
 from tests.bench.conftest import run
+from tests.helpers.oslo import needs_oslo
 from tests.helpers.processes import MeshProcesses, wait_until
 
 SCHEMA = json.loads((Path(router.__file__).parent / "bench" / "results.schema.json").read_text(encoding="utf-8"))
@@ -53,11 +54,24 @@ def test_memory_is_told_for_each_kind(found: dict[str, Any]) -> None:
     assert kinds == ["connection", "link", "link with an address of its own", "address of another router"]
 
 
+def test_a_mesh_that_stands_still_is_told_of(found: dict[str, Any]) -> None:
+    idle = found["idle"]
+    assert idle["routers"] == 3
+    assert 0 <= idle["core_share"] <= idle["most_core_share"]
+    assert 0 < idle["resident_bytes"] <= idle["most_resident_bytes"]
+
+
+def test_programs_that_start_are_told_of(found: dict[str, Any]) -> None:
+    assert [one["what"] for one in found["start"]] == ["--version", "stat", "run"]
+    assert all(one["cpu_s"] > 0 for one in found["start"])
+
+
 def test_the_tables_have_a_row_for_each_figure(found: dict[str, Any]) -> None:
     for case in CASES:
         assert case.name in found["output"]
     assert found["output"].count("3 hops") == len(CASES)
-    assert "address of another router" in found["output"]
+    for words in ("address of another router", "3 routers that stand still", "--version"):
+        assert words in found["output"]
 
 
 @pytest.fixture
@@ -73,16 +87,37 @@ def test_other_routers_do_the_same_work_in_the_same_run(other: MeshProcesses, tm
     result = run(
         *("--quick", "stream-100B", "rpc-1", "--hops", "", "--json", str(file)),
         *("--compare", f"one={other.url('R1')}", "--compare", f"two={other.url('R1')},{other.url('R2')}"),
-        *("--compare-pid", str(other["R1"].pid)),
+        *("--compare-pid", f"one={other['R1'].pid}"),
+        *("--compare-pid", f"two={other['R1'].pid}", "--compare-pid", f"two={other['R2'].pid}"),
     )
     assert result.exit_code == 0, result.output
     figures = json.loads(file.read_text(encoding="utf-8"))["figures"]
     paths = ("direct", "one", "two")
+    assert [one["hops"] for one in figures] == [0, 1, 2] * 2
     assert [(one["case"], one["path"]) for one in figures] == [
         *itertools.product(("stream-100B",), paths),
         *itertools.product(("rpc-1",), paths),
     ]
     assert all(one["resident_bytes"] for one in figures if one["path"] != "direct")
+
+
+@needs_oslo
+def test_calls_by_oslo_messaging_stand_beside_those_of_another_router(other: MeshProcesses, tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    result = run(
+        *("--quick", "oslo", "--hops", "1", "--json", str(file)),
+        *("--compare", f"other={other.url('R1')}", "--compare-pid", f"other={other['R1'].pid}"),
+    )
+    assert result.exit_code == 0, result.output
+    found = json.loads(file.read_text(encoding="utf-8"))
+    jsonschema.validate(found, SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert [(one["over"], one["failed"]) for one in found["oslo"]] == [("1 hop", 0), ("other", 0)]
+    ours, others = found["oslo"]
+    (ratio,) = found["comparisons"]
+    assert (ratio["case"], ratio["path"], ratio["other"], ratio["rounds"]) == ("oslo", "1 hop", "other", 1)
+    assert ratio["per_s"] == pytest.approx(ours["per_s"] / others["per_s"])
+    assert ratio["cpu_us"] == pytest.approx(ours["cpu_us"] / others["cpu_us"])
+    assert "Ratios to what is compared" in result.output
 
 
 def test_an_interpreted_router_can_be_added() -> None:

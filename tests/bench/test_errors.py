@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from router.bench.cases import OTHERS
 from tests.bench.conftest import run
 from tests.helpers.processes import ReservedPort
 
@@ -26,9 +27,13 @@ from tests.helpers.processes import ReservedPort
         (["--compare", "amqps://127.0.0.1:5671"], "is no URL of a router: expected amqp://HOST:PORT"),
         (["--compare", "x=amqp://127.0.0.1:none"], "is no URL of a router: expected amqp://HOST:PORT"),
         (["--compare", "direct=amqp://127.0.0.1"], "two paths would be named 'direct'"),
+        (["--compare", "a=amqp://127.0.0.1", "--compare-pid", "b=1"], "there is no --compare b=URL; expected one of a"),
+        (["--compare-pid", "b=1"], "there is no --compare b=URL, nor any other"),
+        (["--compare", "a=amqp://127.0.0.1", "--compare-pid", "a"], "expected the id of a process"),
+        (["--compare", "a=amqp://127.0.0.1", "--compare-pid", "0"], "expected the id of a process"),
         (["--router-command", "'"], "--router-command"),
         (["--picture", "found.pdf"], "the name of a picture ends in .png or .svg"),
-        (["memory", "--picture", "found.png"], "there is no picture of memory or spill alone"),
+        (["memory", "--picture", "found.png"], "there is no picture of oslo, spill, memory, idle, start alone"),
     ],
 )
 def test_a_wrong_command_is_refused_before_anything_is_started(words: list[str], hint: str) -> None:
@@ -42,6 +47,13 @@ def test_a_picture_without_matplotlib_names_the_extra(monkeypatch: pytest.Monkey
     result = run("stream-100B", "--picture", "found.png")
     assert result.exit_code == 2
     assert "pip install '.[bench]' in a clone of its repository" in result.output
+
+
+def test_calls_by_oslo_messaging_without_it_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    result = run("oslo")
+    assert result.exit_code == 2
+    assert "pip install 'amqp-mesh[demo]'" in " ".join(result.output.split())
 
 
 def test_nobody_at_the_url_is_an_error() -> None:
@@ -99,3 +111,5 @@ def test_the_cases_are_listed() -> None:
     assert result.exit_code == 0
     assert "rpc-50" in result.output
     assert "50 callers, 200 bytes, one call each at a time" in result.output
+    for name in OTHERS:
+        assert name in result.output
