@@ -20,9 +20,17 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
-import structlog
-
 from router.core.escapes import MOST_NAME_CHARACTERS, escaped
+
+_rich = sys.modules.get("rich")
+sys.modules["rich"] = None  # type: ignore[assignment]
+try:  # it looks for rich, 4 MB of memory in each router, to show tracebacks in colors, which nobody here asks for
+    import structlog
+finally:
+    if _rich is None:
+        del sys.modules["rich"]
+    else:
+        sys.modules["rich"] = _rich
 
 MOST_HELD_BYTES: Final = 1_048_576
 """Lines that wait to be written; as many may be on their way at the same time."""

@@ -1,15 +1,20 @@
 """Writes what follows from the table of proton's functions (`cdef.py`): `python -m router.binding.generate`.
 
-`generated_functions.py` has a name for each function, for interpreted code; `generated_functions.pxi` declares them
-for compiled modules, once to the C compiler and once to Cython, and is a part of `proton_functions.pxd`. Both are kept
-with the sources; a test compares them with the table.
+`generated_functions.py` has a name for each function, for interpreted code; `generated_declarations.py` has the table
+as cffi reads it without a parser of C, which would take each start 30 ms and 2 MB; `generated_functions.pxi` declares
+them for compiled modules, once to the C compiler and once to Cython, and is a part of `proton_functions.pxd`. All are
+kept with the sources; a test compares them with the table.
 """
 
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import Final
+
+import cffi
+from cffi.recompiler import make_py_source
 
 from router.binding.cdef import PROTON
 
@@ -68,6 +73,17 @@ def python() -> str:
     return _PYTHON.format(head=_HEAD, functions="\n".join(lines))
 
 
+def declarations() -> str:
+    """The text of `generated_declarations.py`."""
+    ffi = cffi.FFI()
+    ffi.cdef(PROTON)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "declarations.py"
+        make_py_source(ffi, "router.binding.generated_declarations", str(file))
+        _, _, text = file.read_text(encoding="utf-8").partition("\n")
+    return f"# {_HEAD}\n{text}"
+
+
 def cython() -> str:
     """The text of `generated_functions.pxi`."""
     # With its typedefs: C needs those of structs; all others are numbers there as in Cython.
@@ -97,7 +113,8 @@ def _argument(kind: str) -> str:
 
 
 def main() -> None:
-    """Write both files."""
+    """Write the files."""
+    (FOLDER / "generated_declarations.py").write_text(declarations(), encoding="utf-8")
     (FOLDER / "generated_functions.py").write_text(python(), encoding="utf-8")
     (FOLDER / "generated_functions.pxi").write_text(cython(), encoding="utf-8")
 

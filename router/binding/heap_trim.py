@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import ctypes
 
-import cffi
-
-_ffi = cffi.FFI()
-_ffi.cdef("int malloc_trim(size_t pad);")
-_libc: Any = _ffi.dlopen(None)
+_libc = ctypes.CDLL(None)
 
 
 def trim() -> None:
@@ -18,4 +14,4 @@ def trim() -> None:
     """
     release = getattr(_libc, "malloc_trim", None)
     if release is not None:
-        release(0)
+        release(ctypes.c_size_t(0))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final
 
-import cffi
 import cproton_ffi
 
-from router.binding.cdef import PROTON
+from router.binding.generated_declarations import ffi
 
 # Compiled modules look for proton's functions among those that are visible in the whole process.
 ctypes.CDLL(cproton_ffi.__file__, mode=ctypes.RTLD_GLOBAL)
 
-ffi: Final = cffi.FFI()
-ffi.cdef(PROTON)
+__all__ = ["ffi", "lib"]
+
 lib: Final[Any] = ffi.dlopen(cproton_ffi.__file__)

@@ -59,7 +59,12 @@ def test_the_tests_read_all_that_is_declared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "expected"), [("generated_functions.py", generate.python), ("generated_functions.pxi", generate.cython)]
+    ("file", "expected"),
+    [
+        ("generated_functions.py", generate.python),
+        ("generated_declarations.py", generate.declarations),
+        ("generated_functions.pxi", generate.cython),
+    ],
 )
 def test_what_follows_from_the_table_was_generated_from_it(file: str, expected: Callable[[], str]) -> None:
     """If not: `python -m router.binding.generate`, and build again."""
