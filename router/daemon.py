@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import random
-import resource
 import signal
 import socket
 import time
@@ -30,7 +29,8 @@ from router.mesh_watch import ExpectedMesh
 from router.neighbor_admission import open_properties
 from router.net.connector import Connector
 from router.net.entrance import Admitted, Entrance
-from router.net.listener import NO_BOUND, Guest, Listener, Refusal
+from router.net.file_limits import most_files, usable_files
+from router.net.listener import Guest, Listener, Refusal
 from router.net.poller import Poller
 from router.net.pump import Pump
 from router.net.service_notifier import ServiceNotifier
@@ -62,8 +62,6 @@ RELOAD_LOOK_S = 0.01
 
 STANDSTILL_S = 1.0
 """So late a timer is told of in the log: the process did not run, or something kept it busy."""
-DIALLING_FILES = 16
-"""Kept for connections that this router makes, and for what it reads of the system."""
 
 
 class Daemon:
@@ -372,6 +370,8 @@ class Daemon:
         await self._keep_up(connector.run, self._serve_connected, self._connect_failed)
 
     def _connect_failed(self, connector: Connector) -> None:
+        if connector.settings.to is not None:
+            self.runtime.watch.dial_failed(connector.settings.to, connector.message)
         self.runtime.log.warning("connect_failed", connector=connector.name, reason=connector.message)
 
     async def _serve_accepted(self, sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
@@ -399,6 +399,9 @@ class Daemon:
                 return await self._entrance.admit(sock, settings, guest.host)
         except PeerRefused as error:
             reason, is_refused = str(error), not isinstance(error, PeerLeft)
+            # Who has left without a word may be anybody, such as who looks whether the port is open.
+            if settings.role is Role.INTER_ROUTER and (is_refused or reason.startswith(("SASL", "TLS"))):
+                self.runtime.watch.router_refused("", guest.host, reason, self.runtime.clock())
         except Exception as error:  # a fault of ours must end one connection and not the router
             self.runtime.turn_fault(error)
             reason = "internal error of the router"
@@ -542,22 +545,6 @@ class Daemon:
             self._paused_until = now + FAULT_PAUSE_S
             runtime.turn_fault(error)
         self._schedule()
-
-
-def most_files() -> int:
-    """Limit of the files that this process may have open."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return NO_BOUND if soft == resource.RLIM_INFINITY else soft
-
-
-def usable_files(settings: RouterSettings, listener: ListenerSettings) -> int:
-    """Count the descriptors of this process that the connections of a listener may take.
-
-    Clients leave some for routers, and routers that dial a few for those that this one dials.
-    """
-    most = most_files()
-    reserved = min(settings.reserved_files, most // 2)
-    return most - (reserved if listener.role is Role.NORMAL else min(reserved // 2, DIALLING_FILES))
 
 
 def peer_name(sock: socket.socket) -> str:

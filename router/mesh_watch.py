@@ -23,7 +23,9 @@ KEPT_S: Final = 86400.0
 MOST_UNEXPECTED: Final = 10_000
 """Routers, and links, that no file names and that are absent; those that are absent longest are forgotten beyond."""
 MOST_REFUSED: Final = 100
-"""Peers at a listener of the wrong role that are remembered, those seen last."""
+"""Peers at a listener of the wrong role, and peers refused as routers, that are remembered: those seen last."""
+MOST_REASON: Final = 300
+"""Characters of a reason that are kept: it may have words of a stranger."""
 TOLD_AGAIN_S: Final = 3600.0
 """A refusal that goes on is said once in this time, seconds."""
 
@@ -111,6 +113,19 @@ class Misdirected:
     last: float
 
 
+@attrs.frozen(kw_only=True)
+class RefusedRouter:
+    """A peer at a listener for routers that was not let in as one."""
+
+    container: str
+    """Its name for itself; empty where it was refused before it could say it."""
+    host: str
+    reason: str
+    """Of the last time."""
+    first: float
+    last: float
+
+
 @attrs.frozen
 class ConnectionEnd:
     """End of the last connection to a neighbor."""
@@ -139,6 +154,10 @@ class MeshWatch:
         """This router's own, by the name that logs have for them; those that were ever of use."""
         self.misdirected: dict[tuple[str, str], Misdirected] = {}
         """By container and reason."""
+        self.refused_routers: dict[tuple[str, str], RefusedRouter] = {}
+        """By container and host."""
+        self._dials: dict[str, str] = {}
+        """Reasons of the last failures of connectors to routers that are named, by router."""
         self._edges: Edges = {}
         """Links that there are."""
         self._ends: dict[str, ConnectionEnd] = {}
@@ -165,6 +184,9 @@ class MeshWatch:
         if router not in self.routers:
             self.routers[router] = Presence(since=now)
         self.routers[router].come(now)
+        self._dials.pop(router, None)
+        for key in [key for key in self.refused_routers if key[0] == router]:
+            del self.refused_routers[key]
 
     def lost(self, router: RouterId, now: float) -> None:
         """Note that no path to *router* is left at *now*, seconds."""
@@ -237,6 +259,31 @@ class MeshWatch:
             del self.misdirected[next(iter(self.misdirected))]
         return is_news
 
+    def dial_failed(self, router: str, reason: str) -> None:
+        """Note why a connector to *router* has failed."""
+        self._dials[router] = reason[:MOST_REASON]
+
+    def router_refused(self, container: str, host: str, reason: str, now: float) -> None:
+        """Note that who came to a listener for routers was not let in.
+
+        Args:
+            container: its name for itself; empty where it had not said it.
+            host: where it came from, without port.
+            reason: in words.
+            now: seconds, monotonic.
+        """
+        before = self.refused_routers.pop((container, host), None)
+        is_new = before is None or now - before.last >= RECENT_S
+        self.refused_routers[container, host] = RefusedRouter(
+            container=container,
+            host=host,
+            reason=reason[:MOST_REASON],
+            first=now if before is None or is_new else before.first,
+            last=now,
+        )
+        if len(self.refused_routers) > MOST_REFUSED:
+            del self.refused_routers[next(iter(self.refused_routers))]
+
     # What is asked
 
     def reason(self, router: RouterId) -> str:
@@ -244,6 +291,24 @@ class MeshWatch:
         known = self.routers.get(router)
         if known is None or known.is_present:
             return ""
+        return self._absence(router, known) + self._refusal(router, known.since)
+
+    def _refusal(self, router: RouterId, since: float) -> str:
+        """Why it doesn't come back: at this end, or who was refused here since then and may be that router."""
+        if router in self._dials:
+            return f"; connecting to it fails: {self._dials[router]}"
+        if self.me not in self.neighbors(router):
+            return ""
+        latest = [each for each in reversed(self.refused_routers.values()) if each.last >= since]
+        for each in latest:
+            if each.container == router:
+                return f"; it was refused here: {each.reason}"
+        for each in latest:
+            if not each.container:
+                return f"; who was refused last at a listener for routers, from {each.host}: {each.reason}"
+        return ""
+
+    def _absence(self, router: RouterId, known: Presence) -> str:
         if not known.was_seen:
             return "never seen since this router started"
         end = self._ends.get(router)

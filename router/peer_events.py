@@ -138,6 +138,9 @@ class PeerEvents:
                 check_neighbor(self._settings, settings, peer, connection.identity)
             except RemoteProtocolError as error:
                 connection.fault = str(error)
+                if connection.is_server:
+                    host = connection.host.rpartition(":")[0]
+                    self._watch.router_refused(peer.container, host, str(error), self._data_plane.now)
                 self.close(connection, error.condition, str(error))
                 return
             neighbor = NeighborLinks(connection, self._data_plane, self._data_plane.fib, self._link_ids)

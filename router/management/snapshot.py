@@ -24,6 +24,7 @@ PROBLEM_KINDS: Final = (
     "link-absent",
     "connector-failed",
     "wrong-role",
+    "router-refused",
     "publishers-blocked",
     "subscriber-slow",
     "no-subscriber",

@@ -39,6 +39,7 @@ from router.views.problems import (
     HeldConnection,
     Problem,
     ProblemSnapshot,
+    RouterRefusal,
     WrongRole,
     problems,
 )
@@ -162,6 +163,11 @@ class ProblemScan:
             wrong_roles=[
                 WrongRole(container=it.container, host=it.host, reason=it.reason, since=it.first + offset)
                 for it in runtime.watch.misdirected.values()
+                if now - it.last <= RECENT_S
+            ],
+            refusals=[
+                RouterRefusal(container=it.container, host=it.host, reason=it.reason, since=it.first + offset)
+                for it in runtime.watch.refused_routers.values()
                 if now - it.last <= RECENT_S
             ],
             addresses=list(self._addresses(now, offset)),

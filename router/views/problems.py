@@ -100,6 +100,17 @@ class WrongRole:
 
 
 @attrs.frozen(kw_only=True)
+class RouterRefusal:
+    """A peer at a listener for routers that was not let in, within the last minute."""
+
+    container: str
+    """Empty where it had not said its name."""
+    host: str
+    reason: str
+    since: float
+
+
+@attrs.frozen(kw_only=True)
 class ProblemSnapshot:
     """State of one router at one moment, as far as something in it can be a problem."""
 
@@ -111,6 +122,7 @@ class ProblemSnapshot:
     links: Sequence[MeshLinkRow] = ()
     connectors: Sequence[ConnectorRow] = ()
     wrong_roles: Sequence[WrongRole] = ()
+    refusals: Sequence[RouterRefusal] = ()
     addresses: Sequence[AddressTrouble] = ()
     is_above_mark: bool = False
     """Whether the process holds more than its mark."""
@@ -206,6 +218,15 @@ def _connectors(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             f" {escaped(wrong.reason)}",
             since=wrong.since,
             command=f"amqp-mesh stat listeners --router {snapshot.router}",
+        )
+    for refusal in snapshot.refusals:
+        who = f"router {escaped(refusal.container)}" if refusal.container else "whoever connects as a router"
+        yield Problem(
+            kind="router-refused",
+            subject=escaped(refusal.container) or refusal.host,
+            sentence=f"{who} from {refusal.host} is refused: {escaped(refusal.reason)}",
+            since=refusal.since,
+            command=f"amqp-mesh stat routers --router {snapshot.router}",
         )
 
 

@@ -358,6 +358,11 @@ def test_no_stranger_joins_as_a_router(who: str, reason: str, tmp_path: Path) ->
         failed = mesh["B"].wait_log("connect_failed")
         assert failed.fields["reason"]
         assert not mesh["A"].log_lines("neighbor_up")
+        with ManagementClient(mesh.url("A")) as client:
+            (absent,) = [row for row in client.query("router.node") if row["id"] == "B"]
+            sentences = {row["kind"]: row["sentence"] for row in client.query("amqp-mesh.problem")}
+        assert reason in absent["reason"]
+        assert reason in sentences["router-refused"]
 
 
 def test_a_router_whose_user_may_have_several_ids_joins(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from mesh_config.generators import generate
 from router.core.ids_and_conditions import RouterId
-from router.mesh_watch import KEPT_S, TOLD_AGAIN_S, ExpectedMesh, MeshWatch
+from router.mesh_watch import KEPT_S, MOST_REASON, MOST_REFUSED, TOLD_AGAIN_S, ExpectedMesh, MeshWatch
 
 R1, R2, R3, STRANGER = map(RouterId, ("R1", "R2", "R3", "X"))
 
@@ -54,6 +54,30 @@ def test_the_reason_of_a_loss_is_how_the_connection_ended(watch: MeshWatch) -> N
     watch.connection_ended(R2, "Connection reset by peer", 120.0)
     watch.lost(R2, 120.01)
     assert watch.reason(R2) == "its connection ended: Connection reset by peer"
+
+
+def test_a_neighbor_that_never_came_has_the_last_refusal_in_its_reason(watch: MeshWatch) -> None:
+    never = "never seen since this router started"
+    watch.router_refused("", "10.0.0.9", "TLS: the peer shows no certificate", 110.0)
+    assert watch.reason(R2) == (
+        f"{never}; who was refused last at a listener for routers, from 10.0.0.9: TLS: the peer shows no certificate"
+    )
+    assert watch.reason(R3) == never, "it is no neighbor"
+    watch.router_refused(R2, "10.0.0.2", "router R2 is of mesh two, and this one of mesh one", 111.0)
+    assert watch.reason(R2) == f"{never}; it was refused here: router R2 is of mesh two, and this one of mesh one"
+    watch.dial_failed(R3, "timed out")
+    assert watch.reason(R3) == f"{never}; connecting to it fails: timed out"
+    for router in (R2, R3):
+        watch.reached(router, 120.0)
+        watch.lost(router, 130.0)
+        assert ";" not in watch.reason(router)
+
+
+def test_refused_routers_are_bounded_in_number_and_words(watch: MeshWatch) -> None:
+    for number in range(2 * MOST_REFUSED):
+        watch.router_refused("", f"host-{number}", "x" * 10_000, 110.0)
+    assert len(watch.refused_routers) == MOST_REFUSED
+    assert {len(each.reason) for each in watch.refused_routers.values()} == {MOST_REASON}
 
 
 def test_of_a_router_further_away_the_reason_names_who_lost_it(watch: MeshWatch) -> None:

@@ -32,6 +32,7 @@ from router.views.problems import (
     FullListener,
     HeldConnection,
     ProblemSnapshot,
+    RouterRefusal,
     WrongRole,
     problems,
 )
@@ -104,6 +105,18 @@ def test_a_healthy_router_has_no_problem() -> None:
             "wrong-role",
             "W",
             "W connects from h to the wrong listener: this listener is for clients",
+        ),
+        (
+            {"refusals": [RouterRefusal(container="", host="h", reason="SASL: user B: no such user", since=NOW)]},
+            "router-refused",
+            "h",
+            "whoever connects as a router from h is refused: SASL: user B: no such user",
+        ),
+        (
+            {"refusals": [RouterRefusal(container="R2", host="h", reason="router R2 is of mesh two", since=NOW)]},
+            "router-refused",
+            "R2",
+            "router R2 from h is refused: router R2 is of mesh two",
         ),
         (
             {"held": [HeldConnection(identity="1", container="c", host="h", charged_bytes=2**21, is_read=False)]},
