@@ -153,7 +153,7 @@ class PathFinder:
             nodes = self._client.query("router.node", NODE, router=via)
             state.nodes = {str(row["id"]): row for row in nodes}
             state.connections = self._neighbors(via)
-            state.address = self._address_row(router, via)
+            state.address = address_row(self._client, router, self._address, router=via)
             rows = ask_credit(self._client, router, router=via, text=self._address, limit=1)
             state.credit, state.parties = (rows[0], rows[1:]) if rows else (None, ())
         except ManagementError as error:
@@ -163,15 +163,6 @@ class PathFinder:
     def _neighbors(self, via: str | None) -> dict[str, Row]:
         rows = self._client.query("connection", CONNECTION, router=via)
         return {row["container"]: row for row in rows if row["role"] == "inter-router" and not row["isStandby"]}
-
-    def _address_row(self, router: str, via: str | None) -> Row | None:
-        for key in _keys(self._address, router):
-            try:
-                return self._client.read("router.address", identity=key, router=via)
-            except RefusedError as error:
-                if error.status != NOT_FOUND:
-                    raise
-        return None
 
     def _way(self, start: str, egress: str) -> tuple[list[str], str | None]:
         """Routers from *start* to *egress*, and why they don't reach it, if so."""
@@ -254,6 +245,25 @@ class PathFinder:
 
 def _absent(state: RouterState) -> list[str]:
     return [f"{row['id']} ({row['reason'] or 'no path'})" for row in state.nodes.values() if not row["isReachable"]]
+
+
+def address_row(client: ManagementClient, me: str, text: str, *, router: str | None = None) -> Row | None:
+    """Row of an address at a router, with the routers that have subscribers; None where the router knows no such one.
+
+    Args:
+        client: attached to some router of the mesh.
+        me: the router that is asked.
+        text: the address, as clients write it.
+        router: the same, None when the client is attached to it.
+    Raises: ManagementError.
+    """
+    for key in _keys(text, me):
+        try:
+            return client.read("router.address", identity=key, router=router)
+        except RefusedError as error:
+            if error.status != NOT_FOUND:
+                raise
+    return None
 
 
 def _keys(text: str, me: str) -> list[str]:

@@ -18,6 +18,8 @@ from router.cli.stat_columns import aligned, printable
 
 OF_NODE = ("reload", "drain", "resume")
 """Operations of the router itself that change it."""
+OF_REQUEST = {"get-log": ("limit",), "drain": ("stop",)}
+"""Attributes that operations of the node take; those of GET-LOG are properties of the request."""
 OPERATIONS = (
     *("query", "read", "create", "update", "delete"),
     *("get-types", "get-schema", "get-log", "get-mgmt-nodes", *OF_NODE),
@@ -45,7 +47,7 @@ def manage(
 
     With `create` and `update` the attributes are given as NAME=VALUE: `amqp-mesh manage create --type listener --name
     more host=127.0.0.1 port=5673`. A value that is JSON (`5`, `true`, `null`) is taken as that, all else as text. With
-    `query` they are names alone, of the attributes that are wanted.
+    `query` they are names alone, of the attributes that are wanted. `get-log` takes `limit=50`, for so many lines.
 
     With `reload` the router reads its settings file again, and answers with what it has changed (`applied`) and what
     stays as it is until the next start (`needsRestart`); a file with a fault changes nothing. Exit status: 1 when the
@@ -65,11 +67,23 @@ def manage(
                 elif not is_of_node:
                     properties["type"] = ""  # that of the entity which is named
                 body = dict(map(_pair, attributes))
+                if is_of_node:
+                    properties |= _properties(operation, body)
                 found = client.request(operation.upper(), properties, body, router=router).body
     except ManagementError as error:
         raise CommandError(printable(str(error))) from error
     if found:
         click.echo(json.dumps(found, indent=2))
+
+
+def _properties(operation: str, attributes: dict[str, object]) -> dict[str, object]:
+    """Take out of *attributes* what the request itself has to say."""
+    known = OF_REQUEST.get(operation, ())
+    for name in attributes:
+        if name not in known:
+            takes = f"it takes {' and '.join(known)}" if known else "it takes none"
+            raise click.UsageError(f"{operation} has no attribute `{name}`; {takes}")
+    return {name: attributes.pop(name) for name in list(attributes) if operation == "get-log"}
 
 
 def _pair(text: str) -> tuple[str, object]:

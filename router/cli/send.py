@@ -17,7 +17,7 @@ from router.cli.message_options import MessageTemplate, message_options
 from router.cli.options import address_argument
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
 from router.cli.stat_columns import printable
-from router.cli.why_waiting import why_waiting
+from router.cli.why_waiting import why_released, why_waiting
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -108,6 +108,11 @@ class _Sending:
             is_paced = self._next is not None and sender.credit and due > now
             client.wait(self._is_news(sender, is_paced=bool(is_paced)), due - now if is_paced else timeout_s / 10)
         self._ended = time.monotonic()
+        released = sum(times for each, times in sender.outcomes.items() if each.outcome == "released")
+        why = why_released(client.access, self._address) if released else ""
+        if why:
+            count = f"{released} message{'s' if released > 1 else ''} to {printable(self._address)}"
+            return f"{count} came back, released.{why}"
         return None
 
     def _is_news(self, sender: Sender, *, is_paced: bool) -> Any:

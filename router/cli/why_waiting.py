@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from router.cli.address_path import address_row
 from router.cli.credit import ask_credit
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.router_access import RouterAccess
@@ -12,6 +13,7 @@ from router.cli.stat_columns import duration
 
 ROUTERS_ASKED: Final = 3
 """Of those with subscribers, to which publishers here send."""
+NOBODY: Final = "Nobody subscribes to it, as far as {} reaches."
 
 
 def why_waiting(access: RouterAccess, address: str) -> str:
@@ -24,18 +26,36 @@ def why_waiting(access: RouterAccess, address: str) -> str:
     try:
         with ManagementClient(access) as client:
             me = client.attached_router()
-            rows = ask_credit(client, me, router=None, text=address, limit=1)
-            said = _sentences(client, me, rows, address)
+            said = _sentences(client, me, address)
     except ManagementError:
         return ""
     return f" {said} More: amqp-mesh trace {address}{access.suffix}"
 
 
-def _sentences(client: ManagementClient, me: str, rows: list[dict[str, Any]], address: str) -> str:
-    if not rows or not rows[0]["hasSubscriber"]:
-        return f"Nobody subscribes to it, as far as {me} reaches."
+def why_released(access: RouterAccess, address: str) -> str:
+    """As `why_waiting`, of messages that came back; none where there are subscribers, who may have released them."""
+    try:
+        with ManagementClient(access) as client:
+            me = client.attached_router()
+            row = address_row(client, me, address)
+    except ManagementError:
+        return ""
+    return f" {NOBODY.format(me)} More: amqp-mesh trace {address}{access.suffix}" if not _is_served(row) else ""
+
+
+def _is_served(row: Mapping[str, Any] | None) -> bool:
+    return row is not None and bool(row["subscriberCount"] or row["inProcess"] or row["remoteHostRouters"])
+
+
+def _sentences(client: ManagementClient, me: str, address: str) -> str:
+    rows = ask_credit(client, me, router=None, text=address, limit=1)
+    # A message that names its address itself is on nobody's account, and needs no circuit to get there.
+    row = None if rows and rows[0]["hasSubscriber"] else address_row(client, me, address)
+    if not (rows and rows[0]["hasSubscriber"]) and not _is_served(row):
+        return NOBODY.format(me)
     told = [_of_subscribers(me, rows)]
-    roots = sorted({row["root"] for row in rows[1:] if row["role"] in ("circuit out", "window") and row["root"]})
+    known = {each["root"] for each in rows[1:] if each["role"] in ("circuit out", "window") and each["root"]}
+    roots = sorted(known | set(row["remoteHostRouters"] if row is not None else ()) - {me})
     told += [
         _of_subscribers(root, ask_credit(client, root, router=root, text=address, limit=1))
         for root in roots[:ROUTERS_ASKED]

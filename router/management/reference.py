@@ -76,7 +76,7 @@ application properties `statusCode` and `statusDescription`.
 | 204 | deleted |
 | 400 | the request is malformed, or names an unknown type or attribute; the description names the nearest one. |
 | 403 | who asks may not do that, or it is no matter of its virtual host |
-| 404 | there is no such entity; the description names the nearest one |
+| 404 | there is no such entity; the description names the nearest one, unless it was asked for by a number |
 | 409 | the settings file is being read already, or the router is draining, drained or stopping |
 | 500 | a fault of the router, which it has logged |
 | 501 | there is no such operation, or not for this type |

@@ -56,6 +56,20 @@ def test_manage_queries_any_router(mesh: MeshProcesses) -> None:
     assert json.loads(result.stdout) == [{"id": "R2"}]
 
 
+def test_operations_of_the_node_take_what_they_know_and_nothing_else(mesh: MeshProcesses) -> None:
+    assert len(json.loads(call(mesh, "manage", "get-log", "limit=2").stdout)) == 2
+    for operation, said in (("reload", "it takes none"), ("get-log", "it takes limit")):
+        wrong = call(mesh, "manage", operation, "foo=1")
+        assert wrong.returncode == 2
+        assert f"{operation} has no attribute `foo`; {said}" in wrong.stderr
+
+
+def test_another_number_is_no_hint_for_who_closes_a_connection(mesh: MeshProcesses) -> None:
+    wrong = call(mesh, "manage", "update", "--type", "connection", "--id", "99", "adminStatus=deleted")
+    assert wrong.returncode == 1
+    assert "no connection `99` (404)" in wrong.stderr
+
+
 def test_stat_problems_names_what_the_file_has_and_is_not_there(mesh: MeshProcesses) -> None:
     result = call(mesh, "stat", "problems")
     assert result.returncode == 0

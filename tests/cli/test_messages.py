@@ -198,6 +198,17 @@ def test_a_message_may_name_its_address_itself(mesh: MeshProcesses) -> None:
         assert json.loads(ended(receiver)[0])["address"] == "named"
 
 
+def test_of_messages_that_name_their_address_it_is_said_who_takes_none(mesh: MeshProcesses) -> None:
+    nobody = call(mesh, "send", "nobody/here", "x", "--anonymous")
+    assert (nobody.returncode, nobody.stdout.endswith(": 1 released\n")) == (1, True)
+    assert "1 message to nobody/here came back, released. Nobody subscribes to it, as far as R1" in nobody.stderr
+    with receiving(mesh, "stuck", "--credit", "1", "--pause", "60"):
+        sent = call(mesh, "send", "stuck", "x", "--anonymous", "--count", "3", "--timeout", "1")
+    assert sent.returncode == 1
+    assert "Nobody subscribes" not in sent.stderr
+    assert "at R3 has granted no credit" in sent.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -254,6 +265,8 @@ def test_all_commands_come_by_tls_with_a_user(tmp_path: Path) -> None:
         assert (tmp_path / "model").is_dir()
         refused = CliRunner().invoke(main, [*words, "--user", USER, "--password-file", str(tmp_path / "wrong")])
         assert "user or password is wrong" in refused.output
+        plain = CliRunner().invoke(main, ["stat", "--url", url.replace("amqps://", "amqp://")])
+        assert "use amqps:// in --url" in plain.output
         wrong = run("send", "x", "--user", USER, "--password-file", str(tmp_path / "wrong"))
         assert "user or password is wrong" in wrong.stderr
         other = run("stat", *user, ca=made.client)

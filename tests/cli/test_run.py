@@ -74,7 +74,7 @@ def test_settings_that_are_wrong_end_it_with_1_and_one_readable_line(mesh: str, 
 def test_several_routers_and_none_named_end_it_with_1(mesh: str) -> None:
     result = CliRunner().invoke(run, [mesh])
     assert result.exit_code == 1
-    assert "the file has several routers" in result.stderr
+    assert "the file has several routers; expected --router with one of `" in result.stderr
 
 
 def test_a_missing_file_ends_it_with_1(tmp_path: Path) -> None:
