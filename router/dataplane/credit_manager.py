@@ -139,11 +139,13 @@ class CreditManager(ControllerContext):
                 is_multicast = controller.entry.treatment is MULTICAST
                 if (is_multicast and is_replanted) or not rerouted.isdisjoint(controller.entry.remotes):
                     self.update_paths(controller)
-            self.repair.send_again(self.now)
+            self.repair.trees_changed(self.now)
         while self.touched:
             touched, self.touched = self.touched, {}
             for controller in touched:
                 self._turn(controller)
+        if self.repair.is_due:
+            self.repair.send_again(self.now)
         updates, self.updates = self.updates, {}
         for port, told in updates.items():
             if port.id in self.ports:

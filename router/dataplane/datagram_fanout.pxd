@@ -19,7 +19,7 @@ cdef class DatagramFanout:
     cdef MulticastRepair _repair
     cdef LocalCopier _copying
 
-    @cython.locals(source=IngressLink, found=Scan, own=bytes, is_copied=bint, sent_at=double)
+    @cython.locals(source=IngressLink, found=Scan, own=bytes, is_copied=bint)
     cpdef object send(self, Transfer transfer, AddressEntry entry, double now)
     @cython.locals(onward=bytes, port=Port)
     cpdef bint send_to(self, Transfer transfer, AddressEntry entry, object ingress, Route hop) except -1

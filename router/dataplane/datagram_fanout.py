@@ -7,13 +7,16 @@ counted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import cython
 
-from router.core.forwarding.fib import AddressEntry, Fib, Route
+from router.core.forwarding.fib import AddressEntry, Fib, Route, Subscriber
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.dataplane.links import IngressCircuitLink, Transfer, local_subscribers
+from router.dataplane.links import IngressCircuitLink, SubscriberLink, Transfer, local_subscribers
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
+from router.dataplane.multicast_controller import MulticastController
 from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.port import Port
 from router.dataplane.settlement import RELEASE, Settlement
@@ -62,10 +65,9 @@ class DatagramFanout:
                 return
         data = transfer.whole()
         own = self._egress.leading_for(transfer, data, to_router=False)
-        subscribers = entry.subscribers
-        if transfer.age_s > 0:  # who attached since may have had it before its router started again
-            sent_at = transfer.arrived - transfer.age_s
-            subscribers = [link for link in local_subscribers(entry) if link.attached_at <= sent_at]
+        subscribers: Sequence[Subscriber] = entry.subscribers
+        if transfer.age_s > 0:
+            subscribers = self._audience(entry, transfer.arrived - transfer.age_s)
         is_copied = self._copying.send(own, transfer, entry, subscribers, is_counted=False)
         copies = len(subscribers)
         sent_to = [neighbor] if neighbor is not None else []
@@ -78,6 +80,19 @@ class DatagramFanout:
             self._repair.keep(entry, ingress, transfer.tag, own, tuple(sent_to), now - transfer.age_s)
         if is_copied:
             self._settlement.settle(transfer, ACCEPTED if copies else RELEASE)
+
+    def _audience(self, entry: AddressEntry, sent_at: float) -> list[SubscriberLink]:
+        """Find the local subscribers that a multicast was for which passed other routers at *sent_at*, seconds.
+
+        Who attached since may have had it before its router started again. Who had not granted yet, or was excluded,
+        was to miss it.
+        """
+        audience = [link for link in local_subscribers(entry) if link.attached_at <= sent_at]
+        controller = entry.controller
+        if isinstance(controller, MulticastController):
+            known = controller.machine.local_subscribers.subscribers
+            audience = [link for link in audience if link in known and known[link].live_since <= sent_at]
+        return audience
 
     def send_to(self, transfer: Transfer, entry: AddressEntry, ingress: RouterId, hop: Route) -> bool:
         """Send a copy to the neighbor *hop*, as a datagram. Returns: whether there is a way to it."""

@@ -14,7 +14,7 @@ import cython
 from router.core.forwarding.credit_actions import CreditAction, ReturnCredit, TellWeight
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
-from router.core.forwarding.multicast_tree import MOST_CREDIT, BranchExcluded
+from router.core.forwarding.multicast_tree import MOST_CREDIT, BranchExcluded, BranchReopened
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
@@ -183,6 +183,8 @@ class MulticastController(CreditController):
             self._tell_weight((ingress, child), action.weight, toward=child, root=ingress, is_multicast=True)
         elif isinstance(action, BranchExcluded):
             self._context.exclusions[self._address, action.neighbor] = action.held_s
+        elif isinstance(action, BranchReopened):
+            self._context.repair.branch_reopened(self._context.now)
 
     def _send_copies(self, action: SendCopies) -> None:
         """Send a copy to each child and each local subscriber, and acknowledge it."""
@@ -205,9 +207,11 @@ class MulticastController(CreditController):
             else:
                 context.forwarder.send_copy_as_datagram(message, ingress, neighbor)
         if message.tag is not None:
-            # Those below which nobody is live are not to get it later.
-            children = self.machine.trees[ingress].children
-            sent_to = (*children, parent) if parent is not None else tuple(children)
+            # An excluded neighbor is not to get it later. One that said that nobody below it is live is, once somebody
+            # is: it may not have heard yet of all that is below it.
+            sent_to = (*action.neighbors, *action.passed_over)
+            if parent is not None:
+                sent_to += (parent,)
             context.repair.keep(self.entry, ingress, message.tag, own, sent_to, context.now)
         for link in action.missed:
             link.counters.dropped += 1

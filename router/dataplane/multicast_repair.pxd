@@ -32,6 +32,8 @@ cdef class MulticastRepair:
     cdef public Py_ssize_t kept_bytes
     cdef dict _audiences
     cdef public Py_ssize_t resent
+    cdef double _changed_at
+    cdef public bint is_due
 
     cpdef object number(self, AddressEntry entry)
     cpdef bint is_new(self, AddressEntry entry, object ingress, bytes tag) except -1

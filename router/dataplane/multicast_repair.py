@@ -4,10 +4,11 @@ The ingress router numbers its multicasts, for each address by itself. Their del
 the instance of the ingress router, eight bytes, and the number, eight more. A router takes each number once, from
 whichever neighbor it comes, and keeps the message for some seconds. When paths change, a copy may have been lost with
 its link, or have passed before this router had the child that needs it. So a child that has not been sent a kept
-message gets it, as a datagram: no credit was set aside for it.
+message gets it, as a datagram: no credit was set aside for it. So does one that was passed over, since it said that
+nobody below it is live, and grants now: it may have said so before it had heard who is below it.
 
 A router of which the subscribers were not known yet when a message passed is sent none of it. What is sent again says
-how old it is, since it may pass such a router on its way to another: subscribers that have attached since don't get it.
+how old it is, since it may pass such a router on its way to another: subscribers that were not live then don't get it.
 Behind the number four bytes of its tag have its age then, milliseconds.
 """
 
@@ -104,6 +105,10 @@ class MulticastRepair:
         """By address of what is kept: routers with subscribers, and since when that is known, seconds."""
         self.resent = 0
         """Copies that were sent again since the start."""
+        self._changed_at = -math.inf
+        """Time at which trees changed last, seconds."""
+        self.is_due = False
+        """Whether `send_again` has something to do, beside when trees have changed."""
 
     # Numbers
 
@@ -211,12 +216,33 @@ class MulticastRepair:
             if neighbor in kept.sent_to:
                 kept.sent_to = tuple(router for router in kept.sent_to if router != neighbor)
 
-    def send_again(self, now: float) -> None:
-        """Send what is kept to those children that have not been sent it: trees have changed.
+    def trees_changed(self, now: float) -> None:
+        """Send what is kept to those children that have not been sent it.
 
         Args:
             now: seconds, monotonic.
         """
+        self._changed_at = now
+        self.send_again(now)
+
+    def branch_reopened(self, now: float) -> None:
+        """Note that a child takes messages again that was passed over, since it said that nobody below it is live.
+
+        It may have said so before it knew of those that were live, if trees have changed a short time ago.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        if now - self._changed_at <= self._settings.forwarding.kept_multicast_s:
+            self.is_due = True
+
+    def send_again(self, now: float) -> None:
+        """Send what is kept to those children that have not been sent it, as after `branch_reopened`.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        self.is_due = False
         self.expire(now)
         children: dict[tuple[str, RouterId], list[tuple[RouterId, Port, float]]] = {}
         for kept in self._kept:

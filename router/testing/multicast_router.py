@@ -16,7 +16,7 @@ from router.core.forwarding.credit_actions import (
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
-from router.core.forwarding.multicast_tree import BranchExcluded, ReturnSubscriberCredit, SendCopies
+from router.core.forwarding.multicast_tree import BranchExcluded, BranchReopened, ReturnSubscriberCredit, SendCopies
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher
 from router.testing.credit_router import CreditRouter, Surroundings
@@ -80,6 +80,8 @@ class MulticastRouter(CreditRouter):
                 self._tell_weight(action.root, action.neighbor, action.weight)
             case BranchExcluded():
                 self._mesh.excluded(self.name, action.neighbor)
+            case BranchReopened():
+                pass  # nothing is sent again here
             case _:
                 super()._carry_out(action)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from router.runtime import Runtime
-from tests.helpers.engine import Bench
-from tests.helpers.peer import PeerReceiver, message
+from tests.helpers.engine import Bench, Wire
+from tests.helpers.peer import PeerReceiver, PeerSender, message
 
 NEWS = "broadcast/news"
 KEEP_S = 2.0
@@ -132,3 +132,51 @@ def test_subscribers_of_a_router_that_started_again_get_nothing_from_before(benc
     bench.advance(6)
     for router, (*_, last) in receivers.items():
         assert last.bodies == sent[since[router] :], f"the last subscriber at {router}"
+
+
+def full_mesh(bench: Bench) -> dict[str, Wire]:
+    for name in "ABCD":
+        bench.router(name)
+    wires = {edge: bench.join(*(bench.routers[name] for name in edge)) for edge in ("AB", "AC", "AD", "BC", "BD", "CD")}
+    bench.advance(2)
+    return wires
+
+
+def cut_with_late_news(bench: Bench, wires: dict[str, Wire], sender: PeerSender, text: str) -> None:
+    """Cut A-C and send at C while B, the new way to A, knows of it by nobody but C."""
+    for edge in ("AB", "BD"):
+        wires[edge].is_still = True
+    wires["AC"].cut()
+    sender.send(message(text))
+    bench.run()
+    for edge in ("AB", "BD"):
+        wires[edge].is_still = False
+
+
+def test_a_multicast_comes_by_a_router_that_heard_late_of_the_subscriber_below_it(bench: Bench) -> None:
+    wires = full_mesh(bench)
+    receivers = [subscribe(bench, bench.routers[name]) for name in "AD"]
+    bench.advance(1)
+    sender = bench.client(bench.routers["C"]).sender(NEWS)
+    bench.advance(1)
+    sender.send(message("before"))
+    bench.advance(1)
+    cut_with_late_news(bench, wires, sender, "after")
+    bench.advance(2)
+    assert [receiver.bodies for receiver in receivers] == [["before", "after"]] * 2
+
+
+def test_who_granted_after_a_multicast_passed_is_not_sent_it_again(bench: Bench) -> None:
+    wires = full_mesh(bench)
+    early = subscribe(bench, bench.routers["D"])
+    late = bench.client(bench.routers["A"]).receiver(NEWS, credit=0)
+    bench.advance(1)
+    sender = bench.client(bench.routers["C"]).sender(NEWS)
+    bench.advance(1)
+    cut_with_late_news(bench, wires, sender, "missed")
+    bench.advance(1)
+    late.flow(10)
+    bench.advance(1)
+    sender.send(message("got"))
+    bench.advance(1)
+    assert (early.bodies, late.bodies) == (["missed", "got"], ["got"])

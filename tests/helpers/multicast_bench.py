@@ -8,6 +8,7 @@ from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import (
     BranchExcluded,
+    BranchReopened,
     MulticastTree,
     ReturnSubscriberCredit,
     SendCopies,
@@ -36,6 +37,8 @@ def as_multicast_order(action: CreditAction) -> Order:
             return ("weigh", action.root, action.neighbor, action.weight)
         case BranchExcluded():
             return ("excluded", action.ingress, action.neighbor)
+        case BranchReopened():
+            return ("reopened", action.ingress, action.neighbor)
     return as_order(action)
 
 

@@ -178,10 +178,11 @@ class Show:
         await self._until(lambda: self._done | set(SERVERS.values()), "end its last calls", LAST_CALLS_S)
         with trio.move_on_after(LAST_CASTS_S):
             await until(lambda: not self._scene.measures.is_missing())
+        self._may_end.update(self._servers)  # one may end before the other has stopped
         for server in self._servers:
             server.tell("stop")
         await self._until(lambda: self._done, "stop", LAST_CALLS_S)
-        self._may_end.update(self._callers, self._servers)
+        self._may_end.update(self._callers)
         for caller in self._callers:
             caller.tell("leave")
         with trio.move_on_after(LEAVE_S):

@@ -49,6 +49,7 @@ class Subscriber:
     __slots__ = (
         "credit",
         "excluded_at",
+        "granted_at",
         "held_from",
         "held_s",
         "is_draining",
@@ -84,6 +85,8 @@ class Subscriber:
         """Messages that had been sent when its window began."""
         self.excluded_at = math.inf
         """Since when it is excluded; `math.inf` when it is live or has never granted."""
+        self.granted_at = math.inf
+        """Time of its first grant."""
         self.readmitted_at = -math.inf
         self.pause_s = 0.0
         """From its last exclusion on."""
@@ -94,6 +97,11 @@ class Subscriber:
     def is_live(self) -> bool:
         """Whether it counts."""
         return self.state is SubscriberState.READY or self.state is SubscriberState.STALLED
+
+    @property
+    def live_since(self) -> float:
+        """Since when it counts without a break; `math.inf` while it does not."""
+        return max(self.granted_at, self.readmitted_at) if self.is_live else math.inf
 
     @property
     def is_excluded(self) -> bool:
@@ -213,6 +221,7 @@ class MulticastSubscribers:
         self._leave_out(subscriber)
         if credit > 0 and subscriber.state is SubscriberState.NEW:
             subscriber.enter(SubscriberEvent.GRANTS)
+            subscriber.granted_at = now
             self._live[key] = subscriber
         if subscriber.is_live and credit > subscriber.credit:
             subscriber.usual = max(subscriber.usual, credit)

@@ -77,6 +77,17 @@ class BranchExcluded(CreditAction):
 
 
 @attrs.frozen
+class BranchReopened(CreditAction):
+    """Look for messages that went past the branch to *neighbor* while it was closed: somebody below it is live.
+
+    Its router may not have known of all that is below it. Then those were live all the time.
+    """
+
+    ingress: RouterId
+    neighbor: RouterId
+
+
+@attrs.frozen
 class ReturnSubscriberCredit(CreditAction):
     """Give a local subscriber all its credit back."""
 
@@ -244,6 +255,7 @@ class MulticastTree:
         if credit > branch.credit and branch.is_closed:
             branch.is_closed = False
             self._count()
+            self._actions.append(BranchReopened(self.ingress, neighbor))
         branch.credit = credit
 
     def outlet_lost(self, neighbor: RouterId) -> None:
