@@ -207,6 +207,7 @@ RINGS = (
         ours=("router.whatif.pipeline", "router.whatif.scenarios"),
         others=("attrs", "pyarrow", "pyspark"),
     ),
+    Ring("router.whatif.pipeline.hadoop_storage", ours=("router.whatif.pipeline",), others=("py4j", "pyspark")),
     Ring("router.whatif.pipeline.spark_ranges", ours=("router.whatif.pipeline",), others=("pyspark",)),
     Ring(
         "router.whatif.pipeline.spark_tables",

@@ -33,7 +33,7 @@ LOG: Final = ".spark.log"
 
 
 @click.command("forecast", short_help="Tell when links will be full, of counters.")
-@folder_argument("history", "HISTORY")
+@folder_argument("history", "HISTORY", is_elsewhere=False)
 @click.option(
     "--model",
     "folder",

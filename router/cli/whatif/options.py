@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -9,6 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from router.cli.did_you_mean import HintingChoice
+from router.cli.errors import BAD_INPUT, faults_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,14 +82,30 @@ def share_option(name: str, help_text: str, *, default: str | None = None) -> Ca
     )
 
 
-def folder_argument(name: str, what: str) -> Callable[[F], F]:
+class RunPath(click.Path):
+    """A folder of this machine, or a copy of the one elsewhere that an address such as `hdfs://name/run` names."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Give the path of the folder, or of a copy of it that is removed when the command ends."""
+        if "://" not in str(value) or ctx is None or ctx.resilient_parsing:
+            return super().convert(value, param, ctx)
+        folder = ctx.with_resource(tempfile.TemporaryDirectory(prefix="amqp-mesh-"))
+        place = Path(folder) / (value.rstrip("/").rpartition("/")[2] or "run")
+        with faults_of(value, BAD_INPUT):
+            importlib.import_module("router.whatif.pipeline.run_elsewhere").copy_run(value, place)
+        return place
+
+
+def folder_argument(name: str, what: str, *, is_elsewhere: bool = True) -> Callable[[F], F]:
     """Take the folder of a run, or of a model.
 
     Args:
         name: of the parameter.
         what: it is, as the help shows it.
+        is_elsewhere: whether it may be on another file system, so that a copy of it does.
     """
-    return click.argument(name, metavar=what, type=click.Path(exists=True, file_okay=False, path_type=Path))
+    kind = RunPath if is_elsewhere else click.Path
+    return click.argument(name, metavar=what, type=kind(exists=True, file_okay=False, path_type=Path))
 
 
 def output_option(what: str) -> Callable[[F], F]:

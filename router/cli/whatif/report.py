@@ -13,7 +13,7 @@ from router.cli.whatif.options import folder_argument
 
 
 @click.command("report", short_help="Write the report of a run again.")
-@folder_argument("folder", "RUN")
+@folder_argument("folder", "RUN", is_elsewhere=False)
 def report(folder: Path) -> None:
     """Write report.html and summary.json of RUN again, and say what they find in short.
 

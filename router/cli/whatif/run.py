@@ -105,8 +105,9 @@ def run(
     """Play failures and changes through MODEL, a folder that `import` or `snapshot` wrote.
 
     OUT becomes a folder with a table for each kind of result, report.html and summary.json; it appears when all is in
-    it, and replaces the run that is there. All changes together (--cost, --add-link, --move-subscriber,
-    --add-subscriber) make one variant of the mesh, which is played beside the mesh as it is.
+    it, and replaces the run that is there. Where it is an address such as hdfs://name/run, Spark writes it there. All
+    changes together (--cost, --add-link, --move-subscriber, --add-subscriber) make one variant of the mesh, which is
+    played beside the mesh as it is.
 
     Exit status: 2 for input that can't be used, 130 when interrupted (then --resume goes on), 1 when it fails, else 0.
     """

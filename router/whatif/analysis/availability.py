@@ -213,6 +213,8 @@ def _worst_pairs(
     folder: Path, outcomes: Outcomes, model: Model, weights: NDArray[np.float64], residual: float
 ) -> list[PairAvailability]:
     """The pairs that are without a path for longest."""
+    if not (folder / "pair_impact").is_dir():  # it is elsewhere, and too large for a copy
+        return []
     files = files_of(folder, "pair_impact")
     rows = sum(pq.read_metadata(file).num_rows for file in files)
     count = len(model.routers)

@@ -212,7 +212,7 @@ class _Forecast:
         calendar = self.wanted.calendar
         # Written and not cached: of what is cached Spark doesn't adapt the plan.
         name_job(self.session, "what-if: put the history into hours")
-        write(read_history(self.session, history, calendar), self.folder / HOURS, ())
+        write(read_history(self.session, history, calendar), self._address(HOURS), ())
         hours = self.session.read.parquet(address_for_spark(self.folder / HOURS))
         self._write(rates_of(hours, calendar), DEMAND_RATE)
         self._write(periods_of(hours, calendar), DEMAND_PERIOD)
@@ -242,6 +242,9 @@ class _Forecast:
         last = begun[-1]
         return {each: round((each - last).total_seconds() / calendar.period_s) for each in begun}
 
+    def _address(self, name: str) -> str:
+        return address_for_spark(self.folder / name, is_read=False)
+
     def _read(self, layout: Layout) -> DataFrame:
         return self.session.read.parquet(address_for_spark(self.folder / layout.name))
 
@@ -253,7 +256,7 @@ class _Forecast:
             sql.col(each.name).cast(kinds[each.kind]).alias(each.name) if each.kind in kinds else sql.col(each.name)
             for each in layout.columns
         ]
-        write(described(frame.select(*columns).orderBy(*layout.key), layout), self.folder / layout.name, ())
+        write(described(frame.select(*columns).orderBy(*layout.key), layout), self._address(layout.name), ())
 
     def _demands(self, numbers: dict[Any, int]) -> tuple[Model, Model]:
         """Write the trend of each demand. Returns: models with the demands at the horizon."""

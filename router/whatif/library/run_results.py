@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +24,7 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.run import Options
 from router.whatif.pipeline.run_folder import is_run, model_of
+from router.whatif.pipeline.run_storage import is_elsewhere
 from router.whatif.pipeline.table_files import address_for_spark, read_table
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of
 from router.whatif.report.finish_run import complete_run
@@ -39,18 +44,29 @@ if TYPE_CHECKING:
 class Run:
     """The folder of a run. `open_run` and `play` make these.
 
-    Nothing is kept in memory: each call reads what it needs of the folder.
+    Nothing is kept in memory: each call reads what it needs of the folder. Of a run that lies elsewhere, as
+    `hdfs://name/run`, that is a copy, which goes with this object; Spark reads the original.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, place: str = "", missing: Sequence[str] = ()) -> None:
+        """The run in a folder of this machine, or a copy of one.
+
+        Args:
+            folder: of this machine.
+            place: address of the run of which it is a copy; empty: it is none.
+            missing: tables that haven't been copied.
+        """
         self.folder = folder
+        self.place = place or str(folder)
+        """Place of the run."""
+        self._is_copy, self._missing = bool(place), tuple(missing)
 
     def __repr__(self) -> str:
-        return f"<Run {str(self.folder)!r}>"
+        return f"<Run {self.place!r}>"
 
     def _repr_html_(self) -> str:
         rows = [(each.label, each.value, each.note) for each in self.verdicts()]
-        return html_table(f"Run {self.folder}", ("question", "answer", "more"), rows)
+        return html_table(f"Run {self.place}", ("question", "answer", "more"), rows)
 
     @property
     def model(self) -> Model:
@@ -60,7 +76,7 @@ class Run:
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the tables that the run has; what their columns mean is in the reference of tables."""
-        return tuple(name for name in LAYOUTS if (self.folder / name).is_dir())
+        return tuple(name for name in LAYOUTS if (self.folder / name).is_dir() or name in self._missing)
 
     def arrow(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A table, in the order of its key.
@@ -75,6 +91,8 @@ class Run:
         if unknown:
             names = ", ".join(layout.names)
             raise TableError(f"table {table} has no column {', '.join(unknown)}; expected some of {names}")
+        if table in self._missing:
+            raise TableError(f"table {table} of {self.place} is too large for a copy; expected `spark` or `views`")
         return read_table(self.folder, table, columns)
 
     def pandas(self, table: str, columns: Sequence[str] | None = None) -> Any:
@@ -90,10 +108,13 @@ class Run:
         Raises: TableError for a table that isn't there.
         """
         layout = layout_of(table)
-        place = self.folder.absolute() / layout.name
-        if not place.is_dir():
-            raise TableError(f"{place}: no such table")
-        return session.read.parquet(address_for_spark(place)).select(*layout.names)
+        if layout.name not in self.tables:
+            raise TableError(f"{self.place}/{layout.name}: no such table")
+        return session.read.parquet(self._address(layout.name)).select(*layout.names)
+
+    def _address(self, name: str) -> str:
+        """Name a part of the run as Spark takes it."""
+        return f"{self.place}/{name}" if self._is_copy else address_for_spark(self.folder / name)
 
     def views(self, session: SparkSession, prefix: str = "") -> tuple[str, ...]:
         """Make the tables and the parts of the model known to SQL of Spark, as temporary views of their names.
@@ -106,7 +127,7 @@ class Run:
             prefix: put before each name, for several runs in one session.
         Returns: names of the views.
         """
-        return make_views(self.folder, self.tables, session, prefix)
+        return make_views(self.folder, self.tables, session, prefix, self._address)
 
     def verdicts(self) -> list[Verdict]:
         """Findings in short: the cards of the report."""
@@ -179,14 +200,32 @@ def _drawn(found: Explanation, model: Model) -> Drawing:
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:
-    """A run that is there.
+    """A run that is there. Of one elsewhere, such as `hdfs://name/run`, this thread's session makes a copy.
 
-    Raises: TableError when the folder is none.
+    Raises: TableError when the folder is none; RunError when it isn't to be reached.
     """
+    if is_elsewhere(folder):
+        return _copied(str(folder).rstrip("/"))
     path = Path(folder)
     if not is_run(path):
         raise TableError(f"{path} is no run; expected a folder that `amqp-mesh whatif run` or `play` wrote")
     return Run(path)
+
+
+def _copied(place: str) -> Run:
+    """A run elsewhere."""
+    copying = importlib.import_module("router.whatif.pipeline.run_elsewhere")
+    folder = Path(tempfile.mkdtemp(prefix="amqp-mesh-"))
+    try:
+        missing = copying.copy_run(place, folder / "run")
+        if not is_run(folder / "run"):
+            raise TableError(f"{place} is no run; expected a folder that `amqp-mesh whatif run` or `play` wrote")
+        found = Run(folder / "run", place=place, missing=missing)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
+    return found
 
 
 def play(
@@ -202,7 +241,7 @@ def play(
 
     Args:
         model: that has been checked, as all are that functions of the library return.
-        out: a new folder, or a run that is replaced.
+        out: a new folder, or a run that is replaced; Spark writes it to an address such as `hdfs://name/run`.
         request: what is played; None: what *asked* says.
         options: where it is played. The usual ones take this thread's session of Spark if there is one, or start Spark
             when there is much to do, and else play it here; `Options(engine="local")` plays it here in any case.
@@ -222,4 +261,4 @@ def play(
             write_answers(folder, model)
 
     runs.run(model, wanted, out, options, finish=finish)
-    return Run(Path(out))
+    return open_run(out)

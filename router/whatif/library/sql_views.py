@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from router.whatif.formats.model_folder import PARTS
 from router.whatif.pipeline.run_folder import MODEL
-from router.whatif.pipeline.table_files import SUFFIX, address_for_spark, read_table
+from router.whatif.pipeline.table_files import SUFFIX, read_table
 from router.whatif.pipeline.table_layouts import layout_of
 
 if TYPE_CHECKING:
@@ -20,28 +20,30 @@ OF_SCENARIO: Final = ("variant", "family")
 """Columns that tables with scenarios have here, whoever wrote them."""
 
 
-def make_views(folder: Path, tables: Sequence[str], session: SparkSession, prefix: str) -> tuple[str, ...]:
+def make_views(
+    folder: Path, tables: Sequence[str], session: SparkSession, prefix: str, address: Callable[[str], str]
+) -> tuple[str, ...]:
     """Give the session a view for each table of a run, and for each part of its model.
 
     Args:
-        folder: of the run.
+        folder: of the run, or of a copy of it.
         tables: that it has.
         session: that has the views then.
         prefix: before each name.
+        address: of a part of the run, as Spark takes it.
     Returns: names of the views.
     """
     (run,) = read_table(folder, "run", ["plan"]).to_pylist()
     sections = json.loads(run["plan"])["sections"]
-    frames = {name: _table(folder, name, sections, session) for name in tables}
-    parts = {name: folder / MODEL / f"{name}{SUFFIX}" for name in MODEL_PARTS}
-    frames |= {name: session.read.parquet(address_for_spark(file)) for name, file in parts.items() if file.exists()}
+    frames = {name: _table(session.read.parquet(address(name)), name, sections) for name in tables}
+    parts = {name: f"{MODEL}/{name}{SUFFIX}" for name in MODEL_PARTS}
+    frames |= {name: session.read.parquet(address(file)) for name, file in parts.items() if (folder / file).exists()}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(f"{prefix}{name}")
     return tuple(f"{prefix}{name}" for name in frames)
 
 
-def _table(folder: Path, name: str, sections: Sequence[dict[str, Any]], session: SparkSession) -> DataFrame:
-    frame = session.read.parquet(address_for_spark(folder / name))
+def _table(frame: DataFrame, name: str, sections: Sequence[dict[str, Any]]) -> DataFrame:
     names = layout_of(name).names
     if "scenario" not in layout_of(name).key:
         return frame.select(*names)

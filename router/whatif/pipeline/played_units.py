@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from router.whatif.pipeline.atomic_files import write_run_files
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, file_name, output_file
 from router.whatif.pipeline.play_rows import TABLE, table_of
+from router.whatif.pipeline.run_storage import LocalStorage, RunStorage
 from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
 from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, LAYOUTS, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD
 from router.whatif.scenarios.failure_families import FailureCandidates
@@ -54,10 +55,11 @@ class PlayedUnit:
         return None if match is None else cls(int(match[1]), int(match[2]))
 
 
-def committed_units(folder: Path) -> list[PlayedUnit]:
-    """Units of the run in *folder* that Spark has committed, by their first chunks."""
-    found = (PlayedUnit.of_name(path.parent.name) for path in (folder / PLAYED).glob(f"*/{COMMITTED}"))
-    return sorted((unit for unit in found if unit is not None), key=lambda unit: unit.first)
+def committed_units(storage: RunStorage) -> list[PlayedUnit]:
+    """Units of a run that Spark has committed, by their first chunks."""
+    found = (PlayedUnit.of_name(name) for name in storage.children(PLAYED))
+    units = [unit for unit in found if unit is not None and storage.exists(f"{PLAYED}/{unit.name}/{COMMITTED}")]
+    return sorted(units, key=lambda unit: unit.first)
 
 
 def chunks_in_files(folder: Path) -> set[int]:
@@ -67,11 +69,11 @@ def chunks_in_files(folder: Path) -> set[int]:
     return {int(match[1]) for match in map(_PART.fullmatch, names) if match is not None}
 
 
-def clear_uncommitted(folder: Path) -> None:
+def clear_uncommitted(storage: RunStorage) -> None:
     """Remove what Spark has begun and not committed: of units and of tables."""
-    for unit in (folder / PLAYED).glob("unit=*"):
-        if not (unit / COMMITTED).exists():
-            shutil.rmtree(unit)
+    for name in storage.children(PLAYED):
+        if PlayedUnit.of_name(name) is not None and not storage.exists(f"{PLAYED}/{name}/{COMMITTED}"):
+            storage.remove(f"{PLAYED}/{name}")
 
 
 def set_files_aside(folder: Path) -> None:
@@ -105,7 +107,7 @@ def units_to_files(folder: Path, plan: Plan) -> None:
         for file in sorted((folder / LEFT / name).glob(f"*{SUFFIX}")):
             (folder / name).mkdir(exist_ok=True)
             file.replace(folder / name / file.name)
-    for unit in committed_units(folder):
+    for unit in committed_units(LocalStorage(folder)):
         own = chunks[unit.first : unit.last + 1]
         elements = plan.variants[own[0].variant].elements
         found = {name: _rows_of(folder / PLAYED / unit.name, name, elements) for name in TABLES}

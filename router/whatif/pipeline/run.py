@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import hashlib
 import importlib
@@ -11,9 +12,9 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 
@@ -24,8 +25,9 @@ from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import aggregate, local_engine, played_units
 from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, NO_LOADS, VariantWork
+from router.whatif.pipeline.run_storage import LocalStorage, RunStorage, is_elsewhere
 from router.whatif.pipeline.table_layouts import FORMAT
-from router.whatif.pipeline.unfinished_run import UnfinishedRun
+from router.whatif.pipeline.unfinished_run import UnfinishedRun, run_error
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, second_of_work
 
@@ -72,6 +74,12 @@ class Options:
     """Processes on this machine; None: as many as there are processors."""
     is_resumed: bool = False
     """Whether what an interrupted run has left is kept."""
+
+    def address(self) -> Any:
+        """Address of Spark, a `SparkAddress`."""
+        return importlib.import_module("router.whatif.pipeline.spark_session").SparkAddress(
+            master=self.master, remote=self.remote, settings=self.settings, workers=self.workers
+        )
 
     @property
     def wants_spark(self) -> bool:
@@ -139,7 +147,7 @@ def run(
     Args:
         model: that has been checked.
         request: what is played.
-        out: a new folder, or a run that is replaced.
+        out: a new folder, or a run that is replaced; with a scheme, such as `hdfs://name/run`, Spark writes it there.
         options: where, and what is written; the usual ones when absent.
         on_progress: told what is being done, how much of it is done, and how much there is.
         finish: adds what is made of the tables, such as the report.
@@ -151,16 +159,16 @@ def run(
     on_progress("planning", 0, 0)
     variants = (*request.variants(model), *others)
     plan = request.plan(variants)
-    stage = UnfinishedRun(Path(out))
     identity = _identity(model, request, plan, options)
     if others:
         identity["others"] = [variant.digest() for _, variant in others]
-    done = stage.open(identity, is_resumed=options.is_resumed)
-    try:
+    with _folder(out, options, on_progress) as stage:
+        done = stage.open(identity, is_resumed=options.is_resumed)
         chunks = plan.chunks()
         rest = [chunk for chunk in chunks if chunk.number not in done]
         left = sum(chunk.stop - chunk.first for chunk in rest)
-        made = _make(stage.path, plan, rest, _Works(variants, plan, identity), options, on_progress)
+        made = _make(stage, plan, rest, _Works(variants, plan, identity), options, on_progress)
+        stage.gather()
         wall_s = time.monotonic() - began
         measured = {"started": started.isoformat(timespec="seconds"), "wall_s": wall_s}
         measured["scenarios_per_s"] = len(plan) / wall_s
@@ -169,11 +177,57 @@ def run(
             on_progress("writing the report", 0, 0)
             finish(stage.path)
         stage.finish()
-    finally:
-        stage.close()  # what is done stays there, to be resumed
     return RunSummary(
         scenarios=len(plan), resumed=len(plan) - left, engine=made.engine, wall_s=time.monotonic() - began
     )
+
+
+class Unfinished(Protocol):
+    """The folder of a run that is under way: `UnfinishedRun` on this machine, or `RunElsewhere`."""
+
+    path: Path
+    """Folder of this machine for what the driver makes."""
+
+    @property
+    def storage(self) -> RunStorage:
+        """The folder that is to be that of the run."""
+
+    @property
+    def log(self) -> Path:
+        """Log of Spark."""
+
+    def open(self, identity: Mapping[str, object], *, is_resumed: bool) -> set[int]:
+        """Make the folder, or take what an interrupted run has left. Returns: numbers of chunks that are done."""
+
+    def gather(self) -> None:
+        """Have in `path` what answers are made of."""
+
+    def finish(self) -> None:
+        """Everything is there: give the folder its name."""
+
+    def close(self) -> None:
+        """Let others have the folder; what is done stays there, to be resumed."""
+
+
+@contextlib.contextmanager
+def _folder(out: str | os.PathLike[str], options: Options, on_progress: Progress) -> Iterator[Unfinished]:
+    """The folder in which a run is made, by the place where it shall be in the end."""
+    if not is_elsewhere(out):
+        here = UnfinishedRun(Path(out))
+        try:
+            yield here
+        finally:
+            here.close()
+        return
+    if options.engine == LOCAL:
+        raise run_error(out, "the local engine writes to folders of this machine", "--engine spark, or another folder")
+    on_progress("starting Spark", 0, 0)
+    elsewhere = importlib.import_module("router.whatif.pipeline.run_elsewhere")
+    with elsewhere.unfinished(str(out), options.address()) as there:
+        try:
+            yield there
+        finally:
+            there.close()
 
 
 def _identity(model: Model, request: Request, plan: Plan, options: Options) -> dict[str, object]:
@@ -244,19 +298,19 @@ class _Made:
 
 
 def _make(
-    folder: Path, plan: Plan, rest: Sequence[Chunk], works: _Works, options: Options, on_progress: Progress
+    stage: Unfinished, plan: Plan, rest: Sequence[Chunk], works: _Works, options: Options, on_progress: Progress
 ) -> _Made:
     """Play what is left to be played, and make the tables.
 
     Args:
-        folder: of the run.
+        stage: folder of the run.
         plan: of all of it.
         rest: chunks that have not been played.
         works: of the variants.
         options: of the run.
         on_progress: told what is being done.
     """
-    total = len(plan)
+    folder, total = stage.path, len(plan)
     done = total - sum(chunk.stop - chunk.first for chunk in rest)
 
     def on_done(chunk: Chunk) -> None:
@@ -264,7 +318,7 @@ def _make(
         done += chunk.stop - chunk.first
         on_progress(PLAYING, done, total)
 
-    if not options.takes_spark(plan):
+    if isinstance(stage.storage, LocalStorage) and not options.takes_spark(plan):
         played_units.units_to_files(folder, plan)
         on_progress(PLAYING, done, total)
         local_engine.run(works.of(rest), rest, folder, workers=options.workers, on_done=on_done)
@@ -280,18 +334,16 @@ def _make(
 
     on_progress("starting Spark", done, total)
     spark = importlib.import_module("router.whatif.pipeline.spark_engine")
-    address = importlib.import_module("router.whatif.pipeline.spark_session").SparkAddress(
-        master=options.master, remote=options.remote, settings=options.settings, workers=options.workers
-    )
     left = played_units.chunks_in_files(folder).difference(
-        *(range(unit.first, unit.last + 1) for unit in played_units.committed_units(folder))
+        *(range(unit.first, unit.last + 1) for unit in played_units.committed_units(stage.storage))
     )
     in_files = [chunk for chunk in plan.chunks() if chunk.number in left]
     made = spark.run(
-        address,
+        options.address(),
         works.of([*rest, *in_files]),
         rest,
-        folder,
+        stage.storage,
+        log=stage.log,
         left=in_files,
         plan=plan,
         has_loads=options.loads != NO_LOADS,

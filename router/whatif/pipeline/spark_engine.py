@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import math
-import shutil
 import threading
 import time
 from collections import deque
@@ -27,8 +26,8 @@ from pyspark.sql import DataFrame, SparkSession
 from router.whatif.pipeline import play_rows, spark_tables
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
 from router.whatif.pipeline.played_units import PLAYED, PlayedUnit, set_files_aside, tables_in_files
+from router.whatif.pipeline.run_storage import LocalStorage, RunStorage
 from router.whatif.pipeline.spark_session import (
-    LOG,
     SparkAddress,
     cores,
     describe,
@@ -39,7 +38,7 @@ from router.whatif.pipeline.spark_session import (
     session_of,
     start,
 )
-from router.whatif.pipeline.table_files import COMMITTED, SUFFIX, address_for_spark
+from router.whatif.pipeline.table_files import COMMITTED
 from router.whatif.pipeline.table_layouts import LINK_LOAD, LINK_WORST, SCENARIO, SCENARIO_LOAD, Layout
 from router.whatif.pipeline.unfinished_run import run_error
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, second_of_work
@@ -73,8 +72,9 @@ def run(
     address: SparkAddress,
     works: Mapping[int, VariantWork],
     chunks: Sequence[Chunk],
-    folder: Path,
+    storage: RunStorage,
     *,
+    log: Path,
     left: Sequence[Chunk] = (),
     plan: Plan,
     has_loads: bool = False,
@@ -88,7 +88,8 @@ def run(
         address: of Spark, and its settings.
         works: by variant.
         chunks: that are still to be done.
-        folder: of the run, which all executors see under the same path.
+        storage: folder of the run; one of this machine must be one that all executors see under the same path.
+        log: file for what Spark logs, when it is started.
         left: chunks that the local engine has left there as files.
         plan: of the whole run.
         has_loads: whether there is a table of loads by scenario.
@@ -98,21 +99,22 @@ def run(
     Raises: RunError when Spark can't be started, or writes elsewhere; TaskError when tasks die.
     """
     active = session_of(address)
-    session = active or start(address, folder / LOG)
+    session = active or start(address, log)
     words = describe(session, address)
     on_start(pages(session))
     try:
         with (
             ThreadPoolExecutor(JOBS, thread_name_prefix="spark") as pool,  # which waits for jobs that have been ended
-            jobs(session, folder),
+            jobs(session, storage),
             many_files_at_once(session),
         ):
-            set_files_aside(folder)
-            play = _Play(session, pool, works, folder)
+            if isinstance(storage, LocalStorage):
+                set_files_aside(storage.folder)
+            play = _Play(session, pool, works, storage)
             play.run(left, lambda chunk: None, is_left=True)
             play.run(chunks, on_done)
             on_tables()
-            covered = _make_tables(session, pool, folder, plan, has_loads=has_loads)
+            covered = _make_tables(session, pool, storage, plan, has_loads=has_loads)
     finally:
         if active is None:
             # It takes a second, in which others may go on.
@@ -127,7 +129,7 @@ class _Play:
     session: SparkSession
     pool: ThreadPoolExecutor
     works: Mapping[int, VariantWork]
-    folder: Path
+    storage: RunStorage
 
     def run(self, chunks: Sequence[Chunk], on_done: Done, *, is_left: bool = False) -> None:
         """Play chunks, or take the files that are left of them for what was played."""
@@ -157,21 +159,21 @@ class _Play:
         began = time.monotonic()
         first, last = chunks[0], chunks[-1]
         work = self.works[first.variant]
-        unit = self.folder / PLAYED / PlayedUnit(first.number, last.number).name
+        unit = f"{PLAYED}/{PlayedUnit(first.number, last.number).name}"
         verb = "take over" if is_left else "play"
         name = work.plan.variants[0].name
         name_job(self.session, f"what-if: {verb} scenarios {first.first} to {last.stop - 1} of variant {name}")
-        function = _function(work, tuple(chunks), str(self.folder) if is_left else None)
+        function = _function(work, tuple(chunks), str(self.storage) if is_left else None)
         work_s = sum(map(self._work_s, chunks))
         tasks = min(len(chunks), max(TASKS_PER_CORE * cores(self.session), math.ceil(work_s / TASK_S)))
         numbers = self.session.range(0, len(chunks), 1, tasks)
         frame = numbers.mapInArrow(function, play_rows.SPARK_SCHEMA)
-        write(frame, unit, (play_rows.TABLE,))
-        written = len(list((unit / f"{play_rows.TABLE}={SCENARIO.name}").glob(f"*{SUFFIX}")))
+        write(frame, self.storage.address(unit, is_read=False), (play_rows.TABLE,))
+        written = len(self.storage.files(f"{unit}/{play_rows.TABLE}={SCENARIO.name}"))
         if written < tasks:
-            shutil.rmtree(unit, ignore_errors=True)
+            self.storage.remove(unit)
             expected = "a folder that this machine and all of Spark's see under the same path"
-            raise run_error(self.folder, "what Spark's executors write doesn't arrive here", expected)
+            raise run_error(self.storage, "what Spark's executors write doesn't arrive here", expected)
         return time.monotonic() - began
 
 
@@ -214,43 +216,44 @@ def _function(
     return rows
 
 
-def write(frame: DataFrame, place: Path, partitions: Sequence[str]) -> None:
+def write(frame: DataFrame, address: str, partitions: Sequence[str]) -> None:
     """Have the executors write a table, which Spark's committer makes complete or not at all.
 
     Args:
         frame: what is written.
-        place: of its folder.
+        address: of its folder.
         partitions: columns by whose values there are folders.
     """
-    address = address_for_spark(place, is_read=False)
     frame.write.mode("overwrite").option("compression", "zstd").partitionBy(*partitions).parquet(address)
 
 
 def _make_tables(
-    session: SparkSession, pool: ThreadPoolExecutor, folder: Path, plan: Plan, *, has_loads: bool
+    session: SparkSession, pool: ThreadPoolExecutor, storage: RunStorage, plan: Plan, *, has_loads: bool
 ) -> float | None:
     """Make the tables of what has been played. Returns: the coverage."""
-    played = spark_tables.read_played(session, folder / PLAYED)
+    played = spark_tables.read_played(session, storage.address(PLAYED))
     mesh = plan.variants[0].elements
+    folders = (name for unit in storage.children(PLAYED) for name in storage.children(f"{PLAYED}/{unit}"))
+    played_tables = {name.partition("=")[2] for name in folders}
 
     def frame_of(layout: Layout) -> tuple[DataFrame, Sequence[str]]:
         """That of a table, and the columns by which it has folders."""
         if layout not in spark_tables.BY_SCENARIO:
             make = spark_tables.link_load if layout == LINK_LOAD else spark_tables.link_worst
             return make(played), (play_rows.VARIANT,)
-        if not any((folder / PLAYED).glob(f"*/{play_rows.TABLE}={layout.name}")):
+        if layout.name not in played_tables:
             return spark_tables.empty(session, layout), ()  # whoever reads it has to know its columns nevertheless
         frame = spark_tables.by_scenario(played, layout, plan, cores=cores(session))
         return frame, (play_rows.VARIANT, play_rows.FAMILY)
 
     def make(layout: Layout) -> None:
-        place = folder / layout.name
-        if (place / COMMITTED).exists():
+        place = storage.address(layout.name, is_read=False)
+        if storage.exists(f"{layout.name}/{COMMITTED}"):
             return  # by a run that was interrupted later
         name_job(session, f"what-if: make table {layout.name} of what was played")
         frame, partitions = frame_of(layout)
         write(spark_tables.described(frame, layout), place, partitions)
-        if not any(place.rglob(f"*{SUFFIX}")):  # links, of a mesh without any
+        if not storage.files(layout.name):  # links, of a mesh without any
             write(spark_tables.empty(session, layout), place, ())
 
     def cover() -> float:

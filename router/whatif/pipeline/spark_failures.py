@@ -7,7 +7,6 @@ the driver is here or behind Spark Connect, with nothing in common but their tex
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 from router.whatif.pipeline.unfinished_run import FailedRunError, run_error
@@ -39,7 +38,7 @@ class TaskError(FailedRunError):
     """Tasks of Spark died, more often than Spark tries them; `findings` has why."""
 
 
-def task_error(error: Exception, place: Path) -> TaskError:
+def task_error(error: Exception, place: object) -> TaskError:
     """Make an error of one finding of that with which a job of Spark ended.
 
     Args:
@@ -58,5 +57,5 @@ def task_error(error: Exception, place: Path) -> TaskError:
     return _finding(place, lines[-1 if _PYTHON_ERROR.search(text) else 0].strip()[:MAX_WORDS], "")
 
 
-def _finding(place: Path, cause: str, remedy: str) -> TaskError:
+def _finding(place: object, cause: str, remedy: str) -> TaskError:
     return TaskError(run_error(place, f"a task of Spark failed: {cause}", remedy).findings)

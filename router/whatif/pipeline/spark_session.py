@@ -23,9 +23,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import router
 from router.whatif.pipeline.spark_failures import task_error
-from router.whatif.pipeline.unfinished_run import run_error
+from router.whatif.pipeline.unfinished_run import SPARK_LOG, run_error
 
-LOG: Final = "spark.log"
+LOG: Final = SPARK_LOG
+"""Name of the file for what Spark logs."""
 LOOPBACK: Final = "127.0.0.1"
 
 SETTINGS: Final[Mapping[str, str]] = {
@@ -250,7 +251,7 @@ def name_job(session: SparkSession, words: str) -> None:
 
 
 @contextlib.contextmanager
-def jobs(session: SparkSession, place: Path) -> Iterator[None]:
+def jobs(session: SparkSession, place: object) -> Iterator[None]:
     """Wait for jobs: when one fails the others end as well.
 
     Args:

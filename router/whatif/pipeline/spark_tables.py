@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,7 +18,6 @@ from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS
 from router.whatif.pipeline.play_rows import FAMILY, LISTED, SPARK_SCHEMA, TABLE, VARIANT, ddl
 from router.whatif.pipeline.spark_ranges import RANGE_SCENARIOS, by_range
 from router.whatif.pipeline.spark_session import functions_of, window_of
-from router.whatif.pipeline.table_files import address_for_spark
 from router.whatif.pipeline.table_layouts import (
     ADDRESS_IMPACT,
     LINK_LOAD,
@@ -42,14 +40,14 @@ _BETWEEN: Final = "\n"
 """Names in a text: a list of one for each would take the driver long to hand over."""
 
 
-def read_played(session: SparkSession, place: Path) -> DataFrame:
+def read_played(session: SparkSession, address: str) -> DataFrame:
     """Rows in the form of `play_rows`, of all units of work that are there.
 
     Args:
         session: of Spark.
-        place: of the folder with a folder for each of them.
+        address: of the folder with a folder for each of them.
     """
-    return session.read.schema(SPARK_SCHEMA).parquet(address_for_spark(place))
+    return session.read.schema(SPARK_SCHEMA).parquet(address)
 
 
 def by_scenario(played: DataFrame, layout: Layout, plan: Plan, *, cores: int) -> DataFrame:

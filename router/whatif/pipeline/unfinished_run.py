@@ -20,10 +20,12 @@ from mesh_config.findings import Finding, SettingsError, Severity
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.played_units import LEFT, PLAYED, chunks_in_files, clear_uncommitted, committed_units
+from router.whatif.pipeline.run_storage import LocalStorage
 from router.whatif.pipeline.table_layouts import RUN
 
 IDENTITY: Final = "input.json"
 LOCK: Final = "lock"
+SPARK_LOG: Final = "spark.log"
 
 
 class RunError(SettingsError):
@@ -36,7 +38,7 @@ class FailedRunError(RunError):
     is_of_input = False
 
 
-def run_error(place: Path, message: str, expected: str = "", *, kind: type[RunError] = RunError) -> RunError:
+def run_error(place: object, message: str, expected: str = "", *, kind: type[RunError] = RunError) -> RunError:
     """A RunError, or one of another kind, of one finding."""
     return kind([Finding(severity=Severity.ERROR, file=str(place), message=message, expected=expected)])
 
@@ -51,6 +53,7 @@ class UnfinishedRun:
     def __init__(self, out: Path) -> None:
         self.out = out
         self.path = out.parent / f".{out.name}.partial"
+        self.storage = LocalStorage(self.path)
         self._lock: IO[str] | None = None
 
     def open(self, identity: Mapping[str, object], *, is_resumed: bool) -> set[int]:
@@ -68,14 +71,26 @@ class UnfinishedRun:
         text = json.dumps(identity, sort_keys=True)
         file = self.path / IDENTITY
         if is_resumed and file.exists():
-            self._check_identity(identity, json.loads(file.read_text(encoding="utf-8")))
+            try:
+                check_identity(self.path, identity, json.loads(file.read_text(encoding="utf-8")))
+            except BaseException:
+                self.close()
+                raise
         else:
             self._clear()
             write_atomically(file, text.encode())
         for rest in self.path.glob("*.tmp"):
             rest.unlink()
-        clear_uncommitted(self.path)
+        clear_uncommitted(self.storage)
         return self._done()
+
+    @property
+    def log(self) -> Path:
+        """Log of Spark."""
+        return self.path / SPARK_LOG
+
+    def gather(self) -> None:
+        """Have here what answers are made of, as it is."""
 
     def close(self) -> None:
         """Let others have the folder; where nothing is done it goes."""
@@ -86,7 +101,7 @@ class UnfinishedRun:
             self._lock = None
 
     def _done(self) -> set[int]:
-        units = committed_units(self.path)
+        units = committed_units(self.storage)
         return chunks_in_files(self.path).union(*(range(unit.first, unit.last + 1) for unit in units))
 
     def finish(self) -> None:
@@ -123,18 +138,6 @@ class UnfinishedRun:
             self._lock = None
             raise run_error(self.out, "another run is writing there", "another folder, or its end") from None
 
-    def _check_identity(self, wanted: Mapping[str, object], there: Mapping[str, object]) -> None:
-        # What JSON makes of it: tuples are lists.
-        plain = json.loads(json.dumps(wanted))
-        differing = sorted(key for key in plain.keys() | there.keys() if plain.get(key) != there.get(key))
-        if differing:
-            self.close()
-            raise run_error(
-                self.path,
-                f"the run that was interrupted differs in {', '.join(differing)}",
-                "the same model and options, or a run without --resume",
-            )
-
     def _clear(self) -> None:
         for path in self.path.iterdir():
             if path.name == LOCK:
@@ -143,3 +146,23 @@ class UnfinishedRun:
                 shutil.rmtree(path)
             else:
                 os.unlink(path)
+
+
+def check_identity(place: object, wanted: Mapping[str, object], there: Mapping[str, object]) -> None:
+    """Check whether a run that was interrupted is the one that shall go on.
+
+    Args:
+        place: of its folder.
+        wanted: what the tables depend on.
+        there: the same of the interrupted run, as JSON knows it.
+    Raises: RunError
+    """
+    # What JSON makes of it: tuples are lists.
+    plain = json.loads(json.dumps(wanted))
+    differing = sorted(key for key in plain.keys() | there.keys() if plain.get(key) != there.get(key))
+    if differing:
+        raise run_error(
+            place,
+            f"the run that was interrupted differs in {', '.join(differing)}",
+            "the same model and options, or a run without --resume",
+        )

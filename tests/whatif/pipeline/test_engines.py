@@ -27,6 +27,7 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import spark_engine
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
 from router.whatif.pipeline.run import SPARK_VARIABLES, Options, RunSummary, estimated_s, run
+from router.whatif.pipeline.run_storage import LocalStorage
 from router.whatif.pipeline.spark_failures import TaskError
 from router.whatif.pipeline.spark_parallel_map import map_tasks
 from router.whatif.pipeline.spark_ranges import by_range
@@ -268,7 +269,8 @@ def test_what_a_task_raises_comes_out(spark: SparkSession, model: Model, tmp_pat
             SparkAddress(),
             {0: work},
             [chunk],
-            tmp_path,
+            LocalStorage(tmp_path),
+            log=tmp_path / "spark.log",
             plan=work.plan,
             on_done=lambda chunk: None,
         )

@@ -1,0 +1,200 @@
+"""A run whose folder is on a file system of Hadoop's client: made there by Spark, copied from there to be asked.
+
+The executors write all that grows with the number of scenarios. What the driver adds, it makes in a folder of this
+machine of copies of the tables that answers are made of, and puts beside them in the end; then the folder gets its
+name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from router.whatif.pipeline.aggregate import STAGE
+from router.whatif.pipeline.hadoop_storage import HadoopStorage
+from router.whatif.pipeline.played_units import PLAYED, clear_uncommitted, committed_units
+from router.whatif.pipeline.spark_session import LOG, SparkAddress, session
+from router.whatif.pipeline.table_layouts import (
+    ADDRESS_IMPACT,
+    LINK_LOAD,
+    LINK_WORST,
+    PAIR_IMPACT,
+    RUN,
+    SCENARIO,
+    SCENARIO_LOAD,
+)
+from router.whatif.pipeline.unfinished_run import IDENTITY, LOCK, check_identity, run_error
+
+ANSWERED_FROM: Final = (SCENARIO, ADDRESS_IMPACT, LINK_LOAD, LINK_WORST)
+"""Tables that answers and report are made of, beside `pair_impact`."""
+MOST_PAIRS_BYTES: Final = 256 * 1024 * 1024
+"""Of `pair_impact`: a larger one isn't copied, and no pairs are named."""
+
+
+@contextlib.contextmanager
+def unfinished(out: str, address: SparkAddress) -> Iterator[RunElsewhere]:
+    """Start Spark, or take this thread's session, for a run whose folder is elsewhere.
+
+    Args:
+        out: address of the folder.
+        address: of Spark.
+    Raises: RunError when Spark can't be started, or the folder isn't to be reached.
+    """
+    with tempfile.TemporaryDirectory(prefix="amqp-mesh-") as folder, session(address, Path(folder) / LOG) as found:
+        yield RunElsewhere(HadoopStorage(found, out), Path(folder) / "run")
+
+
+class RunElsewhere:
+    """The folder of a run that is under way, beside its place, as `UnfinishedRun` is.
+
+    Args:
+        out: where the run shall be in the end.
+        path: folder of this machine for what the driver makes.
+    """
+
+    def __init__(self, out: HadoopStorage, path: Path) -> None:
+        self.out = out
+        self.path = path
+        self.storage = out.beside(f".{out.name}.partial")
+        self._copied: set[str] = set()
+        self._is_locked = False
+
+    @property
+    def log(self) -> Path:
+        """Log of Spark."""
+        return self.path.with_name(LOG)
+
+    def open(self, identity: Mapping[str, object], *, is_resumed: bool) -> set[int]:
+        """Make the folder, or take what an interrupted run has left. See `UnfinishedRun.open`.
+
+        Raises: RunError
+        """
+        self._check_place()
+        self.storage.make()
+        self._take_lock()
+        if is_resumed and self.storage.exists(IDENTITY):
+            try:
+                check_identity(str(self.storage), identity, json.loads(self.storage.read(IDENTITY)))
+            except BaseException:
+                self._unlock()
+                raise
+        else:
+            for name in self.storage.children(""):
+                if name != LOCK:
+                    self.storage.remove(name)
+            self.storage.write(IDENTITY, json.dumps(identity, sort_keys=True).encode())
+        clear_uncommitted(self.storage)
+        self.path.mkdir()
+        return self._done()
+
+    def gather(self) -> None:
+        """Copy here what answers are made of."""
+        names = [layout.name for layout in ANSWERED_FROM]
+        if self.storage.size(PAIR_IMPACT.name) <= MOST_PAIRS_BYTES:
+            names.append(PAIR_IMPACT.name)
+        for name in names:
+            self.storage.fetch(name, self.path / name)
+            self._copied.add(name)
+
+    def finish(self) -> None:
+        """Everything is there: put what was made here beside it, and give the folder its name."""
+        for file in sorted(self.path.iterdir()):
+            if file.name not in self._copied:
+                self.storage.put(file, file.name)
+        for name in (*STAGE, PLAYED, IDENTITY):
+            self.storage.remove(name)
+        old = self.out.beside(f".{self.out.name}.{secrets.token_hex(4)}.old")
+        is_replaced = self.out.exists("")
+        if is_replaced:
+            self.out.rename(old)
+        self.storage.remove(LOCK)
+        self.storage.rename(self.out)
+        self._is_locked = False
+        if is_replaced:
+            old.remove("")
+
+    def close(self) -> None:
+        """Let others have the folder; where nothing is done it goes."""
+        if self._is_locked:
+            if self._done():
+                self._unlock()
+            else:
+                self.storage.remove("")
+                self._is_locked = False
+
+    def _done(self) -> set[int]:
+        units = committed_units(self.storage)
+        return set().union(*(range(unit.first, unit.last + 1) for unit in units))
+
+    def _check_place(self) -> None:
+        expected = "a new folder, or a run to be replaced"
+        if not self.out.name:
+            raise run_error(self.out, "a folder without a name", expected)
+        if self.out.exists("") and not self.out.is_folder():
+            raise run_error(self.out, "a file is there", expected)
+        if self.out.children("") and not self.out.exists(RUN.name):
+            raise run_error(self.out, "something else is there", expected)
+
+    def _take_lock(self) -> None:
+        # A file system of Hadoop's has no locks: it is a file, which a run that was killed has left.
+        mine = {"host": socket.gethostname(), "pid": os.getpid()}
+        while not self.storage.create(LOCK, json.dumps(mine).encode()):
+            text = self.storage.read(LOCK).decode(errors="replace")
+            holder = json.loads(text) if text.strip() else {}
+            if holder.get("host") != mine["host"] or _is_running(int(holder["pid"])):
+                raise run_error(
+                    self.out,
+                    f"another run is writing there: process {holder.get('pid')} of host {holder.get('host')}",
+                    f"another folder, or its end; when it is no more, {self.storage}/{LOCK} removed",
+                )
+            self.storage.remove(LOCK)
+        self._is_locked = True
+
+    def _unlock(self) -> None:
+        self.storage.remove(LOCK)
+        self._is_locked = False
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def copy_run(place: str, folder: Path, address: SparkAddress | None = None) -> tuple[str, ...]:
+    """Copy a run, or a model, to this machine, so that it can be asked there.
+
+    Args:
+        place: address of its folder.
+        folder: where nothing is.
+        address: of Spark, which reads it; None: this thread's session, or one of this machine.
+    Returns: tables that are left there: loads by scenario, and a `pair_impact` that is large.
+    Raises: RunError when it isn't there, or Spark can't be started.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="amqp-mesh-") as logs,
+        session(address or SparkAddress(), Path(logs) / LOG) as found,
+    ):
+        storage = HadoopStorage(found, place)
+        names = storage.children("")
+        if not names:
+            raise run_error(place, "no run and no model is there", "the folder that `amqp-mesh whatif run -o` wrote")
+        folder.mkdir()
+        left = [name for name in names if name == SCENARIO_LOAD.name]
+        if PAIR_IMPACT.name in names and storage.size(PAIR_IMPACT.name) > MOST_PAIRS_BYTES:
+            left.append(PAIR_IMPACT.name)
+        for name in names:
+            if name not in left:
+                storage.fetch(name, folder / name)
+        return tuple(left)

@@ -1,0 +1,198 @@
+"""Runs whose folder is on a file system that this machine's paths don't reach, by Hadoop's client."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from router.cli import main
+from router.whatif.analysis.answer_tables import write_answers
+from router.whatif.library import open_run
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.hadoop_storage import HadoopStorage
+from router.whatif.pipeline.run import Options, run, silent
+from router.whatif.pipeline.run_elsewhere import copy_run
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.pipeline.unfinished_run import RunError
+from router.whatif.report.finish_run import complete_run
+from router.whatif.scenarios.run_request import Request
+from tests.whatif.runs import assert_equal, everything
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REQUEST = Request(families="links:1,srlg")
+
+
+@attrs.frozen
+class Elsewhere:
+    """A file system of Hadoop's with a folder of this machine behind it, under another name."""
+
+    address: str
+    """Of its folder `data`."""
+    behind: Path
+
+    def names(self) -> set[str]:
+        """What is in that folder."""
+        return {path.name for path in self.behind.iterdir()}
+
+
+@pytest.fixture
+def elsewhere(spark: SparkSession, tmp_path: Path) -> Elsewhere:
+    # Its client keeps file systems by their authority: each test has one of its own.
+    authority = f"t{secrets.token_hex(6)}"
+    behind = tmp_path / "behind"
+    behind.mkdir()
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
+    settings.set(f"fs.viewfs.mounttable.{authority}.link./data", behind.as_uri())
+    return Elsewhere(f"viewfs://{authority}/data", behind)
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return everything(12, 20)
+
+
+@pytest.fixture(scope="module")
+def local(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("local") / "run"
+    run(
+        model,
+        REQUEST,
+        folder,
+        Options(engine="local", loads="changed"),
+        finish=lambda path: complete_run(path, model),
+    )
+    return folder
+
+
+def play(model: Model, out: str, *, finish: Callable[[Path], object] | None = None, is_resumed: bool = False) -> None:
+    def complete(folder: Path) -> None:
+        (finish or (lambda folder: write_answers(folder, model)))(folder)
+
+    run(model, REQUEST, out, Options(loads="changed", is_resumed=is_resumed), finish=complete, on_progress=silent)
+
+
+def test_a_run_elsewhere_has_the_same_tables_and_takes_its_place_as_a_whole(
+    spark: SparkSession, elsewhere: Elsewhere, model: Model, local: Path
+) -> None:
+    out = f"{elsewhere.address}/run"
+    (elsewhere.behind / "run" / "run").mkdir(parents=True)  # an earlier one, whose place it takes
+    (elsewhere.behind / "run" / "rest").write_text("old")
+    play(model, out, finish=lambda folder: complete_run(folder, model))
+    assert elsewhere.names() == {"run"}
+    assert not (elsewhere.behind / "run" / "rest").exists()
+    assert_equal(local, elsewhere.behind / "run")
+    assert {"report.html", "summary.json", "model", "router_spof"} <= {
+        it.name for it in (elsewhere.behind / "run").iterdir()
+    }
+    # Whoever asks it has a copy, without what is a hundred times as large as all else; Spark reads all of it there.
+    opened = open_run(out)
+    assert opened.tables == open_run(local).tables
+    one, other = (each.explain(link=model.links[0].id).explanation for each in (opened, open_run(local)))
+    assert one == other
+    with pytest.raises(TableError, match=r"table scenario_load of viewfs://.* is too large for a copy"):
+        opened.arrow("scenario_load")
+    loads = opened.spark("scenario_load", spark)
+    assert opened.folder.is_dir()
+    assert loads.count() == read_table(local, "scenario_load").num_rows
+    opened.views(spark, "far_")
+    asked = spark.sql("SELECT count(*) AS found FROM far_scenario WHERE family = 'srlg'").first()
+    assert asked is not None
+    assert asked.found > 0
+    folder = opened.folder
+    del opened
+    assert not folder.exists()
+    said = CliRunner().invoke(main, ["whatif", "explain", out, "--link", model.links[0].id])
+    assert said.exit_code == 0, said.output
+    assert model.links[0].id in said.output
+
+
+def test_a_run_elsewhere_that_was_interrupted_goes_on(elsewhere: Elsewhere, model: Model, local: Path) -> None:
+    out = f"{elsewhere.address}/run"
+
+    def fail(folder: Path) -> None:
+        raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        play(model, out, finish=fail)
+    assert elsewhere.names() == {".run.partial"}
+    before = {
+        path: path.stat().st_mtime_ns for path in (elsewhere.behind / ".run.partial" / "played").rglob("*.parquet")
+    }
+    assert before
+    with pytest.raises(RunError, match="differs in pairs"):
+        run(model, REQUEST, out, Options(pairs="none", loads="changed", is_resumed=True))
+    seen = []
+
+    def keep(folder: Path) -> None:
+        seen.append({path: path.stat().st_mtime_ns for path in before})
+
+    play(model, out, finish=keep, is_resumed=True)
+    assert seen == [before]
+    assert elsewhere.names() == {"run"}
+    assert_equal(local, elsewhere.behind / "run")
+
+
+def test_two_runs_do_not_write_to_one_place_and_one_that_was_killed_is_no_hindrance(
+    spark: SparkSession, elsewhere: Elsewhere, model: Model
+) -> None:
+    out = f"{elsewhere.address}/run"
+    partial = elsewhere.behind / ".run.partial"
+    partial.mkdir()
+    (partial / "lock").write_text(json.dumps({"host": "far", "pid": 7}))
+    with pytest.raises(RunError, match="another run is writing there: process 7 of host far; expected another folder"):
+        play(model, out)
+    (partial / "lock").write_text(json.dumps({"host": os.uname().nodename, "pid": os.getpid()}))
+    with pytest.raises(RunError, match="another run is writing there"):
+        play(model, out)
+    (partial / "lock").write_text(json.dumps({"host": os.uname().nodename, "pid": 2**22 + 1}))  # above all there can be
+    run(model, Request(families="links:1"), out, Options())
+    assert elsewhere.names() == {"run"}
+
+
+def test_what_cannot_be_is_told_in_one_line(spark: SparkSession, elsewhere: Elsewhere, model: Model) -> None:
+    (elsewhere.behind / "notes").mkdir()
+    (elsewhere.behind / "notes" / "diary").write_text("dear")
+    for out, words in (
+        (f"{elsewhere.address}/notes", "something else is there; expected a new folder, or a run to be replaced"),
+        (f"{elsewhere.address}/notes/diary", "a file is there"),
+        ("nothing://name/run", 'UnsupportedFileSystemException: No FileSystem for scheme "nothing"'),
+        ("viewfs://nowhere/run", "nowhere"),
+    ):
+        with pytest.raises(RunError) as caught:
+            play(model, out)
+        assert words in str(caught.value)
+        assert len(str(caught.value).splitlines()) == 1
+    with pytest.raises(RunError, match="the local engine writes to folders of this machine; expected --engine spark"):
+        run(model, REQUEST, f"{elsewhere.address}/run", Options(engine="local"))
+    with pytest.raises(RunError, match="no run and no model is there"):
+        copy_run(f"{elsewhere.address}/none", elsewhere.behind / "copy")
+    assert elsewhere.names() == {"notes"}
+
+
+def test_files_elsewhere_appear_as_a_whole_and_are_replaced(spark: SparkSession, elsewhere: Elsewhere) -> None:
+    storage = HadoopStorage(spark, f"{elsewhere.address}/run[1]")
+    storage.make()
+    storage.write("a b", b"one")
+    storage.write("a b", b"two")
+    assert storage.read("a b") == b"two"
+    assert storage.children("") == ["a b"]
+    assert storage.create("lock", b"x")
+    assert not storage.create("lock", b"y")
+    assert storage.read("lock") == b"x"
+    storage.remove("none")
+    storage.remove("a b")
+    assert not storage.exists("a b")
+    assert storage.children("none") == storage.files("none") == []
+    assert storage.size("none") == 0
+    assert storage.address("x", is_read=True).endswith("/run\\[1\\]/x")
