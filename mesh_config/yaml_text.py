@@ -6,7 +6,7 @@ Scalars follow the core schema of YAML 1.2: `yes`, `on` and `12:30` are text, as
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -162,6 +162,39 @@ def plain(node: Node) -> object:
             return [plain(item) for item in node.items]
         case ScalarNode():
             return node.value
+
+
+def with_number(text: str, path: Sequence[Step], number: int) -> str:
+    """The text with a number at a path, and all else as it was: comments, order and style.
+
+    Args:
+        text: that `read` takes without findings.
+        path: keys of mappings and places in lists; the last one is a key, which may be missing.
+        number: to be written there.
+    Raises: KeyError when what is above it isn't there, or is no mapping.
+    """
+    # Not the C reader, whose marks count bytes in some builds.
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    for step in path[:-1]:
+        node = _below(node, step)
+    if not isinstance(node, yaml.MappingNode) or not node.value:
+        raise KeyError(path[-1])
+    for key, value in node.value:
+        if key.value == path[-1]:
+            return f"{text[: value.start_mark.index]}{number}{text[value.end_mark.index :]}"
+    first = node.value[0][0].start_mark
+    if node.flow_style:
+        return f"{text[: first.index]}{path[-1]}: {number}, {text[first.index :]}"
+    return f"{text[: first.index]}{path[-1]}: {number}\n{' ' * first.column}{text[first.index :]}"
+
+
+def _below(node: Any, step: Step) -> Any:
+    """The node at a step below one. Raises: KeyError when it is neither mapping nor list."""
+    if isinstance(node, yaml.MappingNode):
+        return next((value for key, value in node.value if key.value == step), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step]
+    raise KeyError(step)
 
 
 def _first_line_too_deep(text: str) -> int | None:

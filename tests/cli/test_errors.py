@@ -50,6 +50,8 @@ WRONG = (
     "whatif explain .",
     "whatif import absent.yaml -o out",
     "whatif import mesh.yaml -o file/folder",
+    "whatif optimise model --keep A-B",
+    "whatif plan model --prices mesh.yaml --max-util 1",
     "whatif report .",
     "whatif run absent -o out",
     "whatif forecast . --model . -o out",

@@ -41,6 +41,10 @@ COMMANDS: Final[dict[str, Command]] = {
     ),
     "forecast": Command("router.cli.whatif.forecast", "forecast", "Tell when links will be full, of counters."),
     "report": Command("router.cli.whatif.report", "report", "Write the report of a run again."),
+    "optimise": Command(
+        "router.cli.whatif.optimise", "optimise", "Find link costs with which the worst failure fills links less."
+    ),
+    "plan": Command("router.cli.whatif.plan", "plan", "Find the cheapest links and upgrades that keep limits."),
     "suggest": Command(
         "router.cli.whatif.suggest", "suggest", "Tell where one more link, or a subscriber, would help most."
     ),

@@ -30,6 +30,15 @@ groups_option: Final = click.option(
     help="Groups, failure rates, capacities, addresses and subscribers, YAML. May be given several times.",
 )
 json_option: Final = click.option("--json", "is_json", is_flag=True, help="Write JSON instead of tables.")
+fail_option: Final = click.option(
+    "--fail",
+    "families",
+    metavar="FAMILY,...",
+    multiple=True,
+    default=("links:1,routers:1",),
+    show_default="links:1,routers:1",
+    help="Failures that are played, as `run --fail` has them.",
+)
 resume_option: Final = click.option(
     "--resume", "is_resumed", is_flag=True, help="Go on with a run to OUT that was interrupted: what is done stays."
 )

@@ -1,0 +1,113 @@
+"""`amqp-mesh whatif optimise`: link costs with which the busiest link of the worst failure is less busy."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from router.cli.errors import BAD_INPUT, CommandError
+from router.cli.whatif.command_helpers import answering, read_model, say_json, say_table
+from router.cli.whatif.options import fail_option, folder_argument, json_option
+from router.cli.whatif.progress_bar import progress
+
+MOST_COST: Final = 65535
+
+
+@click.command("optimise", short_help="Find link costs with which the worst failure fills links less.")
+@folder_argument("folder", "MODEL|RUN")
+@click.option(
+    "--mesh",
+    "file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Settings of the mesh: write what changes there, as `patch` takes it.",
+)
+@fail_option
+@click.option(
+    "--changes", type=click.IntRange(1, 10_000), default=5, show_default=True, metavar="N", help="Links at most."
+)
+@click.option(
+    "--max-cost", type=click.IntRange(1, MOST_COST), default=MOST_COST, metavar="N", help="Highest cost of a link."
+)
+@click.option("--keep", "kept", metavar="LINK", multiple=True, help="Leave the cost of this link. Can be repeated.")
+@click.option(
+    "--tries",
+    type=click.IntRange(1, 10**7),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Meshes to be played at most.",
+)
+@json_option
+def optimise(
+    folder: Path,
+    file: str | None,
+    families: tuple[str, ...],
+    changes: int,
+    max_cost: int,
+    kept: tuple[str, ...],
+    tries: int,
+    is_json: bool,
+) -> None:
+    """Search for costs of MODEL's links that lower the highest utilisation of any link over all failures.
+
+    The search goes from mesh to mesh by the cost of one link, and ends where no such step helps: what it finds is
+    better, and need not be the best. Costs in FILE are written at connectors; parallel links keep theirs.
+
+    Exit status: 2 for input that can't be used, else 0.
+    """
+    searching = importlib.import_module("router.whatif.analysis.cost_search")
+    settings = importlib.import_module("router.whatif.formats.mesh_settings")
+    with answering(), progress() as on_progress:
+        model = read_model(folder)
+        if not model.has_capacities:
+            raise CommandError(f"{folder}: no link of the model has a capacity", BAD_INPUT)
+        least = {link.id: 1 for link in model.links}
+        for name in kept:
+            if name not in least:
+                raise CommandError(f"--keep: no link `{name}` in the model", BAD_INPUT)
+        if file is not None:
+            known = settings.least_costs(importlib.import_module("mesh_config.loader").load_mesh(file))
+            least = {name: known[name] for name in least if name in known}
+        limits = searching.CostLimits(
+            changes=changes,
+            max_cost=max_cost,
+            least={name: cost for name, cost in least.items() if name not in kept},
+            tries=tries,
+        )
+        chosen = importlib.import_module("router.whatif.scenarios.scenario_plan").families_of(",".join(families))
+        found = searching.better_costs(
+            model, chosen, limits, lambda done, total: on_progress("playing costs", done, total)
+        )
+        edited = None if file is None else settings.with_link_costs(file, found.costs)
+    own = {link.id: link.cost for link in model.links}
+    rows = [{"link": name, "before": own[name], "after": cost} for name, cost in sorted(found.costs.items())]
+    diff = "" if file is None or edited is None else _diff(Path(file), edited)
+    if is_json:
+        say_json({"costs": rows, "before": found.before, "after": found.after, "tries": found.tries, "diff": diff})
+    else:
+        _say(rows, found, diff)
+
+
+def _diff(file: Path, edited: str) -> str:
+    before = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join(difflib.unified_diff(before, edited.splitlines(keepends=True), str(file), str(file)))
+
+
+def _say(rows: list[dict[str, Any]], found: Any, diff: str) -> None:
+    played = f"{found.tries:,} meshes were played"
+    if not rows:
+        click.echo(f"no step helps: {found.before:.1%} at most, in the worst failure; {played}")
+        return
+    say_table("Costs of links", ("link", "cost now", "cost"), [[row[name] for name in row] for row in rows])
+    click.echo(
+        f"\nhighest utilisation in the worst failure: {found.before:.1%} before, {found.after:.1%} after; {played}"
+    )
+    if diff:
+        click.echo(f"\n{diff}", nl=False)
+    else:
+        click.echo("try it: amqp-mesh whatif run " + " ".join(f"--cost {row['link']}={row['after']}" for row in rows))

@@ -1,0 +1,136 @@
+"""`amqp-mesh whatif plan`: the cheapest links and upgrades with which a mesh keeps its limits."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from router.cli.errors import BAD_INPUT, CommandError
+from router.cli.whatif.command_helpers import answering, read_model, say_json, say_table
+from router.cli.whatif.options import fail_option, folder_argument, json_option, share_option
+from router.cli.whatif.progress_bar import progress
+
+NO_PLAN: Final = 1
+
+
+@click.command("plan", short_help="Find the cheapest links and upgrades that keep limits.")
+@folder_argument("folder", "MODEL|RUN")
+@click.option(
+    "--prices",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    required=True,
+    help="Links that could be built and links that could carry more, each with its price, YAML.",
+)
+@fail_option
+@share_option("--max-util", "Highest utilisation of any link in any scenario.")
+@click.option(
+    "--no-single-point-of-failure",
+    is_flag=True,
+    help="Whatever fails alone, the others keep their paths, and addresses a subscriber.",
+)
+@click.option("--allow", "allowed", metavar="ID", multiple=True, help="Let this be a single point of failure.")
+@click.option(
+    "--max-lost-pairs",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Most ordered pairs of living routers that lose each other.",
+)
+@click.option("--max-lost-msgs", type=click.FloatRange(min=0), metavar="X", help="Most messages/s that reach nobody.")
+@click.option(
+    "--tries",
+    type=click.IntRange(1, 10**7),
+    default=2000,
+    show_default=True,
+    metavar="N",
+    help="Sets of new links to be played at most.",
+)
+@click.option("-o", "--output", metavar="PLANNED", type=click.Path(path_type=Path), help="Write the model as planned.")
+@json_option
+def plan(
+    folder: Path,
+    prices: str,
+    families: tuple[str, ...],
+    tries: int,
+    output: Path | None,
+    is_json: bool,
+    **limits: Any,
+) -> None:
+    """Choose from FILE what must be done at least so that MODEL keeps the limits, as `check` has them.
+
+    FILE has two lists: `new_links` with `a`, `b`, `cost`, capacities and `price`, and `upgrades` with `link` (`*` for
+    every one), what it can carry then (or so many `times` what it can now) and `price`.
+
+    It says whether the plan is the cheapest there is, or what every plan costs at least.
+
+    Exit status: 1 when no plan is found, 2 for input that can't be used, else 0.
+    """
+    planning = importlib.import_module("router.whatif.analysis.upgrade_plan")
+    wanted = planning.PlanLimits(**limits)
+    if not (
+        wanted.no_single_point_of_failure or {wanted.max_util, wanted.max_lost_pairs, wanted.max_lost_msgs} - {None}
+    ):
+        raise click.UsageError("no limit is given: see --help")
+    with answering(), progress() as on_progress:
+        model = read_model(folder)
+        if wanted.max_util is not None and not model.has_capacities:
+            raise CommandError("--max-util: no link of the model has a capacity", BAD_INPUT)
+        priced = importlib.import_module("router.whatif.formats.price_file").read_prices(prices, model)
+        chosen = importlib.import_module("router.whatif.scenarios.scenario_plan").families_of(",".join(families))
+        search = planning.PlanSearch(model, priced, wanted, chosen)
+        found = search.find(tries, lambda done, total: on_progress("playing plans", done, total))
+        if output is not None and found.price is not None:
+            importlib.import_module("router.whatif.formats.model_folder").write_model(search.planned(found), output)
+    if is_json:
+        say_json(_plain(found))
+    else:
+        _say(found, output)
+    if found.price is None:
+        raise SystemExit(NO_PLAN)
+
+
+def _rows(found: Any) -> list[dict[str, Any]]:
+    return [
+        {"kind": kind, "link": each.link.id, "cost": each.link.cost, "capacity_msgs": each.link.capacity_msgs,
+         "capacity_bytes": each.link.capacity_bytes, "price": each.price}
+        for kind, items in (("new link", found.builds), ("upgrade", found.upgrades))
+        for each in items
+    ]  # fmt: skip
+
+
+def _plain(found: Any) -> dict[str, Any]:
+    at_least = None if found.at_least == float("inf") else found.at_least
+    return {
+        "steps": _rows(found),
+        "price": found.price,
+        "at_least": at_least,
+        "is_cheapest": found.is_cheapest,
+        "tries": found.tries,
+    }
+
+
+def _say(found: Any, output: Path | None) -> None:
+    sets = f"{found.tries:,} sets of new links were played"
+    if found.price is None:
+        every = found.at_least == float("inf")
+        more = "there is none" if every else f"none costs less than {found.at_least:,.10g}"
+        click.echo(f"no plan keeps the limits: {more}; {sets}")
+        return
+    rows = _rows(found)
+    if rows:
+        names = ("kind", "link", "cost", "capacity_msgs", "capacity_bytes", "price")
+        columns = ("what", "link", "cost", "messages/s", "bytes/s", "price")
+        say_table("What must be done", columns, [[row[name] for name in names] for row in rows])
+    else:
+        click.echo("nothing must be done: the limits are kept")
+    if found.is_cheapest:
+        verdict = "no plan is cheaper"
+    else:
+        most = f": at most {found.price / found.at_least - 1:.0%} more than the cheapest" if found.at_least else ""
+        verdict = f"every plan costs at least {found.at_least:,.10g}{most}"
+    click.echo(f"\nprice {found.price:,.10g}; {verdict}; {sets}")
+    if output is not None:
+        click.echo(f"the mesh as planned: {output}")

@@ -1,0 +1,80 @@
+"""Worst of all scenarios of some families, played here: for searches that judge many meshes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import MICRO, Network
+from router.whatif.kernel.scenario_loop import fail_one_by_one
+from router.whatif.model.mesh_model import Model
+from router.whatif.scenarios.failure_families import FailureCandidates, Family
+
+Floats = NDArray[np.float64]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class FailureSweep:
+    """Worst of what happens to a mesh; the mesh as it is, with nothing failed, is one scenario."""
+
+    max_utilisation: float
+    """Of any link with a known capacity in any scenario."""
+    lost_pairs: int
+    """Most ordered pairs of living routers without a path."""
+    lost_msgs_per_s: float
+    """Most messages/s that reach nobody."""
+    loads: Floats
+    """By link: the most messages/s and the most bytes/s that it carries in a direction, in millionths."""
+
+    @classmethod
+    def of(cls, model: Model, families: Sequence[Family]) -> FailureSweep:
+        """Play all scenarios.
+
+        Args:
+            model: that has been checked.
+            families: of failures.
+        Raises: NetworkError
+        """
+        network = Network.of(model)
+        kernel = Kernel(network, has_percentiles=False)
+        elements = FailureCandidates.of(model)
+        rates, sizes = (each.copy() for each in kernel.base_loads())
+        highest, pairs, lost = kernel.max_utilisation, 0, kernel.lost_rate
+        for family in families:
+            batch = family.batch(elements, np.arange(family.count(elements)))
+            for _ in fail_one_by_one(
+                kernel,
+                batch.links.tolist(),
+                batch.link_offsets.tolist(),
+                batch.routers.tolist(),
+                batch.router_offsets.tolist(),
+            ):
+                now_rates, now_sizes = kernel.loads()
+                np.maximum(rates, now_rates, out=rates)
+                np.maximum(sizes, now_sizes, out=sizes)
+                highest = max(highest, kernel.max_utilisation)
+                pairs = max(pairs, kernel.unreachable_pairs - kernel.dead_end_pairs)
+                lost = max(lost, kernel.lost_rate)
+        both = np.stack((rates.astype(np.float64), network.byte_rates(sizes)), axis=1)
+        return cls(
+            max_utilisation=highest,
+            lost_pairs=pairs,
+            lost_msgs_per_s=lost / MICRO,
+            loads=both.reshape(-1, 2, 2).max(axis=1),
+        )
+
+    def utilisations(self, model: Model) -> Floats:
+        """By link of the model that was played: the highest utilisation; 0 where no capacity is known."""
+        limits = np.array(
+            [
+                [np.inf if value is None else max(1, round(value * MICRO)) for value in values]
+                for values in ((link.capacity_msgs, link.capacity_bytes) for link in model.links)
+            ],
+            dtype=np.float64,
+        ).reshape(-1, 2)
+        found: Floats = (self.loads / limits).max(axis=1, initial=0.0)
+        return found

@@ -1,0 +1,292 @@
+"""Plans of links and upgrades, and costs of links: compared with all there are, on small meshes; as commands."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from pathlib import Path
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from mesh_config.loader import load_mesh
+from router.cli import main
+from router.whatif.analysis.cost_search import CostLimits, better_costs
+from router.whatif.analysis.failure_sweep import FailureSweep
+from router.whatif.analysis.upgrade_plan import PlanLimits, PlanSearch
+from router.whatif.formats.importer import import_model
+from router.whatif.formats.model_folder import read_model, write_model
+from router.whatif.formats.price_file import Build, Prices, Upgrade
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import LinkEdge, RouterNode
+from router.whatif.model.mesh_model import Model, with_costs, with_links
+from router.whatif.scenarios.scenario_plan import families_of
+
+FAMILIES = families_of("links:1,routers:1")
+SIX = "ABCDEF"
+
+
+def mesh(seed: int) -> tuple[Model, Prices]:
+    """Six routers in a tree and a link, all sending to all, and prices of three links and of two upgrades of each."""
+    rng = random.Random(seed)
+    ends = [(SIX[rng.randrange(number)], SIX[number]) for number in range(1, 6)]
+    free = [pair for pair in itertools.combinations(SIX, 2) if pair not in ends]
+    rng.shuffle(free)
+    ends.append(free.pop())
+    links = [
+        LinkEdge(id=f"{a}--{b}", a=a, b=b, cost=rng.randint(1, 3), capacity_msgs=rng.choice([60.0, 90.0, 120.0]))
+        for a, b in sorted(ends)
+    ]
+    model = Model(
+        name="six",
+        routers=[RouterNode(id=name) for name in SIX],
+        links=links,
+        demands=[
+            Demand(src=a, dst=b, msgs_per_s=float(rng.randint(1, 20)), msg_bytes=100.0)
+            for a, b in itertools.permutations(SIX, 2)
+        ],
+    )
+    model.check()
+    builds = [
+        Build(
+            link=LinkEdge(id=f"{a}--{b}", a=a, b=b, cost=rng.randint(1, 3), capacity_msgs=150.0),
+            price=rng.randint(3, 9),
+        )
+        for a, b in free[:4]
+    ]
+    upgrades = [
+        Upgrade(link=attrs.evolve(link, capacity_msgs=(link.capacity_msgs or 0) * times), price=price)
+        for link in links
+        for times, price in ((2.0, 2.0), (4.0, 3.0))
+    ]
+    return model, Prices(builds=tuple(builds), upgrades=tuple(upgrades))
+
+
+def is_kept(model: Model, limits: PlanLimits) -> bool:
+    sweep = FailureSweep.of(model, FAMILIES)
+    return (limits.max_util is None or sweep.max_utilisation <= limits.max_util) and (
+        limits.max_lost_pairs is None or sweep.lost_pairs <= limits.max_lost_pairs
+    )
+
+
+def cheapest(model: Model, prices: Prices, limits: PlanLimits) -> float | None:
+    """The price of the cheapest plan, by trying all sets of links, each with all sets of upgrades."""
+    by_link: dict[str, list[Upgrade | None]] = {link.id: [None] for link in model.links}
+    for upgrade in prices.upgrades:
+        by_link[upgrade.link.id].append(upgrade)
+    found: list[float] = []
+    for count in range(len(prices.builds) + 1):
+        for builds in itertools.combinations(prices.builds, count):
+            wider = with_links(model, [build.link for build in builds])
+            sweep = FailureSweep.of(wider, FAMILIES)
+            if limits.max_lost_pairs is not None and sweep.lost_pairs > limits.max_lost_pairs:
+                continue
+            price = sum(build.price for build in builds)
+            loads = {link.id: load[0] / 1e6 for link, load in zip(wider.links, sweep.loads, strict=True)}
+            if limits.max_util is not None:
+                for link in wider.links:
+                    prices_of = [
+                        0.0 if choice is None else choice.price
+                        for choice in by_link.get(link.id, [None])
+                        if loads[link.id]
+                        <= limits.max_util * ((link if choice is None else choice.link).capacity_msgs or 0)
+                    ]
+                    price += min(prices_of, default=float("inf"))
+            found.append(price)
+    best = min(found, default=float("inf"))
+    return None if best == float("inf") else best
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "limits", [PlanLimits(max_util=0.8), PlanLimits(max_util=1.0, max_lost_pairs=0), PlanLimits(max_lost_pairs=4)]
+)
+def test_a_plan_is_the_cheapest_of_all_and_keeps_the_limits(seed: int, limits: PlanLimits) -> None:
+    model, prices = mesh(seed)
+    search = PlanSearch(model, prices, limits, FAMILIES)
+    found = search.find()
+    assert found.price == cheapest(model, prices, limits)
+    assert found.is_cheapest == (found.price is not None)
+    if found.price is not None:
+        assert found.price == sum(each.price for each in (*found.builds, *found.upgrades))
+        assert is_kept(search.planned(found), limits)
+    # With few tries it says what every plan costs at least.
+    hasty = PlanSearch(model, prices, limits, FAMILIES).find(tries=3)
+    assert hasty.tries <= 3
+    if found.price is not None:
+        assert hasty.at_least <= found.price <= (hasty.price or found.price)
+
+
+def test_single_points_of_failure_are_those_of_check(tmp_path: Path) -> None:
+    model, prices = mesh(2)
+    limits = PlanLimits(no_single_point_of_failure=True)
+    every = tuple(
+        Build(link=LinkEdge(id=f"{a}--{b}#9", a=a, b=b, capacity_msgs=500.0), price=5.0)
+        for a, b in itertools.combinations(SIX, 2)
+    )
+    search = PlanSearch(model, attrs.evolve(prices, builds=every), limits, FAMILIES)
+    found = search.find()
+    assert found.is_cheapest
+    write_model(search.planned(found), tmp_path / "planned")
+    for words in (
+        ["run", str(tmp_path / "planned"), "-o", str(tmp_path / "run"), "--no-report", "--engine", "local"],
+        ["check", str(tmp_path / "run"), "--no-single-point-of-failure"],
+    ):
+        done = CliRunner().invoke(main, ["whatif", *words])
+        assert done.exit_code == 0, done.output
+    # The same one as it is doesn't.
+    assert PlanSearch(model, Prices(builds=(), upgrades=()), limits, FAMILIES).find().price is None
+
+
+PRICES = """
+new_links: [{a: C, b: A, price: 8}]
+upgrades: [{link: A--B, capacity_msgs: 90, price: 2}, {link: "*", times: 3, price: 4}]
+"""
+
+
+def line() -> Model:
+    """A to B to C, 50 msg/s to both."""
+    model = Model(
+        name="line",
+        routers=[RouterNode(id=name) for name in "ABC"],
+        links=[LinkEdge(id=f"{a}--{b}", a=a, b=b, capacity_msgs=60.0) for a, b in ("AB", "BC")],
+        demands=[Demand(src="A", dst=dst, msgs_per_s=50.0, msg_bytes=1.0) for dst in "BC"],
+    )
+    model.check()
+    return model
+
+
+def test_a_plan_is_told_and_written(tmp_path: Path) -> None:
+    write_model(line(), tmp_path / "model")
+    file = tmp_path / "prices.yaml"
+    file.write_text(PRICES)
+    words = ["whatif", "plan", str(tmp_path / "model"), "--prices", str(file), "--max-util", "80%"]
+    done = CliRunner().invoke(main, [*words, "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    # 100 msg/s on A--B: 180 are enough, 90 are not; B--C is at 83 %.
+    assert [(step["kind"], step["link"], step["capacity_msgs"]) for step in told["steps"]] == [
+        ("upgrade", "A--B", 180.0),
+        ("upgrade", "B--C", 180.0),
+    ]
+    assert (told["price"], told["is_cheapest"]) == (8.0, True)
+    done = CliRunner().invoke(main, [*words, "--max-lost-pairs", "0", "-o", str(tmp_path / "planned")])
+    assert done.exit_code == 0, done.output
+    assert "no plan is cheaper" in done.stdout
+    assert {link.id for link in read_model(tmp_path / "planned").links} == {"A--B", "A--C", "B--C"}
+    file.write_text("upgrades: [{link: A--B, times: 2, price: 1}]")
+    done = CliRunner().invoke(main, [*words, "--max-lost-pairs", "0"])
+    assert done.exit_code == 1
+    assert "no plan keeps the limits: there is none" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("upgrades: [{link: A-B, times: 2, price: 1}]", "no link `A-B`; did you mean `A--B`?"),
+        ("new_links: [{a: A, b: D, price: 1}]", "no router `D`"),
+        ("new_links: [{a: A, b: A, price: 1}]", "a link from `A` to itself; expected two routers"),
+        ("upgrades: [{link: A--B, price: 1}]", "nothing is more; expected `times`, or a capacity"),
+        ("upgrades: [{link: A--B, times: 2}]", "price"),
+        ("upgrade: []", "did you mean `upgrades`?"),
+    ],
+)
+def test_prices_that_cannot_be_are_told_by_their_place(text: str, words: str, tmp_path: Path) -> None:
+    write_model(line(), tmp_path / "model")
+    file = tmp_path / "prices.yaml"
+    file.write_text(text)
+    done = CliRunner().invoke(
+        main, ["whatif", "plan", str(tmp_path / "model"), "--prices", str(file), "--max-util", "1"]
+    )
+    assert done.exit_code == 2
+    assert words in done.output
+    assert "prices.yaml" in done.output
+
+
+# Costs
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_costs_lower_the_worst_and_what_is_told_is_so(seed: int) -> None:
+    model, prices = mesh(seed)
+    model = with_links(model, [build.link for build in prices.builds])
+    limits = CostLimits(changes=2, max_cost=8, least={link.id: 1 for link in model.links[:-1]}, tries=400)
+    found = better_costs(model, FAMILIES, limits)
+    assert found.before == FailureSweep.of(model, FAMILIES).max_utilisation
+    assert found.after == FailureSweep.of(with_costs(model, found.costs), FAMILIES).max_utilisation
+    assert found.after <= found.before
+    assert len(found.costs) <= 2
+    assert set(found.costs) <= set(limits.least)
+    # No step of one link from there is better; all that one link can do is looked at here.
+    ones = [
+        FailureSweep.of(with_costs(model, {link: cost}), FAMILIES).max_utilisation
+        for link in limits.least
+        for cost in (1, 2, 3, 4, 6)
+    ]
+    assert found.after <= min(ones) or len(found.costs) == 2
+
+
+MESH = """\
+mesh: {name: square}
+defaults: {listener: {host: 127.0.0.1}}
+routers:
+  A:
+    listeners: [{port: 5901, role: inter-router}]
+  B:  # north
+    listeners: [{port: 5902, role: inter-router}]
+    connectors: [{to: A}]
+  C:
+    listeners: [{port: 5903, role: inter-router}]
+    connectors:
+      - to: A  # south
+        cost: 1
+      - to: D
+  D:
+    listeners: [{port: 5904, role: inter-router}]
+    connectors: [{to: B}]
+"""
+
+
+def test_costs_become_a_diff_of_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yaml"
+    file.write_text(MESH)
+    model, _ = import_model(file)
+    # By way of B goes what goes to D; the way by C has more room.
+    room = {"A--B": 100.0, "B--D": 100.0, "A--C": 1000.0, "C--D": 1000.0}
+    links = [attrs.evolve(link, capacity_msgs=room[link.id]) for link in model.links]
+    demands = [Demand(src="A", dst="D", msgs_per_s=90.0, msg_bytes=1.0)]
+    write_model(attrs.evolve(model, links=links, demands=demands), tmp_path / "model")
+    words = ["whatif", "optimise", str(tmp_path / "model"), "--mesh", str(file), "--fail", "routers:1", "--json"]
+    done = CliRunner().invoke(main, [*words, "--keep", "A--B"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["costs"] == []  # if C dies all goes by B
+    done = CliRunner().invoke(main, [*words[:-3], "--fail", "srlg", "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["before"], told["after"]) == (0.9, 0.09)
+    (change,) = told["costs"]
+    changed = [line for line in told["diff"].splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    assert len(changed) == 2
+    assert f"cost: {change['after']}" in changed[1]
+    # The file as it is then has these costs, and all else.
+    patched = tmp_path / "patched.yaml"
+    patched.write_text(_patched(MESH, told["diff"]))
+    assert {link.id: link.cost for link in import_model(patched)[0].links} == {
+        **{link.id: link.cost for link in model.links},
+        change["link"]: change["after"],
+    }
+    assert "# south" in patched.read_text()
+    assert load_mesh(patched).routers.keys() == load_mesh(file).routers.keys()
+
+
+def _patched(text: str, diff: str) -> str:
+    """The text after a diff whose one hunk changes one line."""
+    lines = diff.splitlines()
+    (old,), (new,) = (
+        [line[1:] for line in lines if line.startswith(sign) and not line.startswith(3 * sign)] for sign in "-+"
+    )
+    assert text.count(old) == 1
+    return text.replace(old, new)
