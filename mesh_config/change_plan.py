@@ -59,7 +59,11 @@ class ChangePlan:
     addresses_added: tuple[AddressSettings, ...] = ()
     addresses_removed: tuple[AddressSettings, ...] = ()
     profiles: tuple[TlsSettings, ...] = ()
-    """TLS profiles whose names are new."""
+    """TLS profiles whose names are new,"""
+    profiles_altered: tuple[TlsSettings, ...] = ()
+    """and those that have other settings than before."""
+    profiles_removed: tuple[str, ...] = ()
+    """Names of TLS profiles that have left."""
     forwarding: tuple[str, ...] = ()
     """Names of settings of `forwarding` that are taken over."""
     taken_over: tuple[str, ...] = ()
@@ -80,6 +84,8 @@ class ChangePlan:
         said += [f"address {each.prefix or each.pattern} removed" for each in self.addresses_removed]
         said += [f"address {each.prefix or each.pattern} added" for each in self.addresses_added]
         said += [f"tls profile {each.name} added" for each in self.profiles]
+        said += [f"tls profile {each.name} changed, for new connections" for each in self.profiles_altered]
+        said += [f"tls profile {name} removed" for name in self.profiles_removed]
         said += [f"forwarding.{name} changed" for name in self.forwarding]
         return said + [f"{name} changed" for name in self.taken_over]
 
@@ -106,7 +112,6 @@ def plan_change(old: RouterSettings, new: RouterSettings) -> ChangePlan:
     restart = [name for name in changed if name not in (*TAKEN_OVER, *IN_PARTS)]
     bounds = _differences(old.forwarding, new.forwarding)
     restart += [f"forwarding.{name}" for name in bounds if name in FORWARDING_AT_START]
-    restart += [f"tls profile {each.name}" for each in new.tls if each.name in names and each not in old.tls]
     return ChangePlan(
         opened=tuple(opened),
         closed=tuple(closed),
@@ -116,6 +121,8 @@ def plan_change(old: RouterSettings, new: RouterSettings) -> ChangePlan:
         addresses_added=tuple(added_addresses),
         addresses_removed=tuple(removed_addresses),
         profiles=tuple(each for each in new.tls if each.name not in names),
+        profiles_altered=tuple(each for each in new.tls if each.name in names and each not in old.tls),
+        profiles_removed=tuple(sorted(names - {each.name for each in new.tls})),
         forwarding=tuple(name for name in bounds if name not in FORWARDING_AT_START),
         taken_over=tuple(name for name in changed if name in TAKEN_OVER),
         needs_restart=tuple(restart),

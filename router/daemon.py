@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from mesh_config.change_plan import ChangePlan
-from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
+from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import __version__, speed
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition
@@ -246,26 +246,40 @@ class Daemon:
 
     # Changes while it runs
 
-    def prepare(self, plan: ChangePlan) -> None:
-        """Read the files of TLS and of users that new listeners and connectors need.
+    def prepare(self, plan: ChangePlan, http: HttpSettings) -> Callable[[], None]:
+        """Read the files of TLS and of users that listeners and connectors need.
 
         Args:
             plan: what is to change.
+            http: settings of the HTTP listener afterwards.
+        Returns: what takes it back, should something else fail.
         Raises:
             LocalError: one of them cannot be used, and nothing has changed.
         """
-        self._authority.add_profiles(plan.profiles)
-        for listener in (*plan.opened, *(after for _, after in plan.altered)):
-            self._authority.prepare(listener)
-        for connector in plan.added:
-            self._authority.prepare(connector)
+        gone = {*plan.closed, *(before for before, _ in plan.altered)}
+        held: list[ListenerSettings | ConnectorSettings | HttpSettings] = [
+            *(each.settings for each in self.listeners if each.settings not in gone),
+            *(each.settings for each in self.connectors if each.settings not in plan.ended),
+            http,
+        ]
+        profiles = (*plan.profiles, *plan.profiles_altered)
+        take_back = self._authority.change_profiles(profiles, plan.profiles_removed, held)
+        try:
+            for listener in (*plan.opened, *(after for _, after in plan.altered)):
+                self._authority.prepare(listener)
+            for connector in plan.added:
+                self._authority.prepare(connector)
+        except LocalError:
+            take_back()
+            raise
+        return take_back
 
     def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
         """Give it other settings for the connections to come; it stays bound."""
         listener.settings, listener.files = settings, usable_files(self.runtime.settings, settings)
 
-    def open_listener(self, settings: ListenerSettings) -> Listener:
-        """Bind a listener and accept.
+    def open_listener(self, settings: ListenerSettings, place: str) -> Listener:
+        """Bind a listener, at the address *place* of its host, and accept.
 
         Raises:
             LocalError: it cannot be bound, or the router stops.
@@ -273,7 +287,7 @@ class Daemon:
         if self._accepting is None or self._nursery is None:
             raise LocalError("the router is stopping")
         self._authority.prepare(settings)
-        listener = Listener(settings, files=usable_files(self.runtime.settings, settings))
+        listener = Listener(settings, place, files=usable_files(self.runtime.settings, settings))
         self.listeners.append(listener)
         self._accepting.start_soon(self._accept_on, listener, self._new_scope(listener), self._nursery)
         self.runtime.log.info("listening", host=listener.host, port=listener.port, role=settings.role.value)
@@ -296,7 +310,7 @@ class Daemon:
         Raises:
             LocalError: it cannot be bound, or the router stops.
         """
-        again = self.open_listener(listener.settings)
+        again = self.open_listener(listener.settings, listener.host)
         self.listeners.remove(again)
         self.listeners[self.listeners.index(listener)] = again
 

@@ -20,8 +20,8 @@ class ChangeError(Exception):
 class Changes(Protocol):
     """A router that can be changed. Each method raises `ChangeError`, and has changed nothing then."""
 
-    def create(self, kind: type[Row], attributes: Mapping[str, object]) -> str:
-        """Make an entity.
+    def create(self, kind: type[Row], attributes: Mapping[str, object]) -> Generator[None, None, str]:
+        """Make an entity; pauses while a name is looked up.
 
         Args:
             kind: class of its row.
@@ -62,7 +62,7 @@ class Changes(Protocol):
 class NoChanges:
     """A router of which nothing can be changed."""
 
-    def create(self, kind: type[Row], attributes: Mapping[str, object]) -> str:
+    def create(self, kind: type[Row], attributes: Mapping[str, object]) -> Generator[None, None, str]:
         """Refuse it."""
         raise ChangeError("nothing can be changed here", status=501)
 

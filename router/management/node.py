@@ -267,7 +267,10 @@ class ManagementNode:
         wanted = self._attributes(request)
         if request.name is not None:
             wanted.setdefault("name", request.name)
-        identity = self._change(lambda: self._changes.create(request.type.row, wanted))  # type: ignore[union-attr]
+        try:
+            identity = yield from self._changes.create(request.type.row, wanted)
+        except ChangeError as error:
+            raise RefusedError(error.status, str(error)) from error
         made = attrs.evolve(request, identity=identity, name=None)
         row = yield from self._find(made)
         return Answer(status=CREATED, description="Created", body=request.type.values(row))

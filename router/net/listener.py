@@ -75,11 +75,12 @@ Refused = Callable[["Listener", Refusal, str], None]
 class Listener:
     """One bound socket."""
 
-    def __init__(self, settings: ListenerSettings, *, files: int = NO_BOUND) -> None:
+    def __init__(self, settings: ListenerSettings, place: str | None = None, *, files: int = NO_BOUND) -> None:
         """Bind it.
 
         Args:
             settings: host, port and role.
+            place: address of the host, as `address_of` finds it; None: it is looked up, which may take a while.
             files: descriptors of the process that its connections may take; a connection with a number not below is
                 refused.
         Raises:
@@ -87,11 +88,11 @@ class Listener:
         """
         self.settings = settings
         self.files = files
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        self._sock = socket.socket(family, socket.SOCK_STREAM)
+        place = place or encoded(settings.host)
+        self._sock = socket.socket(_family(place), socket.SOCK_STREAM)
         try:
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._sock.bind((encoded(settings.host), settings.port))
+            self._sock.bind((place, settings.port))
             self._sock.listen(BACKLOG)
         except OSError as error:
             self._sock.close()
@@ -228,3 +229,20 @@ class Listener:
     def close(self) -> None:
         """Accept no more."""
         self._sock.close()
+
+
+def address_of(settings: ListenerSettings) -> str:
+    """Look up the address that the host of a listener has. A name server may take its time: not for the event loop.
+
+    Raises:
+        LocalError: it has none.
+    """
+    host = encoded(settings.host)
+    try:
+        return str(socket.getaddrinfo(host, None, _family(host), socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise LocalError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}") from error
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -74,10 +74,36 @@ class Authority:
         for connector in settings.connectors:
             self.prepare(connector)
 
-    def add_profiles(self, profiles: Sequence[TlsSettings]) -> None:
-        """Know more TLS profiles, for listeners and connectors that are prepared later; none is replaced."""
-        for profile in profiles:
-            self._by_name.setdefault(profile.name, profile)
+    def change_profiles(
+        self, profiles: Sequence[TlsSettings], removed: Sequence[str], sockets: Sequence[Socket]
+    ) -> Callable[[], None]:
+        """Know other TLS profiles, for the connections to come.
+
+        Args:
+            profiles: those that are new, or others than before.
+            removed: names of those that nothing uses any more.
+            sockets: listeners and connectors that stay.
+        Returns: what takes the change back.
+        Raises:
+            LocalError: a file that one of the sockets needs cannot be used, and nothing has changed.
+        """
+        changed = {profile.name: profile for profile in profiles}
+        made = {
+            socket: TlsProfile(changed[socket.tls], _maker(socket))
+            for socket in sockets
+            if socket.tls in changed and socket in self._profiles
+        }
+        before = (self._by_name, self._profiles)
+        self._by_name = {name: it for name, it in {**self._by_name, **changed}.items() if name not in removed}
+        self._profiles = {**self._profiles, **made}
+        for name in (*changed, *removed):
+            self._revoked.pop(name, None)  # they are read again, where there are such lists
+            self._bad_lists.pop(name, None)
+
+        def take_back() -> None:
+            self._by_name, self._profiles = before
+
+        return take_back
 
     def prepare(self, socket: Socket) -> None:
         """Read the files of a listener, of the one for HTTP, or of a connector, before its first connection.
@@ -156,9 +182,14 @@ class Authority:
 
     def unusable(self) -> list[UnusableFile]:
         """List the files that were replaced by what can't be used, so that those before them count still."""
-        for socket in self._profiles:
+        used = {
+            socket: profile
+            for socket, profile in self._profiles.items()
+            if profile.settings is self._by_name.get(socket.tls or "")
+        }
+        for socket in used:
             self.tls(socket)  # looks whether they are others
-        reasons = {socket.tls or "": profile.problem for socket, profile in self._profiles.items() if profile.problem}
+        reasons = {socket.tls or "": profile.problem for socket, profile in used.items() if profile.problem}
         found = [
             UnusableFile(subject=f"TLS profile {name}", reason=why) for name, why in (self._bad_lists | reasons).items()
         ]

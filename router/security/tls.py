@@ -60,7 +60,7 @@ class TlsProfile:
         Raises:
             LocalError: a file cannot be used; says which and why.
         """
-        self._settings = settings
+        self.settings = settings
         self._make = make
         self._seen = self._marks()
         self._context = make(settings)
@@ -77,14 +77,14 @@ class TlsProfile:
             return self._context, ""
         self._seen = marks
         try:
-            self._context = self._make(self._settings)
+            self._context = self._make(self.settings)
             self.problem = ""
         except LocalError as error:
             self.problem = str(error)
         return self._context, self.problem
 
     def _marks(self) -> tuple[object, ...]:
-        settings = self._settings
+        settings = self.settings
         files = (settings.certificate, settings.key, settings.ca, settings.crl, settings.key_password_file)
         return tuple(file_mark(file) for file in files if file is not None)
 

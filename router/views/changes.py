@@ -6,6 +6,7 @@ What is created is checked as a settings file is, by the same code, and says the
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 import attrs
@@ -24,10 +25,10 @@ from router.management.changes import ChangeError
 from router.management.config_rows import AddressConfigRow, LogRow
 from router.management.snapshot import ConnectionRow, ConnectorRow, ListenerRow, Row
 from router.net.connector import Connector
-from router.net.listener import Listener
+from router.net.listener import Listener, address_of
 from router.runtime import Runtime
 from router.views.config_rows import address_config_rows
-from router.views.reload import CONFLICT, Reloading
+from router.views.reload import CONFLICT, Reloading, in_thread
 
 SOCKET: Final = {
     "name": "name",
@@ -72,8 +73,8 @@ class Sockets(Protocol):
     reloading: Reloading
     draining: Draining
 
-    def open_listener(self, settings: ListenerSettings) -> Listener:
-        """Bind it and accept. Raises: LocalError."""
+    def open_listener(self, settings: ListenerSettings, place: str) -> Listener:
+        """Bind it, at the address *place* of its host, and accept. Raises: LocalError."""
 
     def close_listener(self, listener: Listener) -> None:
         """Accept no more on it; its connections stay."""
@@ -92,15 +93,17 @@ class RuntimeChanges:
         """*sockets*: None where there are none, and none can be made."""
         self._runtime = runtime
         self._sockets = sockets
+        self._is_looking_up = False
+        """The host of a listener is looked up, one at a time: a name server may take long."""
 
     # What can be done
 
-    def create(self, kind: type[Row], attributes: Mapping[str, object]) -> str:
+    def create(self, kind: type[Row], attributes: Mapping[str, object]) -> Generator[None, None, str]:
         """See `Changes.create`."""
         if kind is AddressConfigRow:
             return self._create_address(attributes)
         if kind is ListenerRow:
-            return self._create_listener(attributes)
+            return (yield from self._create_listener(attributes))
         assert kind is ConnectorRow
         return self._create_connector(attributes)
 
@@ -167,15 +170,21 @@ class RuntimeChanges:
 
     # Sockets
 
-    def _create_listener(self, attributes: Mapping[str, object]) -> str:
+    def _create_listener(self, attributes: Mapping[str, object]) -> Generator[None, None, str]:
         sockets = self._need_sockets()
+        if self._is_looking_up:
+            raise ChangeError("the host of another listener is being looked up", status=CONFLICT)
         self._check_name("listener", attributes, [each.settings.name for each in sockets.listeners])
         _bound(sockets.listeners)
         (settings,) = self._checked(listeners=[_settings(attributes, LISTENER)]).listeners
+        self._is_looking_up = True
         try:
-            listener = sockets.open_listener(settings)
+            place = yield from in_thread(partial(address_of, settings))
+            listener = sockets.open_listener(settings, place)
         except LocalError as error:
             raise ChangeError(str(error)) from error
+        finally:
+            self._is_looking_up = False
         self._tell("listener created", listener.name)
         named = f":{settings.name}" if settings.name else ""
         return f"listener/{listener.host}:{listener.port}{named}"

@@ -6,15 +6,18 @@ right as a whole is looked at further, and what can fail, such as binding, comes
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import attrs
 
 from mesh_config.change_plan import ChangePlan, forwarding_as_it_runs, plan_change
 from mesh_config.findings import Finding, SettingsError, has_errors
-from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
+from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import logs
 from router.core.addressing.address import AddressKind
 from router.core.errors import LocalError
@@ -25,7 +28,7 @@ from router.engine.connection import Connection
 from router.management.changes import ChangeError
 from router.mesh_watch import ExpectedMesh
 from router.net.connector import Connector
-from router.net.listener import Listener
+from router.net.listener import Listener, address_of
 from router.peer_events import remote_address
 from router.runtime import Runtime
 
@@ -36,6 +39,7 @@ Found = tuple[RouterSettings, MeshSettings | None, tuple[Finding, ...]]
 Read = Callable[[], Found]
 """Reads and checks the file that the router was started with. Raises: SettingsError."""
 
+Result = TypeVar("Result")
 Held = TypeVar("Held", Listener, Connector)
 CONFLICT: Final = 409
 FINDINGS_SAID: Final = 5
@@ -48,11 +52,14 @@ class Sockets(Protocol):
     listeners: list[Listener]
     connectors: list[Connector]
 
-    def prepare(self, plan: ChangePlan) -> None:
-        """Read the files of TLS and of users that new sockets need. Raises: LocalError, and nothing has changed."""
+    def prepare(self, plan: ChangePlan, http: HttpSettings) -> Callable[[], None]:
+        """Read the files of TLS and of users that sockets need. Raises: LocalError, and nothing has changed.
 
-    def open_listener(self, settings: ListenerSettings) -> Listener:
-        """Bind it and accept. Raises: LocalError."""
+        Returns: what takes it back, should something else fail.
+        """
+
+    def open_listener(self, settings: ListenerSettings, place: str) -> Listener:
+        """Bind it, at the address *place* of its host, and accept. Raises: LocalError."""
 
     def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
         """Give it other settings for the connections to come; it stays bound."""
@@ -102,10 +109,14 @@ class Reloading:
                 raise ChangeError("the file is being read already", status=CONFLICT)
             self._is_busy = True
             try:
-                found = yield from _in_thread(self._read)
+                new, mesh, findings = yield from in_thread(self._read)
+                places = yield from in_thread(partial(_places, plan_change(self._in_file, new).opened))
             finally:
                 self._is_busy = False
-            return self._take(*found)
+            return self._take(new, mesh, findings, places)
+        except LocalError as error:
+            self._runtime.log.warning("reload_refused", reason=str(error))
+            raise ChangeError(str(error)) from error
         except ChangeError as error:
             self._runtime.log.warning("reload_refused", reason=str(error))
             raise
@@ -114,7 +125,11 @@ class Reloading:
             raise ChangeError(_said(error.findings)) from error
 
     def _take(
-        self, new: RouterSettings, mesh: MeshSettings | None, findings: tuple[Finding, ...]
+        self,
+        new: RouterSettings,
+        mesh: MeshSettings | None,
+        findings: tuple[Finding, ...],
+        places: Mapping[ListenerSettings, str],
     ) -> dict[str, list[str]]:
         if has_errors(findings):
             raise ChangeError(_said(findings))
@@ -124,7 +139,7 @@ class Reloading:
         if state is not DrainState.SERVING:
             raise ChangeError(f"the router is {state}", status=CONFLICT)
         plan = plan_change(self._in_file, new)
-        self._apply(plan, new)
+        self._apply(plan, new, places)
         # What needs a restart stays in question until then.
         self._in_file = _as_it_runs(self._in_file, new, plan)
         expected = ExpectedMesh.of(mesh) if mesh is not None else None
@@ -137,21 +152,9 @@ class Reloading:
         self._runtime.log.info("reloaded", applied=len(applied), needs_restart=len(plan.needs_restart))
         return {"applied": applied, "needsRestart": list(plan.needs_restart)}
 
-    def _apply(self, plan: ChangePlan, new: RouterSettings) -> None:
+    def _apply(self, plan: ChangePlan, new: RouterSettings, places: Mapping[ListenerSettings, str]) -> None:
         sockets = self._sockets
-        opened: list[Listener] = []
-        http: HttpServer | None = None
-        try:
-            sockets.prepare(plan)
-            if "http" in plan.taken_over:
-                http = sockets.prepare_http(new)
-            opened.extend(sockets.open_listener(each) for each in plan.opened)
-        except LocalError as error:
-            if http is not None:
-                http.close()
-            for listener in opened:
-                sockets.close_listener(listener)
-            raise ChangeError(str(error)) from error
+        http = self._bind(plan, new, places)
         for before, after in plan.altered:
             for listener in _with(sockets.listeners, before):
                 sockets.alter_listener(listener, after)
@@ -172,6 +175,26 @@ class Reloading:
         if "log" in plan.taken_over:
             logs.set_level(new.log.level)
             logs.set_format(new.log.format)
+
+    def _bind(self, plan: ChangePlan, new: RouterSettings, places: Mapping[ListenerSettings, str]) -> HttpServer | None:
+        """Do what can fail. Returns: what is to serve HTTP, where that has changed.
+
+        Raises:
+            ChangeError: something has failed, and nothing has changed.
+        """
+        sockets = self._sockets
+        http: HttpServer | None = None
+        with ExitStack() as undo:
+            try:
+                undo.callback(sockets.prepare(plan, new.http))
+                if "http" in plan.taken_over and (http := sockets.prepare_http(new)) is not None:
+                    undo.callback(http.close)
+                for each in plan.opened:
+                    undo.callback(sockets.close_listener, sockets.open_listener(each, places[each]))
+            except LocalError as error:
+                raise ChangeError(str(error)) from error
+            undo.pop_all()
+        return http
 
     async def _close_unwelcome(self) -> None:
         """Close the clients that would not be let in as they were, by the virtual hosts that there are now."""
@@ -197,6 +220,7 @@ class Reloading:
                 listeners=new.listeners,
                 connectors=new.connectors,
                 addresses=(*new.addresses, *created),
+                tls=new.tls,
                 forwarding=forwarding_as_it_runs(now.forwarding, new.forwarding),
                 **{name: getattr(new, name) for name in plan.taken_over},
             )
@@ -223,9 +247,8 @@ def _objection(policy: Policy, connection: Connection) -> str:
 def _as_it_runs(old: RouterSettings, new: RouterSettings, plan: ChangePlan) -> RouterSettings:
     """The new settings, with the old ones where they have not been taken over."""
     kept = {name: getattr(old, name) for name in plan.needs_restart if hasattr(old, name)}
-    profiles = {each.name: each for each in (*new.tls, *old.tls)}
     forwarding = forwarding_as_it_runs(old.forwarding, new.forwarding)
-    return attrs.evolve(new, **kept, tls=tuple(profiles.values()), forwarding=forwarding)
+    return attrs.evolve(new, **kept, forwarding=forwarding)
 
 
 def _with(held: list[Held], settings: object) -> list[Held]:
@@ -233,11 +256,23 @@ def _with(held: list[Held], settings: object) -> list[Held]:
     return [each for each in held if each.settings == settings][:1]
 
 
-def _in_thread(read: Read) -> Generator[None, None, Found]:
-    """Call *read* in a thread of its own; what it raises is raised here."""
-    reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reload")
-    found = reader.submit(read)
-    reader.shutdown(wait=False)
+def _places(listeners: Iterable[ListenerSettings]) -> dict[ListenerSettings, str]:
+    """Addresses of the hosts of listeners. Raises: LocalError."""
+    return {each: address_of(each) for each in listeners}
+
+
+def in_thread(work: Callable[[], Result]) -> Generator[None, None, Result]:
+    """Call *work* in a thread of its own, and pause meanwhile; what it raises is raised here."""
+    found: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(work())
+        except BaseException as error:  # it is raised where the result is taken
+            found.set_exception(error)
+
+    # A router that is told to stop doesn't wait for a name server.
+    threading.Thread(target=run, name="change", daemon=True).start()
     while not found.done():
         yield
     return found.result()

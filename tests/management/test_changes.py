@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,8 +15,10 @@ from proton import UNDESCRIBED, Array, ConnectionException, Data, Described, Mes
 from proton.utils import BlockingConnection
 
 from mesh_config.generators import generate
-from mesh_config.models import Role
+from mesh_config.models import ListenerSettings, Role
 from router.cli.management import ManagementClient, RefusedError
+from router.net.listener import address_of
+from router.views.reload import in_thread
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
 
 pytestmark = pytest.mark.interop
@@ -77,6 +80,35 @@ def test_a_listener_is_opened_and_closed(client: ManagementClient) -> None:
             assert other.read("router")["id"] == "R1"  # its connections stay
         with pytest.raises(RefusedError, match="no listener `more`"):
             client.read("listener", name="more")
+
+
+def test_the_host_of_a_listener_is_looked_up_beside_all_else(
+    client: ManagementClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with free_port() as port:
+        assert create(client, "listener", "named", host="localhost", port=port)["host"] == LOOPBACK
+        delete(client, "listener", "named")
+    with pytest.raises(RefusedError, match=r"cannot listen on nowhere\.invalid:1: "):
+        create(client, "listener", "nowhere", host="nowhere.invalid", port=1)
+    answered = threading.Event()
+
+    def answer_late(*_: object) -> list[tuple[object, ...]]:
+        assert answered.wait(WAIT_S)
+        return [(0, 0, 0, "", ("192.0.2.7", 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer_late)
+    work = in_thread(lambda: address_of(ListenerSettings(host="slow.example")))
+    for _ in range(10):
+        next(work)
+    answered.set()
+    found: list[str] = []
+
+    def take() -> Iterator[None]:
+        found.append((yield from work))
+
+    for _ in take():
+        pass
+    assert found == ["192.0.2.7"]
 
 
 def test_a_connector_joins_two_routers_and_parts_them(mesh: MeshProcesses, client: ManagementClient) -> None:

@@ -6,8 +6,10 @@ import http.client
 import json
 import signal
 import socket
+import ssl
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -27,6 +29,7 @@ from mesh_config.models import (
     ManagementRight,
     Role,
     RouterSettings,
+    TlsSettings,
     Treatment,
     VhostSettings,
 )
@@ -34,6 +37,7 @@ from router.cli import main
 from router.cli.manage import manage
 from router.cli.management import ManagementClient, RefusedError
 from tests.helpers.blocking_client import connected
+from tests.helpers.certificates import Certificates
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
 
 pytestmark = pytest.mark.interop
@@ -163,6 +167,53 @@ def test_addresses_are_taken_over_and_those_that_management_made_stay(mesh: Mesh
         rows = {row["prefix"]: row["distribution"] for row in client.query("router.config.address")}
         assert "news" not in rows
         assert "made" in rows
+
+
+def shown_name(port: int, ca: str) -> str:
+    """Common name of the certificate that a listener shows to a new connection."""
+    context = ssl.create_default_context(cafile=ca)
+    with (
+        socket.create_connection((LOOPBACK, port), timeout=WAIT_S) as sock,
+        context.wrap_socket(sock, server_hostname="localhost") as tls,
+    ):
+        certificate = tls.getpeercert()
+    assert certificate is not None
+    return str(dict(pair[0] for pair in certificate["subject"])["commonName"])
+
+
+def test_tls_profiles_come_change_and_go(mesh: MeshProcesses, tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    port = ReservedPort()
+    before = settings(mesh, "R1")
+
+    def with_profile(**changes: Any) -> RouterSettings:
+        profile = attrs.evolve(TlsSettings(name="p", certificate=certificates.issue("first")), **changes)
+        listener = ListenerSettings(host=LOOPBACK, port=port.number, tls="p")
+        return attrs.evolve(before, tls=(profile,), listeners=(*before.listeners, listener))
+
+    def refused() -> str:
+        with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client, pytest.raises(RefusedError) as error:
+            client.request("RELOAD", {})
+        return str(error.value)
+
+    mesh.change(with_profile(certificate=str(tmp_path / "absent.pem")))
+    assert "absent.pem" in refused()
+    mesh.change(with_profile())
+    assert f"listener {LOOPBACK}:{port.number} opened" in reload(mesh, "R1")["applied"]
+    assert shown_name(port.number, certificates.ca) == "first"
+    with socket.create_connection((LOOPBACK, port.number), timeout=WAIT_S) as stays:
+        mesh.change(with_profile(certificate=str(tmp_path / "absent.pem")))
+        assert "absent.pem" in refused()
+        assert shown_name(port.number, certificates.ca) == "first"
+        mesh.change(with_profile(certificate=certificates.issue("second")))
+        assert reload(mesh, "R1") == {"applied": ["tls profile p changed, for new connections"], "needsRestart": []}
+        assert shown_name(port.number, certificates.ca) == "second"
+        stays.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stays.recv(1)
+    mesh.change(before)
+    assert "tls profile p removed" in reload(mesh, "R1")["applied"]
+    port.close()
 
 
 def test_level_and_form_of_the_log_are_taken_over(mesh: MeshProcesses) -> None:

@@ -84,13 +84,20 @@ def test_an_address_with_another_treatment_is_removed_and_added() -> None:
     assert plan == ChangePlan(addresses_removed=(before,), addresses_added=(after,))
 
 
-def test_a_new_profile_is_added_and_a_changed_one_needs_a_restart() -> None:
+def test_profiles_are_added_changed_and_removed() -> None:
     profile = TlsSettings(name="inner", ca="ca.pem")
-    old = attrs.evolve(SAME, tls=(profile,))
+    old = attrs.evolve(SAME, tls=(profile, TlsSettings(name="left", ca="ca.pem")))
     new = attrs.evolve(SAME, tls=(attrs.evolve(profile, ca="other.pem"), TlsSettings(name="outer", ca="ca.pem")))
     plan = plan_change(old, new)
     assert plan.profiles == (new.tls[1],)
-    assert plan.needs_restart == ("tls profile inner",)
+    assert plan.profiles_altered == (new.tls[0],)
+    assert plan.profiles_removed == ("left",)
+    assert plan.needs_restart == ()
+    assert plan.described() == [
+        "tls profile outer added",
+        "tls profile inner changed, for new connections",
+        "tls profile left removed",
+    ]
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields_of(ForwardingSettings)])
