@@ -498,7 +498,8 @@ class Daemon:
         """Look at what changes, so that it is known since when, and how fast, when somebody asks."""
         while True:
             await trio.sleep(LOOK_S)
-            self.view.look()
+            for _ in self.view.look():
+                await trio.lowlevel.checkpoint()
 
     async def _watch_users(self) -> None:
         """Close connections of who would be let in no more: by the file of users, or the revocation lists."""

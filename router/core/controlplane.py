@@ -266,23 +266,29 @@ class ControlPlane:
 
     def nodes(self) -> list[NodeView]:
         """Every other router known, reachable or not, by id."""
-        views = []
-        for router, node in sorted(self._link_state.database.nodes.items()):
-            route = self._outbox.routes.get(router)
-            held = self._addresses.routers.get(router)
-            views.append(
-                NodeView(
-                    id=router,
-                    instance=node.instance,
-                    ls_seq=node.ls_seq,
-                    mobile_seq=held.seq if held is not None else 0,
-                    peers=dict(node.peers),
-                    next_hop=route.next_hop if route is not None else None,
-                    cost=route.cost if route is not None else None,
-                    changed_at=node.changed_at,
-                )
-            )
-        return views
+        return [view for view in map(self.node, self.node_ids()) if view is not None]
+
+    def node_ids(self) -> list[RouterId]:
+        """Ids of the same, of which a large mesh has so many that `node` is asked for a few at a time."""
+        return sorted(self._link_state.database.nodes)
+
+    def node(self, router: RouterId) -> NodeView | None:
+        """Another router; None for one that is not known."""
+        node = self._link_state.database.nodes.get(router)
+        if node is None:
+            return None
+        route = self._outbox.routes.get(router)
+        held = self._addresses.routers.get(router)
+        return NodeView(
+            id=router,
+            instance=node.instance,
+            ls_seq=node.ls_seq,
+            mobile_seq=held.seq if held is not None else 0,
+            peers=dict(node.peers),
+            next_hop=route.next_hop if route is not None else None,
+            cost=route.cost if route is not None else None,
+            changed_at=node.changed_at,
+        )
 
     def edges(self) -> Edges:
         """Cost of each link of the mesh, in each direction, by its ends; those of unreachable routers as last heard."""

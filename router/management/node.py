@@ -332,6 +332,8 @@ class ManagementNode:
         total = 0
         is_full = False
         for kind in kinds:
+            if request.key is None and request.access.vhost is None:
+                yield from self._view.prepare(kind.row)
             rows = self._rows(kind, request.access, request.key, goes_on=request.offset > 0)
             page = rows.page(max(0, request.offset - total), 0 if is_full else request.count - len(results))
             for row in page:

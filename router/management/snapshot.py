@@ -10,7 +10,7 @@ since the link, address or router began, unless the sentence says "now".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import attrs
@@ -530,6 +530,9 @@ class View(Protocol):
             kind: class of its rows.
             goes_on: somebody has seen the first of them and asks for more: what is there of an order may be used again.
         """
+
+    def prepare(self, kind: type[Row]) -> Generator[None, None, None]:
+        """Do in pieces what the next call of `rows` would do at once."""
 
     def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
         """Those of one address, of a kind that belongs to addresses."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
@@ -11,8 +12,10 @@ from router.binding.proton_functions import pn_link_credit
 from router.dataplane.links import EgressLink, IngressLink
 from router.runtime import Runtime
 
-AT_ONCE: Final = 2000
-"""Links looked at in one look; of more, each look takes the next ones."""
+MOST_LOOKED: Final = 2000
+"""Links looked at in one look; of more, each look takes the next ones;"""
+AT_ONCE: Final = 250
+"""and so many of them between two events."""
 
 
 @attrs.define
@@ -39,16 +42,20 @@ class LinkRates:
         self._samples: dict[IngressLink | EgressLink, LinkSample] = {}
         self._offset = 0
 
-    def look(self) -> None:
-        """Look at links: at all, where they are not very many. To be called each second or so."""
+    def look(self) -> Iterator[None]:
+        """Look at links, at all where they are not very many; pauses after each few. To be called each second or so."""
         now = self._runtime.clock()
         known = self._runtime.data_plane.links
         if len(self._samples) > len(known):
             self._samples = {link: sample for link, sample in self._samples.items() if link in known}
-        links = list(islice(known, self._offset, self._offset + AT_ONCE))
-        self._offset = self._offset + AT_ONCE if len(links) == AT_ONCE else 0
-        for link in links:
-            self._look_at(link, now)
+        links = list(islice(known, self._offset, self._offset + MOST_LOOKED))
+        self._offset = self._offset + MOST_LOOKED if len(links) == MOST_LOOKED else 0
+        for index, link in enumerate(links):
+            if index % AT_ONCE == AT_ONCE - 1:
+                yield
+                now = self._runtime.clock()
+            if link in known:  # it may be gone by now
+                self._look_at(link, now)
 
     def _look_at(self, link: IngressLink | EgressLink, now: float) -> None:
         deliveries = link.counters.deliveries

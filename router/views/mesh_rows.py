@@ -30,9 +30,9 @@ def node_rows(runtime: Runtime, offset: float) -> LazyRows:
     watch.forget_old(runtime.clock())
     counts = runtime.control.address_counts()
 
-    def make(numbered: tuple[int, NodeView | RouterId]) -> NodeRow:
-        index, thing = numbered
-        return _node(runtime, index, _view(thing, watch), counts, offset)
+    def make(numbered: tuple[int, RouterId]) -> NodeRow:
+        index, router = numbered
+        return _node(runtime, index, _view(router, runtime), counts, offset)
 
     return LazyRows(list(enumerate(_known_routers(runtime))), make)
 
@@ -49,10 +49,10 @@ def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tupl
     watch = runtime.watch
     watch.forget_old(runtime.clock())
     nodes: list[NodeRow] = []
-    for index, thing in enumerate(_known_routers(runtime)):
+    for index, router in enumerate(_known_routers(runtime)):
         if index % AT_ONCE == AT_ONCE - 1:
             yield
-        view = _view(thing, watch)
+        view = _view(router, runtime)
         known = watch.routers.get(view.id)
         is_absent = view.id != runtime.me and view.cost is None
         is_draining = runtime.drain_state is not DrainState.SERVING if view.id == runtime.me else _is_draining(view)
@@ -70,16 +70,16 @@ def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tupl
     return nodes, links
 
 
-def _known_routers(runtime: Runtime) -> list[NodeView | RouterId]:
+def _known_routers(runtime: Runtime) -> list[RouterId]:
     """This router, those that it hears of, and those that are absent."""
-    views = runtime.control.nodes()
-    heard = {view.id for view in views}
-    absent = [router for router in sorted(runtime.watch.routers) if router not in heard]
-    return [runtime.control.own_node(), *views, *absent]
+    heard = runtime.control.node_ids()
+    return [runtime.me, *heard, *sorted(runtime.watch.routers.keys() - heard)]
 
 
-def _view(thing: NodeView | RouterId, watch: MeshWatch) -> NodeView:
-    return thing if isinstance(thing, NodeView) else _unheard(thing, watch)
+def _view(router: RouterId, runtime: Runtime) -> NodeView:
+    if router == runtime.me:
+        return runtime.control.own_node()
+    return runtime.control.node(router) or _unheard(router, runtime.watch)
 
 
 def _unheard(router: RouterId, watch: MeshWatch) -> NodeView:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -47,8 +47,10 @@ from router.views.socket_rows import connector_rows
 
 LOOK_S: Final = 1.0
 """Between two looks."""
-AT_ONCE: Final = 10_000
-"""Addresses looked at in one look, beside those in trouble."""
+MOST_LOOKED: Final = 10_000
+"""Addresses looked at in one look, beside those in trouble,"""
+AT_ONCE: Final = 250
+"""and so many of them between two events."""
 MOST_TROUBLED: Final = 1000
 """Addresses in trouble that are remembered,"""
 SHOWN: Final = 50
@@ -84,6 +86,7 @@ class ProblemScan:
         self._unaddressed = (0, -math.inf)
         """The same of messages to what nobody takes."""
         self._offset = 0
+        self._prepared: list[Problem] | None = None
         self._certificates: Callable[[], Sequence[CertificateEnd]] = lambda: ()
         self._unusable: Callable[[], Sequence[UnusableFile]] = lambda: ()
 
@@ -95,8 +98,8 @@ class ProblemScan:
         """Look at files too; *certificates* gives the certificates in use, *unusable* what can't be used."""
         self._certificates, self._unusable = certificates, unusable
 
-    def look(self) -> None:
-        """Look at addresses: at all, where they are not very many."""
+    def look(self) -> Iterator[None]:
+        """Look at addresses: at all, where they are not very many. Pauses after each few."""
         now = self._runtime.clock()
         fib = self._runtime.fib
         for entry in [each for each, (_, at) in self._dropped.items() if each.is_idle and now - at > RECENT_S]:
@@ -104,9 +107,11 @@ class ProblemScan:
         unaddressed = self._runtime.data_plane.settlement.unaddressed
         if unaddressed != self._unaddressed[0]:
             self._unaddressed = (unaddressed, now)
-        entries = list(islice(fib.entries(), self._offset, self._offset + AT_ONCE))
-        self._offset = self._offset + AT_ONCE if len(entries) == AT_ONCE else 0
-        for entry in dict.fromkeys([*self._troubled, *entries]):
+        entries = list(islice(fib.entries(), self._offset, self._offset + MOST_LOOKED))
+        self._offset = self._offset + MOST_LOOKED if len(entries) == MOST_LOOKED else 0
+        for index, entry in enumerate(dict.fromkeys([*self._troubled, *entries])):
+            if index % AT_ONCE == AT_ONCE - 1:
+                yield
             self._look_at(entry, now)
 
     def _look_at(self, entry: AddressEntry, now: float) -> None:
@@ -134,8 +139,13 @@ class ProblemScan:
         return problems((yield from self._take_snapshot()))
 
     def rows(self) -> LazyRows:
-        """The same for management."""
-        return LazyRows([_row(problem) for problem in self.problems()])
+        """The same for management: what `prepare` has found since the last call, else all at once."""
+        found, self._prepared = self._prepared, None
+        return LazyRows([_row(problem) for problem in (self.problems() if found is None else found)])
+
+    def prepare(self) -> Generator[None, None, None]:
+        """Find in pieces what `rows` gives."""
+        self._prepared = yield from self.find_problems()
 
     def snapshot(self) -> ProblemSnapshot:
         """The router as it is now."""
@@ -151,7 +161,7 @@ class ProblemScan:
         runtime = self._runtime
         offset = time.time() - runtime.clock()
         nodes, links = yield from troubled_rows(runtime, offset)
-        self.look()
+        yield from self.look()
         now = runtime.clock()
         account = runtime.account
         return ProblemSnapshot(

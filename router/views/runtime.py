@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -163,6 +163,11 @@ class RuntimeView:
         """All entities of one kind: in the order in which they came, addresses by key."""
         return self._makers[kind](goes_on)
 
+    def prepare(self, kind: type[Row]) -> Generator[None, None, None]:
+        """Look for problems in pieces; all other rows are made one by one."""
+        if kind is ProblemRow and self._own is None:
+            yield from self.problem_scan.prepare()
+
     def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
         """The entities that belong to one address."""
         entry = entry_of(self._runtime.fib, key)
@@ -194,10 +199,10 @@ class RuntimeView:
         """The last *most* lines of the log, the oldest first."""
         return log_lines(most)
 
-    def look(self) -> None:
-        """Look for trouble, and at the counters of links: to be called each second or so."""
-        self.problem_scan.look()
-        self.rates.look()
+    def look(self) -> Iterator[None]:
+        """Look for trouble, and at the counters of links, in pieces: to be called each second or so."""
+        yield from self.problem_scan.look()
+        yield from self.rates.look()
 
     def _offset(self) -> float:
         """From the clock of the control plane, which is monotonic, to the time that an operator knows."""

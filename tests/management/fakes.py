@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -47,6 +47,9 @@ class FakeView:
     def rows(self, kind: type[Row], *, goes_on: bool = False) -> LazyRows:
         count = 1 if any(each.row is kind and each.is_singleton for each in TYPES.values()) else self.count
         return LazyRows(range(count), lambda number: sample(kind, number))
+
+    def prepare(self, kind: type[Row]) -> Generator[None, None, None]:
+        yield from ()
 
     def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
         return LazyRows([attrs.evolve(sample(kind, 1), key=key)])  # type: ignore[call-arg]

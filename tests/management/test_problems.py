@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -54,6 +55,11 @@ def said(**parts: Any) -> list[tuple[str, str, str]]:
     found = problems(ProblemSnapshot(router="R1", now=NOW, **parts))
     assert all(each.command for each in found)
     return [(each.kind, each.subject, each.sentence) for each in found]
+
+
+def exhaust(work: Iterator[None]) -> int:
+    """Do it all. Returns: pauses that it made."""
+    return sum(1 for _ in work)
 
 
 def credit(**changed: object) -> CreditRow:
@@ -222,7 +228,7 @@ def test_a_subscriber_that_stops_granting_is_found_at_both_ends() -> None:
     assert receiver.credit == 0
     for _ in range(2):
         for scan in scans.values():
-            scan.look()
+            exhaust(scan.look())
         bench.advance(PATIENCE_S + 1)
     (at_ingress,), (at_egress,) = (scans[each].problems() for each in (a.me, b.me))
     assert (at_ingress.kind, at_egress.kind) == ("publishers-blocked", "subscriber-slow")
@@ -255,6 +261,20 @@ def test_only_what_can_be_a_problem_has_a_row_and_the_mesh_is_looked_at_in_piece
     assert sum(1 for _ in scan.find_problems()) >= (202 + 201) // AT_ONCE - 1
 
 
+def test_many_addresses_and_links_are_looked_at_a_few_at_a_time() -> None:
+    bench = Bench()
+    a = bench.router("A")
+    client = bench.client(a)
+    session = client.session()
+    for number in range(1200):
+        client.receiver(f"x/{number}", credit=1, session=session)
+    bench.run()
+    view = RuntimeView(a, [], [])
+    assert exhaust(view.look()) >= 2 * (1200 // 250)
+    assert exhaust(view.prepare(ProblemRow)) >= 1200 // 250
+    assert list(view.rows(ProblemRow)) == []
+
+
 def test_messages_on_no_publishers_account_are_told_of_where_they_wait() -> None:
     bench = Bench()
     a, b = bench.mesh(("A", "B"))
@@ -268,10 +288,10 @@ def test_messages_on_no_publishers_account_are_told_of_where_they_wait() -> None
         bench.run()
     for _ in range(2):
         for scan in scans.values():
-            scan.look()
+            exhaust(scan.look())
         assert not scans[a.me].problems() + scans[b.me].problems()
         bench.advance(WAIT_S / 2)
-    scans[b.me].look()
+    exhaust(scans[b.me].look())
     (found,) = scans[b.me].problems()
     assert (found.kind, found.subject) == ("subscriber-slow", "jobs")
     assert found.sentence.startswith("3 messages of jobs wait here, the oldest for 5 s: subscriber ")
