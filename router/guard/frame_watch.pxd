@@ -19,10 +19,11 @@ cdef class FrameWatch(PerformativeReader):
     cdef bytes _head
 
     cpdef object show(self, bytes data)
-    @cython.locals(at=Py_ssize_t, length=Py_ssize_t, code=Py_ssize_t)
     cdef object watch(self, const unsigned char *data, Py_ssize_t size)
-    @cython.locals(joined=bytes)
-    cdef object _watch_on(self, const unsigned char *data, Py_ssize_t size)
+    @cython.locals(length=Py_ssize_t, code=Py_ssize_t)
+    cdef object _watch_from(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t size)
+    @cython.locals(taken=Py_ssize_t, joined=bytes)
+    cdef Py_ssize_t _watch_on(self, const unsigned char *data, Py_ssize_t size) except -1
     @cython.locals(
         length=Py_ssize_t, code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=OwnSession)
     cdef bint _watch_frame(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, bint is_whole)

@@ -72,10 +72,11 @@ class FrameWatch(PerformativeReader):
 
     def watch(self, data: bytes | memoryview, size: int) -> None:
         """See what this side has written, in the order in which it does, in pieces of any size."""
-        if self._head:
-            self._watch_on(data, size)
-            return
-        at = self._skip
+        self._watch_from(data, self._watch_on(data, size) if self._head else 0, size)
+
+    def _watch_from(self, data: bytes | memoryview, at: int, size: int) -> None:
+        """The same from the byte *at* on."""
+        at += self._skip
         while size - at >= 8:
             length = size_at(data, at)
             if length == AMQP:
@@ -97,11 +98,21 @@ class FrameWatch(PerformativeReader):
         if at < size:
             self._head = bytes(data[at:size])
 
-    def _watch_on(self, data: bytes | memoryview, size: int) -> None:
-        """The same behind a part of a frame."""
-        joined = self._head + bytes(data[0:size])
+    def _watch_on(self, data: bytes | memoryview, size: int) -> int:
+        """Watch what is behind a part of a frame, joined with it. Returns: how much of it, bytes.
+
+        For a transfer that is a little, whatever has been written of its payload.
+        """
+        taken = min(size, KEPT_HEAD_BYTES)
+        joined = self._head + bytes(data[0:taken])
         self._head = b""
-        self.watch(joined, len(joined))
+        self._watch_from(joined, 0, len(joined))
+        if self._head and taken < size:
+            joined = self._head + bytes(data[taken:size])
+            self._head = b""
+            self._watch_from(joined, 0, len(joined))
+            taken = size
+        return taken
 
     def _watch_frame(self, data: bytes | memoryview, at: int, end: int, is_whole: bool) -> bool:
         """Note a frame, or the head of one. Returns: whether that was enough of it."""

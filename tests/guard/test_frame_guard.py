@@ -354,9 +354,10 @@ def test_an_answer_states_what_was_written_however_it_was_split(seed: int | None
 
 def test_transfers_of_several_links_and_sessions_are_counted_each() -> None:
     tested = guard()
-    attaches = [attach(handle, is_receiver=True, name=f"n{handle}", channel=5) for handle in (0, 1, 200)]
+    names = {0: "n", 1: 130 * "m", 200: 400 * "o"}  # their Attaches are kept in part, one way or another
+    attaches = [attach(handle, is_receiver=True, name=names[handle], channel=5) for handle in (0, 1, 200)]
     feed(tested, AMQP_HEADER + OPEN + begin(channel=5) + begin(channel=6) + b"".join(attaches))
-    own = [attach(handle, is_receiver=False, name=f"n{handle}", channel=1) for handle in (0, 1, 200)]
+    own = [attach(handle, is_receiver=False, name=names[handle], channel=1) for handle in (0, 1, 200)]
     written = [AMQP_HEADER, OPEN, begin(5, channel=1), begin(6, channel=2), *own]
     written.append(attach(0, is_receiver=False, name="elsewhere", channel=2))
     chance = random.Random(1)
