@@ -25,7 +25,7 @@ IDLE: Final = "idle"
 START: Final = "start"
 """First answers of programs that start."""
 OTHERS: Final = {
-    OSLO: "calls of 1 KiB by oslo.messaging, 20 callers; wants the extra `demo`",
+    OSLO: "calls of 1 KiB by oslo.messaging, 20 callers, 750 a second; wants the extra `demo`",
     SPILL: "calls to four slow servers at the routers of a ring",
     MEMORY: "memory of a router for each connection, link and address",
     IDLE: "processor time and memory of a router of a mesh of 60 that stands still",
@@ -53,6 +53,8 @@ class Case:
     """Messages, or calls, a second of all senders together, one at a time; 0: as many as credit allows."""
     is_paired: bool = False
     """Each sender has an address of its own with one receiver."""
+    is_multicast: bool = False
+    """Each receiver gets a copy of each message; what is counted are copies."""
 
 
 CASES: Final = (
@@ -65,6 +67,7 @@ CASES: Final = (
     Case(name="fan-out", group="fan", size=100, receivers=8),
     Case(name="pairs", group="fan", size=100, senders=4, receivers=4, is_paired=True),
     Case(name="fan-out-200", group="fan", size=100, receivers=200),
+    Case(name="copies-200", group="fan", size=100, receivers=200, is_multicast=True),
     Case(name="pairs-8", group="fan", size=100, senders=8, receivers=8, is_paired=True),
     Case(name="rpc-1", group="rpc", size=200, is_rpc=True),
     Case(name="rpc-50", group="rpc", size=200, senders=50, is_rpc=True),
@@ -164,4 +167,5 @@ def describe(case: Case) -> str:
     if case.is_rpc:
         return f"{case.senders} caller{'s' * (case.senders > 1)}, {case.size} bytes, one call each at a time{pace}"
     ends = f"{case.senders} to {case.receivers}" + (", an address for each pair" if case.is_paired else "")
+    ends += ", a copy for each" if case.is_multicast else ""
     return f"messages of {case.size:,} bytes, {'presettled' if case.is_presettled else 'unsettled'}, {ends}{pace}"

@@ -20,6 +20,8 @@ ATTACH_S: Final = 15.0
 FIRST_S: Final = 15.0
 """Time that the first message of each sender may take, seconds: subscribers become known over several routers."""
 SETTLE_S: Final = 3.0
+MULTICAST: Final = "openstack.org/om/rpc/multicast/"
+"""Begin of addresses of which everybody gets a copy: that of oslo.messaging's fanouts."""
 _NUMBERS: Final = itertools.count(1)
 
 
@@ -75,7 +77,8 @@ class LoadConnections:
         self._receivers: list[Endpoint] = []
         self._in_turn = itertools.cycle(self._senders)
         """In the order in which they send at a given pace."""
-        self._address = address if address is not None else f"bench/{os.getpid()}/{next(_NUMBERS)}"
+        kind = MULTICAST if case.is_multicast else ""
+        self._address = address if address is not None else f"{kind}bench/{os.getpid()}/{next(_NUMBERS)}"
 
     # Attaching
 
@@ -178,7 +181,8 @@ class LoadConnections:
 
     def _count(self) -> int:
         tally = self._tally
-        return tally.received if self._case.is_presettled or self._case.is_rpc else tally.accepted
+        case = self._case
+        return tally.received if case.is_presettled or case.is_rpc or case.is_multicast else tally.accepted
 
     def measure(self, seconds: float) -> RunResult:
         """Measure.

@@ -22,6 +22,8 @@ from router.child_processes import mortal
 
 CALLERS: Final = 20
 CALL_BYTES: Final = 1024
+CALLS_PER_S: Final = 750
+"""Of all callers: what a busy controller of OpenStack sends, each alone."""
 STOP_S: Final = 5.0
 _NUMBERS: Final = itertools.count(1)
 
@@ -34,7 +36,7 @@ class OsloRun:
     """Name of the path."""
     hops: int
     per_s: float
-    """Calls answered per second: as many as the clients can do."""
+    """Calls answered per second."""
     cpu_us: float | None
     """Of all routers in between, for each call and each router; None when it cannot be read."""
     resident_bytes: int | None
@@ -99,7 +101,7 @@ def check_oslo() -> None:
 
 
 def measure_oslo(path: Path, *, seconds: float, warm_s: float) -> OsloRun:
-    """Call over *path*, which has routers, as fast as the clients can.
+    """Call over *path*, which has routers, at the pace of `CALLS_PER_S`.
 
     Args:
         path: the routers that calls pass.
@@ -110,7 +112,7 @@ def measure_oslo(path: Path, *, seconds: float, warm_s: float) -> OsloRun:
     assert path.receive_from is not None
     assert path.send_to is not None
     topic = f"bench-{os.getpid()}-{next(_NUMBERS)}"
-    callers = ("callers", _url(*path.send_to), topic, str(CALLERS), str(CALL_BYTES))
+    callers = ("callers", _url(*path.send_to), topic, str(CALLERS), str(CALL_BYTES), str(CALLS_PER_S))
     with tempfile.TemporaryFile() as errors, _Peer(errors, "server", _url(*path.receive_from), topic) as server:
         server.answer()
         with _Peer(errors, *callers) as peer:

@@ -1,7 +1,7 @@
-"""One side of calls by oslo.messaging: a server, or callers that call one after the other.
+"""One side of calls by oslo.messaging: a server, or callers with one call each at a time, at a given pace.
 
     python -m router.bench.oslo_peer server URL TOPIC
-    python -m router.bench.oslo_peer callers URL TOPIC COUNT BYTES
+    python -m router.bench.oslo_peer callers URL TOPIC COUNT BYTES CALLS_PER_S
 
 Each prints a line when it is ready: a server once its links are on the way, callers once each has had an answer. Then
 callers answer every line of their standard input by one with the number of calls answered so far, and of those that
@@ -11,6 +11,7 @@ failed. The end of the input ends both.
 from __future__ import annotations
 
 import os
+import random
 import sys
 import threading
 import time
@@ -36,12 +37,13 @@ class Methods:
 
 
 class Callers:
-    """Threads that call one after the other, on one connection."""
+    """Threads that call at random times of their own, on one connection."""
 
-    def __init__(self, client: Any, count: int, size: int) -> None:
-        """*count* threads, *size* of what they send, bytes."""
+    def __init__(self, client: Any, count: int, size: int, calls_per_s: float) -> None:
+        """*count* threads, *size* of what they send, bytes, and their pace together."""
         self._client = client
         self._data = "x" * size
+        self._interval_s = count / calls_per_s
         self._answered = [0] * count
         self._failed = [0] * count
 
@@ -55,7 +57,11 @@ class Callers:
         return all(self._answered)
 
     def _run(self, number: int) -> None:
+        due = time.monotonic()
         while True:
+            # At random, since callers that keep step would call all at once.
+            due = max(due + random.uniform(0.5, 1.5) * self._interval_s, time.monotonic())
+            time.sleep(max(0.0, due - time.monotonic()))
             try:
                 is_right = self._client.call({}, "echo", data=self._data) == self._data
             except oslo_messaging.MessagingException:
@@ -86,7 +92,8 @@ def main(words: Sequence[str]) -> None:
     else:
         target = oslo_messaging.Target(topic=topic, version="1.0")
         client = oslo_messaging.get_rpc_client(transport, target, timeout=CALL_TIMEOUT_S)
-        callers = Callers(client, *map(int, more))
+        count, size, calls_per_s = map(int, more)
+        callers = Callers(client, count, size, calls_per_s)
         _say("ready" if callers.start() else "no answer")
         for _ in sys.stdin:
             _say(callers.counts())

@@ -86,7 +86,9 @@ def _memory(outcome: Outcome) -> Table:
 
 
 def _oslo(outcome: Outcome) -> Table:
-    table = _table("Calls by oslo.messaging, 1 KiB, 20 callers", ("over",), ("calls/s", "CPU us", "MB", "failed"))
+    table = _table(
+        "Calls by oslo.messaging, 1 KiB, 20 callers, 750 a second", ("over",), ("calls/s", "CPU us", "MB", "failed")
+    )
     for one in outcome.oslo:
         table.add_row(
             one.over,

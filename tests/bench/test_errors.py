@@ -21,7 +21,7 @@ from tests.helpers.processes import ReservedPort
     [
         (["steam-100B"], "did you mean 'stream-100B'?"),
         (["rcp"], "did you mean 'rpc'?"),
-        (["xyzzy"], "there are fan, fan-in"),
+        (["xyzzy"], "there are copies-200, fan"),
         (["--hops", "0"], "expected numbers from 1 to 16"),
         (["--hops", "one"], "expected numbers from 1 to 16"),
         (["--compare", "amqps://127.0.0.1:5671"], "is no URL of a router: expected amqp://HOST:PORT"),
