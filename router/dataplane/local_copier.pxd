@@ -26,8 +26,12 @@ cdef class LocalCopier:
     @cython.locals(link=SubscriberLink, those=list)
     cpdef bint send(self, bytes data, Transfer transfer, AddressEntry entry, object links, bint is_counted) except -1
     cpdef bint has_more(self) except -1
-    @cython.locals(run=CopyBatch, left=Py_ssize_t)
+    @cython.locals(left=Py_ssize_t)
     cpdef object go_on(self)
-    @cython.locals(link=SubscriberLink, begin=Py_ssize_t)
-    cdef Py_ssize_t _go_on_with(self, CopyBatch run, Py_ssize_t most) except -1
+    @cython.locals(
+        oldest=CopyBatch, run=CopyBatch, begin=Py_ssize_t, count=Py_ssize_t, links=list, written=Py_ssize_t,
+        number=Py_ssize_t)
+    cdef Py_ssize_t _write_slice(self, object runs, Py_ssize_t most) except -1
+    @cython.locals(link=SubscriberLink)
+    cdef object _go_on_with(self, CopyBatch run, list links)
     cdef _give(self, bytes data, Transfer transfer, SubscriberLink link, bint is_counted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterator
 
 import pytest
@@ -84,6 +85,41 @@ def test_no_later_multicast_overtakes_and_each_has_one_outcome_at_its_end(rounds
     rounds.finish()
     assert [one.outcome for one in sent] == ["accepted"] * 4
     assert all(receiver.bodies == [0, 1, 2, 3] for receiver in rounds.receivers)
+
+
+def test_multicasts_that_wait_together_reach_a_subscriber_in_one_turn(rounds: Rounds) -> None:
+    rounds.sender.send(message(0))
+    assert rounds.feed(rounds.publisher)
+    rounds.bench.wires[-1].move()  # that it may send more
+    for number in range(1, 4):
+        rounds.sender.send(message(number))
+    is_more = rounds.feed(rounds.publisher)
+    reached = 0
+    before = [0] * MANY
+    while is_more:
+        is_more = rounds.go_on()
+        rounds.bench.wires[0].move()
+        after = [len(receiver.bodies) for receiver in rounds.receivers]
+        reached += sum(map(operator.ne, before, after))
+        before = after
+    assert min(before) >= 3
+    assert reached <= 2 * MANY, "the first one was alone when it came"
+    rounds.finish()
+    assert all(receiver.bodies == [0, 1, 2, 3] for receiver in rounds.receivers)
+
+
+def test_multicasts_to_others_than_the_one_before_wait_until_that_is_written(rounds: Rounds) -> None:
+    rounds.sender.send(message(0), settled=True)
+    assert rounds.feed(rounds.publisher)
+    late = rounds.client.receiver(FANOUT, credit=10)
+    rounds.receivers.pop(0).close()
+    rounds.feed(rounds.client)
+    for number in (1, 2):
+        rounds.sender.send(message(number), settled=True)
+    rounds.feed(rounds.publisher)
+    rounds.finish()
+    assert all(receiver.bodies == [0, 1, 2] for receiver in rounds.receivers)
+    assert late.bodies == [1, 2]
 
 
 def test_those_who_leave_before_their_slice_get_nothing_and_the_others_get_theirs(rounds: Rounds) -> None:
