@@ -72,6 +72,28 @@ def test_every_pair_has_a_row_or_is_known_to_be_absent(state: AdjacencyState, he
     assert ((state, heard) in ADJACENCY) != ((state, heard) in ABSENT)
 
 
+def test_a_neighbor_that_comes_and_goes_is_taken_up_again_later_each_time() -> None:
+    machine = attached(up(C1))
+    now, came = 0.0, []
+    while now < 100.0:
+        machine.hear(C1, hello(), now)
+        if active(machine) == C1:
+            came.append(now)
+            machine.hear(C1, hello(seen=()), now)
+        now += 0.25
+    pauses = [later - earlier for earlier, later in itertools.pairwise(came)]
+    assert pauses == [0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+
+
+def test_one_that_was_calm_for_a_minute_is_taken_up_again_at_once() -> None:
+    machine = attached(up(C1))
+    for now in (0.0, 0.5, 61.0):
+        machine.hear(C1, hello(), now)
+        machine.hear(C1, hello(seen=()), now)
+        machine.hear(C1, hello(), now + 0.1)
+    assert active(machine) == C1
+
+
 def test_a_hello_with_this_routers_name_makes_a_neighbor_and_one_without_it_ends_it() -> None:
     machine = attached(up(C1))
     machine.hear(C1, hello(seen=()), 0.1)

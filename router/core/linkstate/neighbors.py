@@ -7,6 +7,9 @@ the lower id of the router that dialled, then the place of the connector there. 
 smallest number given by the end with the lower router id. When the active one dies another takes over in the same turn,
 as a two-way connection: the neighbor's HELLOs name this router whichever connection they come by.
 
+A neighbor that hears this router and hears it not by turns would have all routers find their paths anew each time: from
+its second break within a minute on, such a connection is held one-way, twice as long each time.
+
 Of two routers with the same id that are neighbors of this one, the first stays and the other is refused: it has another
 boot number, and the first speaks again after it. Were it the first router itself, started anew, the first connection
 would be dead or silent, and the new one accepted after `hello_max_age_s` at the latest.
@@ -68,6 +71,11 @@ ADJACENCY: Final[Mapping[tuple[AdjacencyState, AdjacencyEvent], AdjacencyState]]
 }
 """The rule of a connection. A takeover is only ever of a silent one, so the other two pairs are absent."""
 
+CALM_S: Final = 60.0
+"""Once a connection was two-way for so long without a break, it may fail again at no price, seconds."""
+LONGEST_HOLD_S: Final = 30.0
+"""How long one that comes and goes is held one-way at most, seconds."""
+
 Rank = tuple[int, str, int, int, int, int]
 
 
@@ -95,8 +103,26 @@ class ControlConnection:
     """HELLOs were due and did not come: the last choice until one does."""
     is_excused: bool = False
     """Its silence was excused since it was last heard: this router was held up itself."""
+    breaks: int = 0
+    """How often its neighbor ceased to hear this router, the last time at `broken_at`, with no calm between,"""
+    broken_at: float = -math.inf
+    held_until: float = -math.inf
+    """and the time until which it stays one-way for that, seconds."""
     is_challenger: bool = False
     """Speaks of another boot than the active connection: a duplicate id, or the end of the old boot is not noticed."""
+
+
+    def note_break(self, now: float, shortest_hold_s: float) -> None:
+        """Note that its neighbor does not hear this router any more: the second time it is held one-way, then longer.
+
+        Args:
+            now: seconds, monotonic.
+            shortest_hold_s: for the second break, seconds; twice as long for each further one.
+        """
+        self.breaks = self.breaks + 1 if now < self.broken_at + CALM_S else 1
+        self.broken_at = now
+        if self.breaks > 1:
+            self.held_until = now + min(LONGEST_HOLD_S, shortest_hold_s * 2 ** min(self.breaks - 2, 10))
 
 
 @attrs.frozen(kw_only=True)
@@ -188,9 +214,11 @@ class Neighbors:
             self._leave(heard)
             self._choose(heard.router, now)
             self._join(heard, hello.id)
-        with_me = self.router_id in hello.seen
+        with_me = self.router_id in hello.seen and now >= heard.held_until
         if heard.state is AdjacencyState.SILENT:
             self.greetings[connection] = None
+        if heard.state is AdjacencyState.TWO_WAY and not with_me:
+            heard.note_break(now, self._settings.hello_interval_s)
         heard.state = ADJACENCY[
             heard.state, AdjacencyEvent.HELLO_WITH_ME if with_me else AdjacencyEvent.HELLO_WITHOUT_ME
         ]
