@@ -43,6 +43,8 @@ once is a little cheaper, and in a window of 250 messages everybody waits for so
 PIECE_COPIES: Final = 2048
 """Of messages to many subscribers no more are read at once than will cause so many copies, as far as one can tell from
 those before, so that others have their turn."""
+ANSWER_COPIES: Final = 200
+"""A Begin or Attach of the peer counts as so many copies: it takes 50 us and more, and thousands may come in a row."""
 LEAST_FAIR_PIECE_BYTES: Final = 256
 """Bytes read at once even then."""
 LARGE_BYTES: Final = 16_000
@@ -78,7 +80,7 @@ class ByteStreams:
         self._may_have_more = False
         """It was as much as was to be read at once."""
         self._copies = 0
-        """Messages that have left because of that."""
+        """Messages that have left because of that, and what had to be answered counted as such."""
         self._rest = b""
         """Bytes that were read and the engine is to have later, since what is before them is enough work for now."""
         self.unanswered = 0
@@ -278,6 +280,7 @@ class ByteStreams:
         if not self.unanswered:
             self._frames_before = self._frames_written()
         self.unanswered += 1
+        self._copies += ANSWER_COPIES
 
     def _check_answers(self) -> None:
         """Everything is written: see that the answers are among it.
