@@ -74,7 +74,7 @@ ADJACENCY: Final[Mapping[tuple[AdjacencyState, AdjacencyEvent], AdjacencyState]]
 CALM_S: Final = 60.0
 """Once a connection was two-way for so long without a break, it may fail again at no price, seconds."""
 LONGEST_HOLD_S: Final = 30.0
-"""How long one that comes and goes is held one-way at most, seconds."""
+"""One that comes and goes is held one-way for so long at most, seconds."""
 
 Rank = tuple[int, str, int, int, int, int]
 
@@ -104,7 +104,7 @@ class ControlConnection:
     is_excused: bool = False
     """Its silence was excused since it was last heard: this router was held up itself."""
     breaks: int = 0
-    """How often its neighbor ceased to hear this router, the last time at `broken_at`, with no calm between,"""
+    """Times that its neighbor ceased to hear this router, the last at `broken_at`, with no calm between,"""
     broken_at: float = -math.inf
     held_until: float = -math.inf
     """and the time until which it stays one-way for that, seconds."""
