@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 
 import attrs
 import pytest
@@ -11,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh_config.models import LinkStateSettings
-from router.core.events import UNPLACED, ControlLinkUp
+from router.core.events import UNPLACED, ControlLinkUp, SendControl
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.hello_sender import HelloSender
 from router.core.linkstate.messages import Hello
 from router.core.linkstate.neighbors import ADJACENCY, AdjacencyEvent, AdjacencyState, Neighbors
+from router.core.linkstate.outbox import Outbox
 
 ME, X, Y = RouterId("M"), RouterId("X"), RouterId("Y")
 SETTINGS = LinkStateSettings(hello_interval_s=1.0, hello_max_age_s=3.0)
@@ -161,6 +164,18 @@ def test_the_first_hello_is_answered_at_once_and_later_ones_are_not() -> None:
     machine.greetings.clear()
     machine.hear(C1, hello(seen=()), 1.1)
     assert not machine.greetings
+
+
+def test_all_connections_are_said_the_very_same_hello_which_is_encoded_once() -> None:
+    machine = attached(up(C1, X), up(C2, Y))
+    outbox = Outbox(ME, machine)
+    sender = HelloSender(outbox=outbox, neighbors=machine, settings=SETTINGS, instance=1, rng=random.Random(1))
+    sender.hello(0.5)
+    first, second = outbox.take()
+    assert isinstance(first, SendControl)
+    assert isinstance(second, SendControl)
+    assert (first.connection, second.connection) == (C1, C2)
+    assert first.message is second.message
 
 
 def test_a_router_is_what_its_hello_says_not_what_its_open_said() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 from typing import Final
 
 from mesh_config.models import LinkStateSettings
@@ -52,8 +53,7 @@ class HelloSender:
         Args:
             now: seconds, monotonic.
         """
-        for connection in self._neighbors.speakers(now):
-            self._write(connection)
+        self._write(self._neighbors.speakers(now))
         self.next_hello = self._due(now) if self._neighbors.connections else math.inf
 
     def settle(self, now: float) -> None:
@@ -70,9 +70,7 @@ class HelloSender:
     def _greet(self, now: float) -> None:
         due, self._neighbors.greetings = self._neighbors.greetings, {}
         speakers = set(self._neighbors.speakers(now))
-        for connection in due:
-            if connection in speakers:
-                self._write(connection)
+        self._write([connection for connection in due if connection in speakers])
         if self.next_hello == math.inf:
             self.next_hello = self._due(now)
 
@@ -88,9 +86,11 @@ class HelloSender:
                 )
             )
 
-    def _write(self, connection: ConnectionId) -> None:
+    def _write(self, connections: Iterable[ConnectionId]) -> None:
+        """Say the same to each of them: it is encoded once."""
         hello = Hello(id=self._outbox.router_id, instance=self.instance, seen=self._neighbors.seen())
-        self._outbox.write(connection, HELLO_TO, hello)
+        for connection in connections:
+            self._outbox.write(connection, HELLO_TO, hello)
 
     def _due(self, now: float) -> float:
         return now + self._interval_s * (1 - HELLO_JITTER * self._rng.random())
