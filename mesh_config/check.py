@@ -103,7 +103,7 @@ def check_router_and_mesh(
 
 
 def _document_findings(documents: list[Document]) -> tuple[Finding, ...]:
-    findings = [finding for document in documents for finding in document.findings]
+    findings = [finding for document in documents for finding in (*document.findings, *document.remarks)]
     for document in documents:
         findings += _alone(document.mesh, document.place)
     for group in [[document] for document in documents if document.is_whole_mesh] + [

@@ -11,7 +11,7 @@ import attrs
 from mesh_config import merging, yaml_text
 from mesh_config.check_security import has_known_routers
 from mesh_config.connector_matching import link_address, router_listener
-from mesh_config.findings import Finding, SettingsError, Step, in_order, nearest
+from mesh_config.findings import Finding, SettingsError, Severity, Step, in_order, nearest
 from mesh_config.layout import DEFAULTS_SECTIONS, MESH_FILE_KEYS, MESH_KEYS, ROUTER_FILE_KEYS, DefaultsKey
 from mesh_config.models import (
     AddressSettings,
@@ -40,6 +40,8 @@ class Document:
     """False for a file of one router, whose neighbors are unknown."""
     nodes: Mapping[str, MapNode]
     """Settings in the file of each router, defaults merged into it; also of routers that are not in `mesh`."""
+    remarks: tuple[Finding, ...] = ()
+    """Warnings about what stands in the file and has no effect."""
 
     def place(self, router_id: str, *steps: Step) -> Place:
         """Find the place of a setting of a router: the line of the nearest thing around it that the file has."""
@@ -150,6 +152,10 @@ class _Reading:
     def __init__(self, file: str, findings: list[Finding]) -> None:
         self._file = file
         self._findings = findings
+        self._overruled: dict[tuple[Step, ...], Place] = {}
+        """Places of a host or port in `defaults` which a connector with `to` doesn't go by, by their paths,"""
+        self._in_use: set[tuple[Step, ...]] = set()
+        """and paths of those that some connector goes by."""
 
     def document(self, root: Node) -> Document:
         top = self._mapping(root, expected="`router`, or `routers` and what belongs to them")
@@ -173,12 +179,14 @@ class _Reading:
         routers = dict(self._routers(nodes))
         self._refuse_unknown_targets(nodes)
         routers = {key: self._with_targets(router, nodes[key], routers) for key, router in routers.items()}
+        unused = [place for path, place in self._overruled.items() if path not in self._in_use]
         return Document(
             file=self._file,
             mesh=MeshSettings(name=name, routers=routers),
             findings=in_order(self._findings),
             is_whole_mesh=is_whole_mesh,
             nodes=nodes,
+            remarks=in_order(map(_overruled, unused)),
         )
 
     def _whole_mesh(self, top: MapNode) -> tuple[str, dict[str, MapNode]]:
@@ -278,6 +286,7 @@ class _Reading:
         for index, connector in enumerate(router.connectors):
             target = routers.get(connector.to) if connector.to is not None else None
             written = _child(_child(node, "connectors"), index)
+            self._note_defaults(written, is_overruled=target is not None)
             if target is not None and isinstance(written, MapNode):
                 connectors.append(self._resolved(connector, written, target))
             else:
@@ -300,6 +309,16 @@ class _Reading:
             connector, host=connector.host if "host" in own else host, port=connector.port if "port" in own else port
         )
 
+    def _note_defaults(self, connector: Node | None, *, is_overruled: bool) -> None:
+        items = connector.items if isinstance(connector, MapNode) else {}
+        for place in (items[key].place for key in ("host", "port") if key in items):
+            if place.path[0] != "defaults":
+                continue
+            if is_overruled:
+                self._overruled[place.path] = place
+            else:
+                self._in_use.add(place.path)
+
     def _mapping(self, node: Node, *, expected: str = "a mapping") -> MapNode:
         if isinstance(node, MapNode):
             return node
@@ -308,6 +327,14 @@ class _Reading:
 
     def _refuse_unknown(self, node: MapNode, known: tuple[str, ...]) -> None:
         self._findings += [unknown_key(node, key, known) for key in node.items if key not in known]
+
+
+def _overruled(place: Place) -> Finding:
+    return place.finding(
+        f"no connector goes by this `{place.path[-1]}`: each has `to`, and dials the listener of that router",
+        expected=f"`{place.path[-1]}` at the connector itself, beside `to`",
+        severity=Severity.WARNING,
+    )
 
 
 def _own_address(node: Node) -> set[str]:

@@ -30,8 +30,8 @@ from mesh_config.values import SettingsClass, fields_of, kind_of
 
 _CONNECTORS = """\
 Each item of a router's `connectors`. With `to`, host and port are taken from the first listener of that router that has
-the role `inter-router`; where it binds to all addresses, the host is the router's `host`. A `host` or `port` beside
-`to` goes first."""
+the role `inter-router`; where it binds to all addresses, the host is the router's `host`. A `host` or `port` of the
+connector itself goes before these, one in `defaults` does not."""
 
 _TITLES: dict[SettingsClass, tuple[str, str]] = {
     RouterSettings: ("A router", "Below `router`, or below each id in `routers`, where the key is the id."),

@@ -149,7 +149,7 @@ def party_text(party: Entity, *, is_verbose: bool) -> str:
             words.append(f"{'ingress' if party['treatment'] == 'multicast' else 'egress'} {root}")
         words += [f"weight {party['weight']}"] if party["weight"] else []
     if party["role"] == "subscriber" and party["brokered"] < party["granted"]:
-        words.append(f"only {party['brokered']} to be dealt")
+        words.append(f"publishers get {party['brokered']} of it now" if party["brokered"] else "its connection is full")
     words += _notes(party, (("unsettledCount", "unsettled"), ("missedCount", "missed"), ("lowered", "in quarantine")))
     if is_verbose and party["connectionId"] is not None:
         words += [f"connection {party['connectionId']}", f"link {party['identity']}"]

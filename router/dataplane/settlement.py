@@ -90,7 +90,7 @@ class Settlement:
         self.dropped = [0] * len(DROP_REASONS)
         """Settled messages that were dropped, by reason;"""
         self.unaddressed = 0
-        """those of them that have no entry, since nobody takes what they are addressed to."""
+        """those of them that have no entry: nobody takes what they are addressed to, or they were refused."""
         self.drop_reason = UNDELIVERABLE
         """Reason of what is dropped now."""
         self.count = 0

@@ -84,7 +84,7 @@ class ProblemScan:
         self._dropped: dict[AddressEntry, tuple[int, float]] = {}
         """Messages dropped, and when there were more of them last, seconds."""
         self._unaddressed = (0, -math.inf)
-        """The same of messages to what nobody takes."""
+        """The same of messages without an entry."""
         self._offset = 0
         self._prepared: list[Problem] | None = None
         self._certificates: Callable[[], Sequence[CertificateEnd]] = lambda: ()

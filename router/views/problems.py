@@ -130,7 +130,7 @@ class ProblemSnapshot:
     full_listeners: Sequence[FullListener] = ()
     dropped: Sequence[DroppedMessages] = ()
     dropped_to_nobody: DroppedMessages | None = None
-    """Of addresses without an entry, all together."""
+    """Of addresses without an entry, and of messages that were refused, all together."""
     certificates: Sequence[CertificateEnd] = ()
     unusable: Sequence[UnusableFile] = ()
 
@@ -370,8 +370,8 @@ def _dropped(snapshot: ProblemSnapshot) -> Iterator[Problem]:
         yield Problem(
             kind="dropped",
             subject=snapshot.router,
-            sentence="pre-settled messages to addresses that nobody takes are dropped,"
-            f" {snapshot.dropped_to_nobody.count} in all, the last within a minute",
+            sentence="pre-settled messages that nobody takes, or that were refused (no address, not allowed, malformed)"
+            f", are dropped, {snapshot.dropped_to_nobody.count} in all, the last within a minute",
             since=snapshot.dropped_to_nobody.last,
             command=f"amqp-mesh stat general --router {snapshot.router}",
         )

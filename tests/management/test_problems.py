@@ -313,9 +313,13 @@ def test_settled_messages_to_nobody_are_told_of_and_counted() -> None:
     (found,) = scan.problems()
     assert (found.kind, found.subject) == ("dropped", "A")
     assert "3 in all" in found.sentence
+    sender.send(message("x"), settled=True)
+    bench.run()
+    (found,) = scan.problems()
+    assert "or that were refused (no address, not allowed, malformed), are dropped, 4 in all" in found.sentence
     (row,) = view.rows(RouterRow)
     assert isinstance(row, RouterRow)
-    assert row.dropped_presettled_deliveries == 3
+    assert row.dropped_presettled_deliveries == 4
     bench.advance(RECENT_S + 1)
     assert not scan.problems()
 

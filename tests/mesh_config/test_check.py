@@ -512,3 +512,24 @@ def test_what_all_routers_share_stops_each(text: str, router_id: str | None, key
 def test_a_router_id_is_one_that_neighbors_take(name: str, is_right: bool) -> None:
     found = findings_of(MeshSettings(routers={name: RouterSettings(id=name)}))
     assert (f"routers.{name}.id" not in found) == is_right
+
+
+@pytest.mark.parametrize(
+    ("connectors", "is_told"), [("[{to: A}]", True), ("[{to: A}, {}]", False), ("[{to: A, host: h}]", False)]
+)
+def test_a_default_host_that_no_connector_goes_by_is_a_warning(tmp_path: Path, connectors: str, is_told: bool) -> None:
+    file = tmp_path / "mesh.yaml"
+    file.write_text(
+        f"""
+defaults: {{inter_router_connector: {{host: localhost}}}}
+routers:
+  A: {{listeners: [{{port: 2, role: inter-router}}]}}
+  B: {{connectors: {connectors}}}
+""",
+        encoding="utf-8",
+    )
+    said = [each for each in check_file(file) if each.key == "defaults.inter_router_connector.host"]
+    assert bool(said) is is_told
+    for each in said:
+        assert (each.severity, each.line) == (Severity.WARNING, 2)
+        assert "no connector goes by this `host`" in each.message

@@ -189,6 +189,8 @@ def _head(folder: Path) -> dict[str, Any]:
         head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         expected = "a folder that `amqp-mesh whatif import` or `snapshot` wrote"
+        if (folder / "model" / HEAD).is_file():
+            expected = f"the model of the run that is there: {folder / 'model'}"
         raise ModelError([_place(folder).finding("no model is there", expected=expected)]) from error
     except (OSError, ValueError) as error:
         raise ModelError([place.finding(f"cannot be read: {error}")]) from error

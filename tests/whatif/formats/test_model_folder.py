@@ -95,6 +95,15 @@ def test_a_model_from_before_costs_had_a_direction_is_read(tmp_path: Path) -> No
     assert model_folder.read_model(tmp_path).links == square().links
 
 
+def test_who_names_a_run_is_told_where_its_model_is(tmp_path: Path) -> None:
+    model_folder.write_model(square(), tmp_path / "model")
+    with pytest.raises(
+        SettingsError, match="no model is there; expected the model of the run that is there: "
+    ) as caught:
+        model_folder.read_model(tmp_path)
+    assert str(tmp_path / "model") in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
