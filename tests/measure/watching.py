@@ -1,4 +1,4 @@
-"""Processor time that watching costs a router: its metrics scraped and its console open, each once a second.
+"""Processor time that watching costs a router, each second: metrics scraped, the console open, `stat --watch` running.
 
     python -m tests.measure.watching [SECONDS]
 
@@ -8,6 +8,7 @@ can't have.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 import time
@@ -47,6 +48,11 @@ def main(seconds: float) -> None:
         for number in range(ADDRESSES):
             client.create_receiver(f"address-{number}", credit=10)
         for words, pages in (("nobody watches", ()), ("watched each second", PAGES)):
+            if pages:
+                command = [sys.executable, "-m", "router", "stat", "addresses", "--watch", "--interval", "1"]
+                watch = subprocess.Popen([*command, "--url", mesh.url("R1")], stdout=subprocess.DEVNULL)
+                stack.callback(watch.wait)
+                stack.callback(watch.kill)
             begin, used = time.monotonic(), processor_s(mesh["R1"].pid)
             while time.monotonic() - begin < seconds:
                 for page in pages:

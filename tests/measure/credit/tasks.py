@@ -43,6 +43,11 @@ class Parent:
         """Wait for what the parent says."""
         return self._pipe.recv()
 
+    @property
+    def has_said(self) -> bool:
+        """Whether `hear` returns at once."""
+        return self._pipe.poll()
+
     def run_until_told(self, loop: Loop) -> Any:
         """Move the bytes of *loop* until the parent says something. Returns: what it said."""
         loop.wake_on(self._pipe.fileno())

@@ -29,6 +29,7 @@ SUBJECTS = (
     "secured",
     "connections",
     "links",
+    "queried",
     "addresses",
     "audiences",
     "circuits",
