@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 import click
@@ -18,6 +20,8 @@ from router.cli.errors import BAD_INPUT, CommandError, FindingsError, file_error
 from router.cli.stat_columns import printable
 from router.cli.terminal import console
 
+INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C."""
 LONG: Final = frozenset({"path", "what is down", "between", "note", "was", "is", "what"})
 """Columns with sentences: they are folded, others are not."""
 
@@ -35,6 +39,32 @@ def answering() -> Iterator[None]:
         raise CommandError(str(error), BAD_INPUT) from error
     except OSError as error:
         raise file_error(error, error.filename or "", BAD_INPUT) from error
+
+
+@contextmanager
+def interruptions(words: str) -> Iterator[None]:
+    """End the command on Ctrl-C and SIGTERM in order, so that what it has begun is taken away or kept.
+
+    Args:
+        words: that Ctrl-C is answered with, instead of a traceback.
+    """
+
+    def terminated(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, terminated)
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(f"\n{words}", err=True)
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def resumed(output: str) -> str:
+    """Say how an interrupted run goes on. *output*: its folder."""
+    return f"interrupted; the same command with --resume goes on ({output})"
 
 
 def is_run(folder: Path) -> bool:

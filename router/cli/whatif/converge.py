@@ -14,9 +14,9 @@ from mesh_config.models import LinkStateSettings
 from router.cli.errors import BAD_INPUT, CommandError, faults_of
 from router.cli.stat_columns import printable
 from router.cli.terminal import console
+from router.cli.whatif.command_helpers import interruptions, resumed
 from router.cli.whatif.options import check_engine, engine_options, output_option, resume_option, spark_settings
 from router.cli.whatif.progress_bar import progress
-from router.cli.whatif.run import interruptions
 
 
 @click.command("converge", short_help="Predict how long a mesh takes to agree.")
@@ -98,7 +98,7 @@ def converge(output: str, is_resumed: bool, **asked: Any) -> None:
     Exit status: 2 for input that can't be used, 130 when interrupted, 1 when it fails or some mesh does not come to
     agree, else 0.
     """
-    with interruptions(output), faults_of(output, BAD_INPUT):
+    with interruptions(resumed(output)), faults_of(output, BAD_INPUT):
         wrong = _converge(output, is_resumed=is_resumed, **asked)
     if wrong:
         raise CommandError(f"after {wrong} events not all routes were right; see the column `wrong`")

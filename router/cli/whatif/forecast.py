@@ -11,7 +11,7 @@ import click
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, faults_of
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import read_model, say_json, say_table
+from router.cli.whatif.command_helpers import interruptions, read_model, say_json, say_table
 from router.cli.whatif.options import (
     check_engine,
     folder_argument,
@@ -98,7 +98,7 @@ def forecast(
     spark = importlib.import_module("router.whatif.pipeline.spark_session")
     address = spark.SparkAddress(master=master, remote=remote, settings=spark_settings(settings))
     out = Path(output)
-    with faults_of(output, BAD_INPUT):
+    with interruptions("interrupted; nothing of it is kept"), faults_of(output, BAD_INPUT):
         rows = _forecast(spark, address, history, read_model(folder), out, **asked)
     if is_json:
         say_json([_plain(row) for row in rows])
@@ -120,7 +120,7 @@ def _forecast(
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.parent / f".{out.name}{LOG}"
     try:
-        with spark.session(address, log) as session, progress() as on_progress:
+        with spark.session(address, log) as session, spark.signals_end_jobs(session), progress() as on_progress:
             making.forecast(session, history, model, out, wanted, address=address, on_progress=on_progress)
     finally:
         log.unlink(missing_ok=True)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -16,10 +13,9 @@ from mesh_config.findings import Finding, SettingsError, Severity
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, FindingsError, faults_of
 from router.cli.stat_columns import printable
+from router.cli.whatif.command_helpers import interruptions, resumed
 from router.cli.whatif.options import check_engine, engine_options, output_option, resume_option, spark_settings
 from router.cli.whatif.progress_bar import progress
-
-INTERRUPTED: Final = 130
 
 
 @click.command("run", short_help="Play failures and changes through a model.")
@@ -125,7 +121,7 @@ def run(
         workers=workers,
         is_resumed=is_resumed,
     )
-    with interruptions(output), faults_of(output, BAD_INPUT):
+    with interruptions(resumed(output)), faults_of(output, BAD_INPUT):
         _run(model, output, options, asked, has_report=has_report)
 
 
@@ -155,20 +151,3 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
     )
     for verdict in verdicts:
         click.echo(printable(f"{verdict.label}: {verdict.value}. {verdict.note}"))
-
-
-@contextmanager
-def interruptions(output: str) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the command with a line instead of a traceback."""
-
-    def terminated(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    previous = signal.signal(signal.SIGTERM, terminated)
-    try:
-        yield
-    except KeyboardInterrupt:
-        click.echo(f"\ninterrupted; the same command with --resume goes on ({output})", err=True)
-        raise SystemExit(INTERRUPTED) from None
-    finally:
-        signal.signal(signal.SIGTERM, previous)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
+import signal
+import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -260,6 +263,31 @@ def test_so_many_of_the_next_periods_are_within_the_band(spark: SparkSession) ->
 
 
 # What there is too little of
+
+
+def test_a_forecast_that_is_ended_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    write_history(tmp_path / "rates", growing())
+    write_model(triangle(), tmp_path / "model")
+    before = {path.name for path in tmp_path.iterdir()}
+    is_over = threading.Event()
+
+    def end() -> None:
+        while not list(tmp_path.glob(".outlook.*")) and not is_over.wait(0.01):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    words = ["whatif", "forecast", str(tmp_path / "rates"), "--model", str(tmp_path / "model")]
+    before_signal = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # for one that comes too late
+    try:
+        done = CliRunner().invoke(main, [*words, "-o", str(tmp_path / "outlook")])
+    finally:
+        is_over.set()
+        ending.join()
+        signal.signal(signal.SIGTERM, before_signal)
+    assert done.exit_code == 128 + signal.SIGTERM
+    assert {path.name for path in tmp_path.iterdir()} == before
 
 
 def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
