@@ -6,47 +6,24 @@ import importlib
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from router.whatif.formats.model_folder import read_model
 from router.whatif.library.run_results import Run
+from router.whatif.library.table_folder import TableFolder
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run import Options
-from router.whatif.pipeline.table_files import read_table
-from router.whatif.pipeline.table_layouts import LAYOUTS, TableError
 
 
-class Forecast:
-    """The folder of a forecast. `forecast` makes these.
-
-    Nothing is kept in memory: each call reads what it needs of the folder.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+class Forecast(TableFolder):
+    """The folder of a forecast. `forecast` makes these."""
 
     def __repr__(self) -> str:
         return f"<Forecast {str(self.folder)!r}>"
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of the tables; what their columns mean is in the reference of tables."""
-        return tuple(name for name in LAYOUTS if (self.folder / name).is_dir() and name != "run")
-
-    def arrow(self, table: str) -> pa.Table:
-        """A table, in the order of its key.
-
-        Raises: TableError for one that isn't there.
-        """
-        if table not in self.tables:
-            raise TableError(f"{self.folder} has no table {table}; expected one of {', '.join(self.tables)}")
-        return read_table(self.folder, table)
-
-    def pandas(self, table: str) -> Any:
-        """The same as a DataFrame of pandas."""
-        return self.arrow(table).to_pandas()
+        """Names of the tables; the run among them is in `run`."""
+        return tuple(name for name in super().tables if name != "run")
 
     @property
     def run(self) -> Run:

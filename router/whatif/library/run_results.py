@@ -19,13 +19,14 @@ from router.whatif.analysis.explain import BaseAndScenario, Explanation
 from router.whatif.library.failure_chart import failures
 from router.whatif.library.notebook_display import Answer, Drawing, html_table
 from router.whatif.library.sql_views import make_views
+from router.whatif.library.table_folder import TableFolder
 from router.whatif.library.utilisation_charts import heat, utilisations
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.run import Options
 from router.whatif.pipeline.run_folder import is_run, model_of
 from router.whatif.pipeline.run_storage import is_elsewhere
-from router.whatif.pipeline.table_files import address_for_spark, read_table
+from router.whatif.pipeline.table_files import address_for_spark
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of
 from router.whatif.report.finish_run import complete_run
 from router.whatif.report.mesh_picture import mesh_svg
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Run:
+class Run(TableFolder):
     """The folder of a run. `open_run` and `play` make these.
 
     Nothing is kept in memory: each call reads what it needs of the folder. Of a run that lies elsewhere, as
@@ -56,7 +57,7 @@ class Run:
             place: address of the run of which it is a copy; empty: it is none.
             missing: tables that haven't been copied.
         """
-        self.folder = folder
+        super().__init__(folder)
         self.place = place or str(folder)
         """Place of the run."""
         self._is_copy, self._missing = bool(place), tuple(missing)
@@ -79,25 +80,13 @@ class Run:
         return tuple(name for name in LAYOUTS if (self.folder / name).is_dir() or name in self._missing)
 
     def arrow(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """A table, in the order of its key.
+        """A table, in the order of its key. See `TableFolder.arrow`.
 
-        Args:
-            table: one of `tables`.
-            columns: only these, in this order; None: all.
-        Raises: TableError for a table or column that isn't there.
+        Raises: TableError for a table or column that isn't there, or that a copy lacks.
         """
-        layout = layout_of(table)
-        unknown = [name for name in columns or () if name not in layout.names]
-        if unknown:
-            names = ", ".join(layout.names)
-            raise TableError(f"table {table} has no column {', '.join(unknown)}; expected some of {names}")
         if table in self._missing:
             raise TableError(f"table {table} of {self.place} is too large for a copy; expected `spark` or `views`")
-        return read_table(self.folder, table, columns)
-
-    def pandas(self, table: str, columns: Sequence[str] | None = None) -> Any:
-        """The same as a DataFrame of pandas. See `arrow`."""
-        return self.arrow(table, columns).to_pandas()
+        return super().arrow(table, columns)
 
     def spark(self, table: str, session: SparkSession) -> SparkFrame:
         """A table as a DataFrame of Spark, read by its executors, in no order.

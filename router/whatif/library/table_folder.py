@@ -1,0 +1,48 @@
+"""The folder of a run or of a forecast: its tables as others know them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of
+
+
+class TableFolder:
+    """A folder with tables.
+
+    Nothing is kept in memory: each call reads what it needs of the folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that are there; what their columns mean is in the reference of tables."""
+        return tuple(name for name in LAYOUTS if (self.folder / name).is_dir())
+
+    def arrow(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A table, in the order of its key.
+
+        Args:
+            table: one of `tables`.
+            columns: only these, in this order; None: all.
+        Raises: TableError for a table or column that isn't there.
+        """
+        layout = layout_of(table)
+        if table not in self.tables:
+            raise TableError(f"{self.folder} has no table {table}; expected one of {', '.join(self.tables)}")
+        unknown = [name for name in columns or () if name not in layout.names]
+        if unknown:
+            names = ", ".join(layout.names)
+            raise TableError(f"table {table} has no column {', '.join(unknown)}; expected some of {names}")
+        return read_table(self.folder, table, columns)
+
+    def pandas(self, table: str, columns: Sequence[str] | None = None) -> Any:
+        """The same as a DataFrame of pandas. See `arrow`."""
+        return self.arrow(table, columns).to_pandas()
