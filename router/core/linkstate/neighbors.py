@@ -111,7 +111,6 @@ class ControlConnection:
     is_challenger: bool = False
     """Speaks of another boot than the active connection: a duplicate id, or the end of the old boot is not noticed."""
 
-
     def note_break(self, now: float, shortest_hold_s: float) -> None:
         """Note that its neighbor does not hear this router any more: the second time it is held one-way, then longer.
 
