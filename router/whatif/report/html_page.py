@@ -221,7 +221,7 @@ def _availability(facts: Facts, pictures: Pictures) -> list[Part]:
     parts: list[Part] = [Paragraph(said)]
     for what, share in (("messages delivered", found.demand), ("pairs with a path", found.pairs)):
         if share is not None:
-            parts.append(Paragraph(f"Of all {what}: {_range(share)}; {per_year(1 - share.at_least)} a year at most."))
+            parts.append(Paragraph(f"Of all {what}: {_range(share)}. {_missing(share)}"))
     address_columns = [
         name("address", lambda it: it.address),
         *_shares("messages delivered", lambda it: it.demand),
@@ -241,6 +241,13 @@ def _availability(facts: Facts, pictures: Pictures) -> list[Part]:
         caption = "Pairs of routers that are without a path for longest; both ends may fail too."
         parts.append(Table(caption, pair_columns, pairs, "pair_impact"))
     return parts
+
+
+def _missing(share: Range) -> str:
+    """Tell what is lost from what is not known."""
+    lost = f"In what was played {per_year(1 - share.at_most)} a year are lost"
+    unknown = share.at_most - share.at_least
+    return f"{lost}; of another {per_year(unknown)} a year nothing is known." if unknown else f"{lost}."
 
 
 def _range(share: Range) -> str:

@@ -25,6 +25,7 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_folder import model_of
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.report import finish_run, html_page
+from router.whatif.report.html_page import page
 from router.whatif.report.json_summary import schema
 from router.whatif.report.pictures import POINTS, falling, pictures, rising
 from router.whatif.report.router_positions import positions
@@ -32,6 +33,7 @@ from router.whatif.report.run_facts import facts_of
 from router.whatif.report.svg_drawing import DARK, LIGHT, STAND_INS
 from router.whatif.report.verdicts import verdicts
 from router.whatif.scenarios.run_request import Request
+from router.whatif.wording import per_year
 from tests.whatif import browser
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, models, site
@@ -254,6 +256,12 @@ def test_what_is_lost_while_nothing_fails_is_told_and_is_no_harm_of_failures(tmp
     assert served["nobody"].demand.at_most == pytest.approx(1 - facts.availability.coverage)
     assert served["nobody"].subscribed.at_most == pytest.approx(1 - facts.availability.coverage)
     assert served["jobs"].demand.at_most == pytest.approx(1 - 0.75 * facts.availability.coverage)
+    # What is lost is told from what no scenario covers.
+    share = facts.availability.demand
+    assert share is not None
+    told = page(facts, verdicts(facts), [])
+    assert f"In what was played {per_year(1 - share.at_most)} a year are lost; of another " in told
+    assert f" another {per_year(share.at_most - share.at_least)} a year nothing is known." in told
 
 
 def test_suggestions_for_subscribers_are_shown(tmp_path: Path) -> None:
