@@ -31,6 +31,7 @@ PIECE_S: Final = 0.0005
 PIECE_BYTES: Final = 16_384
 """Bytes of messages that are handled at once: what they take is known only afterwards."""
 PIECES_SHARE: Final = 1 / 3
+"""Part of the time that messages handled in pieces get: the others have two thirds of it."""
 LONGEST_PAUSE_S: Final = 0.25
 """After a message that took long, however long it took."""
 MOST_HELLO_BYTES: Final = 16_384
