@@ -413,7 +413,7 @@ class _Body:
         value = self.body.get(key)
         if not isinstance(value, (list, tuple)):
             return ()
-        return tuple(item for item in value if _is_int(item))
+        return tuple(item for item in value if _is_int(item) and -MAX_INT <= item <= MAX_INT)  # passed on as longs
 
     def costs(self, key: str) -> dict[RouterId, int]:
         value = self._get(key)
