@@ -58,7 +58,7 @@ cdef class FrameGuard(HandshakeGuard):
     cdef PeerSession _plain_session(self, Py_ssize_t head)
     @cython.locals(
         session=PeerSession, stop=Py_ssize_t, left=Py_ssize_t, uints="Py_ssize_t *", links=list, link=PeerLink,
-        missing=Py_ssize_t)
+        coming=Py_ssize_t)
     cdef bint _is_plain_flow(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink)
     cdef bint _check_transfer(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
@@ -73,7 +73,7 @@ cdef class FrameGuard(HandshakeGuard):
     @cython.locals(
         next_incoming=Py_ssize_t, incoming_window=Py_ssize_t, next_outgoing=Py_ssize_t, outgoing_window=Py_ssize_t,
         handle=Py_ssize_t, count=Py_ssize_t, credit=Py_ssize_t, credit_end=Py_ssize_t, available=Py_ssize_t,
-        window_start=Py_ssize_t, window_end=Py_ssize_t, missing=Py_ssize_t,
+        window_start=Py_ssize_t, window_end=Py_ssize_t, coming=Py_ssize_t,
         drains=Py_ssize_t, asks=Py_ssize_t, link=PeerLink)
     cdef bint _check_flow(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     cdef object _close_window(self, PeerSession session, Py_ssize_t start, Py_ssize_t size, object next_outgoing)

@@ -328,8 +328,8 @@ class FrameGuard(HandshakeGuard):
         if link is None:
             return False
         if uints[0] >= 0 and session.own is not None:
-            missing = (session.own.next_outgoing - uints[0] - uints[1]) & MASK
-            if 0 < missing <= HALF:
+            coming = (session.own.next_outgoing - uints[0]) & MASK
+            if uints[1] < coming <= HALF:
                 return False
         session.stated_next = uints[0]
         session.stated_window = uints[1]
@@ -414,8 +414,8 @@ class FrameGuard(HandshakeGuard):
         session.stated_outgoing = next_outgoing
         session.stated_outgoing_window = outgoing_window
         if next_incoming >= 0 and session.own is not None:
-            missing = (session.own.next_outgoing - next_incoming - incoming_window) & MASK
-            if 0 < missing <= HALF:
+            coming = (session.own.next_outgoing - next_incoming) & MASK
+            if incoming_window < coming <= HALF:
                 self._close_window(session, window_start, window_end - window_start, session.own.next_outgoing)
         link: PeerLink | None = None
         if handle >= 0:

@@ -220,3 +220,18 @@ def test_credit_taken_back_on_one_of_two_links_of_a_name_ends_their_connection_a
     beside.write(begin(FULL, channel=0) + receiver("jobs/c", 1, FULL, channel=0))
     bench.run()
     assert [frame.name for frame in frames.read(beside.read)][-1] in ("attach", "flow")
+
+
+@pytest.mark.parametrize("window", [2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1], ids=hex)
+def test_a_window_of_any_size_is_one(bench: Bench, window: int) -> None:
+    router = bench.router("A")
+    raw = opened(bench, router)
+    raw.write(begin(window, channel=0) + receiver("wide", 100, window, channel=0))
+    bench.run()
+    sender = bench.client(router).sender("wide")
+    for number in range(1, 9):
+        sender.send(PAYLOAD, settled=True)
+        bench.run()
+        raw.write(frames.write(0x13, [number, window, 0, FULL, 0, number, 100]))  # as many clients state it anew
+        bench.run()
+    assert len(transfers(raw, 0)) == 8
