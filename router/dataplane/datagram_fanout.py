@@ -57,7 +57,7 @@ class DatagramFanout:
             assert found is not None
             ingress = RouterId(found.ingress or fib.me)
             if transfer.tag is not None:
-                if not self._repair.is_new(entry, ingress, transfer.tag):
+                if not self._repair.is_new(entry, ingress, transfer.tag, transfer.age_s == 0):
                     self._settlement.settle(transfer, ACCEPTED)  # it is no loss
                     return
             elif not self._is_expected(ingress, neighbor):

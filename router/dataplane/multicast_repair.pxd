@@ -36,7 +36,7 @@ cdef class MulticastRepair:
     cdef public bint is_due
 
     cpdef object number(self, AddressEntry entry)
-    cpdef bint is_new(self, AddressEntry entry, object ingress, bytes tag) except -1
+    cpdef bint is_new(self, AddressEntry entry, object ingress, bytes tag, bint is_first=*) except -1
     cdef Stream _stream(self, str text, object ingress)
     cpdef object keep(self, AddressEntry entry, object ingress, bytes tag, bytes data, tuple sent_to, double now)
     cdef _forget_oldest(self)

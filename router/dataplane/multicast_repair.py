@@ -126,8 +126,15 @@ class MulticastRepair:
         self.is_new(entry, self._fib.me, tag)  # so that a copy which comes back is not
         return tag
 
-    def is_new(self, entry: AddressEntry, ingress: RouterId, tag: bytes) -> bool:
-        """Whether the multicast of that tag, which entered at *ingress*, is here for the first time."""
+    def is_new(self, entry: AddressEntry, ingress: RouterId, tag: bytes, is_first: bool = True) -> bool:
+        """Whether the multicast of that tag, which entered at *ingress*, is here for the first time.
+
+        Args:
+            entry: of its address.
+            ingress: the router that has numbered it.
+            tag: instance of that router, and number.
+            is_first: it is sent for the first time, and not again.
+        """
         windows = self._stream(entry.text, ingress).windows
         instance = tag[:8]
         window = windows.get(instance)
@@ -135,7 +142,7 @@ class MulticastRepair:
             if len(windows) >= MOST_INSTANCES:
                 del windows[next(iter(windows))]
             window = windows[instance] = SequenceWindow()
-        return window.see(int.from_bytes(tag[8:], "big"))
+        return window.see(int.from_bytes(tag[8:], "big"), is_first)
 
     def _stream(self, text: str, ingress: RouterId) -> Stream:
         streams = self._streams

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.core.forwarding.sequence_window import WINDOW, SequenceWindow
+from router.core.forwarding.sequence_window import MOST_BEHIND, WINDOW, SequenceWindow
 
 
 @given(st.lists(st.integers(1, 3 * WINDOW), max_size=60))
@@ -14,7 +14,7 @@ def test_a_number_is_new_once_and_never_when_it_is_older_than_the_window(numbers
     seen: set[int] = set()
     for number in numbers:
         is_old = number <= max(seen, default=0) - WINDOW
-        assert window.see(number) == (number not in seen and not is_old)
+        assert window.see(number, is_first=False) == (number not in seen and not is_old)
         seen.add(number)
 
 
@@ -24,3 +24,20 @@ def test_numbers_that_begin_anew_far_above_are_new() -> None:
     assert window.see((1 << 40) + 1)
     assert not window.see((1 << 40) + 1)
     assert window.see(1 << 40), "what was overtaken by the first one is no repeat"
+
+
+def test_a_number_that_was_made_up_silences_nobody_for_good() -> None:
+    window = SequenceWindow()
+    assert window.see(1)
+    assert window.see(2**64 - 1)
+    seen = [window.see(number) for number in range(2, 30)]
+    assert seen == [False] * (MOST_BEHIND - 1) + [True] * (28 - MOST_BEHIND + 1)
+    assert not window.see(29)
+
+
+def test_what_is_sent_again_from_before_the_window_begins_no_new_one() -> None:
+    window = SequenceWindow()
+    assert window.see(10_000)
+    assert not any(window.see(number, is_first=False) for number in range(1, 100))
+    assert not any(window.see(number) for number in range(100, 1, -1)), "they don't rise"
+    assert window.highest == 10_000
