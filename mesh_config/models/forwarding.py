@@ -139,7 +139,7 @@ class ForwardingSettings:
         high=3600,
     )
     drain_bound_s: float = setting(
-        "A subscriber's drain is answered after this, even when not all that was lent of its credit has come back.",
+        "A drain is answered after this, whatever has come back; what a neighbor was asked for counts as returned.",
         default=1.0,
         unit="seconds",
         low=0.01,

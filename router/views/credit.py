@@ -369,7 +369,9 @@ class PartyRows:
         )
         circuit = _circuit(link)
         if circuit is not None:
-            return attrs.evolve(row, held=circuit.out, weight=circuit.weight, is_draining=circuit.is_draining)
+            is_asked = circuit.is_draining or circuit.unreturned > 0
+            held = circuit.out + circuit.unreturned
+            return attrs.evolve(row, held=held, weight=circuit.weight, is_draining=is_asked)
         controller = entry.controller
         publisher = controller.publishers.attached.get(link) if isinstance(controller, CreditController) else None
         blocked_s = _blocked_s(link, publisher, self._now)

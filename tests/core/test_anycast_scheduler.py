@@ -367,9 +367,36 @@ def test_an_idle_circuit_is_drained_for_a_backlogged_one_and_dealt_when_it_answe
     bench.circuit("hungry", "other", 1)
     assert bench.wait(0.0199) == []
     assert bench.wait(0.0002) == [("drain_circuit", "idle")]
-    assert bench.wait(1.0) == []
+    assert bench.wait(0.9) == []
     bench.machine.set_weight(HERE, "idle", 0)
     assert bench.returned("idle", 1) == [("grant_circuit", "hungry", 1)]
+
+
+def test_credit_that_is_not_returned_in_time_is_for_others() -> None:
+    bench = Bench()
+    bench.path()
+    bench.circuit("silent", "far", 1)
+    bench.credit(1)
+    bench.circuit("hungry", "other", 1)
+    assert bench.wait(0.03) == [("drain_circuit", "silent")]
+    assert bench.wait(1.1) == [("grant_circuit", "hungry", 1)]
+    assert names(bench.arrive("hungry", 1)) == ["send"]
+    assert bench.credit(5) == [("grant_circuit", "hungry", 4)], "who has returned nothing gets nothing"
+    assert bench.returned("silent", 1) != []
+    assert bench.pool().circuits["silent"].out > 0
+
+
+def test_a_message_on_credit_that_was_not_returned_in_time_waits_for_other_credit() -> None:
+    bench = Bench()
+    bench.path()
+    bench.circuit("silent", "far", 1)
+    bench.credit(1)
+    bench.circuit("hungry", "other", 1)
+    bench.wait(1.2)
+    bench.arrive("hungry", 1)
+    assert bench.arrive("silent", 2) == [], "it is kept, and no credit is granted in place of that which it used"
+    assert names(bench.credit(3))[0] == "send"
+    assert bench.pool().circuits["silent"].out > 0, "it has nothing left to return"
 
 
 def test_a_drain_that_crosses_the_last_use_ends_without_an_answer() -> None:

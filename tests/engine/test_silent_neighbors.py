@@ -8,7 +8,7 @@ import pytest
 
 from router.runtime import Runtime
 from tests.helpers.engine import Bench
-from tests.helpers.peer import PeerSender, message
+from tests.helpers.peer import PeerSender, Received, message
 
 ANYCAST = "openstack.org/om/rpc/anycast/topic"
 MULTICAST = "openstack.org/om/rpc/multicast/topic"
@@ -58,3 +58,35 @@ def test_circuits_are_whole_when_a_neighbor_has_been_silent(bench: Bench, addres
         for sender in senders:
             unanswered = [sent for sent in sender.sent if sent.outcome is None]
             assert len(unanswered) <= 100
+
+
+@pytest.mark.parametrize("address", [ANYCAST, MULTICAST])
+def test_a_link_that_carries_nothing_any_more_holds_nobody_up_for_long(bench: Bench, address: str) -> None:
+    # Its connection lasts until `idle_timeout_s`, and so would the credit that the neighbor behind it holds.
+    a, b, c = bench.mesh(("A", "B"), ("B", "C"), ("C", "A"))
+    receiver = bench.client(c).receiver(address, credit=20)
+    used = 0
+
+    def take(received: Received) -> None:
+        nonlocal used
+        received.settle()
+        used += 1
+        if used % 10 == 0:  # as proton's prefetch does
+            receiver.flow(10)
+
+    receiver.policy = take
+    senders = [bench.client(router).sender(address) for router in (a, b, b, b, b)]
+    bench.advance(1)
+
+    def least_sent(seconds: float) -> int:
+        """How many that publisher could send that could send the fewest."""
+        before = [len(sender.sent) for sender in senders]
+        send_all(bench, senders, seconds)
+        return min(len(sender.sent) - count for sender, count in zip(senders, before, strict=True))
+
+    assert least_sent(1) > 10
+    bench.wires[1].is_still = True
+    least_sent(5)
+    for _ in range(4):
+        assert least_sent(1) > 10
+    assert not bench.wires[1].is_cut

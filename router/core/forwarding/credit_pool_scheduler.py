@@ -245,8 +245,7 @@ class CreditPoolScheduler(CreditScheduler):
 
     def circuit_drained(self, egress: RouterId, key: Key, credit: int) -> None:
         """Take back *credit* (messages) that a neighbor returned on a circuit."""
-        pool = self.pools[egress]
-        pool.returned(pool.circuits[key], credit)
+        self.pools[egress].drained(key, credit)
 
     # The turn
 
@@ -260,6 +259,8 @@ class CreditPoolScheduler(CreditScheduler):
         self.publishers.expire(now)
         for pool in self.pools.values():
             pool.close_if_withdrawn(now)
+            if pool.asked:
+                pool.expect_answers(now)
             pool.serve_core(now)
         self._serve_waiting(now)
         self._weigh(now)
@@ -285,6 +286,8 @@ class CreditPoolScheduler(CreditScheduler):
         for pool in self.pools.values():
             pool.answer_drain(now)
             pool.tell_weight()
+            if pool.asked:
+                pool.expect_answers(now)
             due = min(due, pool.next_deadline())
         self._deadline = now if is_more else min(due, self.publishers.next_deadline())
         self._unlent = self.allotted() - self.publishers.backed

@@ -27,7 +27,8 @@ class CreditTiming:
     linger_s: float = 1.0
     """Subscribers that have all withdrawn close the address after this."""
     drain_bound_s: float = 1.0
-    """A subscriber's drain is answered after this, even when what was lent of its credit has not come back."""
+    """A subscriber's drain is answered after this, even when what was lent of its credit has not come back; and what a
+    neighbor was asked for and has not returned by then is for others."""
     first_window: int = FIRST_WINDOW
     """Most that a circuit is dealt, and that a publisher keeps, before it shows that it uses more, messages."""
     slice_size: int = 64

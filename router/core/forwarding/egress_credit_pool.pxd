@@ -13,6 +13,8 @@ cdef class IncomingCircuit(Claimant):
     cdef public AdvertisedLoad report
     cdef public Py_ssize_t neighbor_weight
     cdef public bint was_told_closed
+    cdef public double answer_due
+    cdef public Py_ssize_t unreturned
 
 
 cdef class EgressCreditPool(CreditPool):
@@ -36,7 +38,13 @@ cdef class EgressCreditPool(CreditPool):
     cdef public double distance
     cdef public double wanted_until
     cdef public bint is_missed
+    cdef public dict asked
 
+    @cython.locals(circuit=IncomingCircuit)
+    cpdef object drained(self, object key, Py_ssize_t credit)
+    @cython.locals(circuit=IncomingCircuit)
+    cpdef object expect_answers(self, double now)
+    cpdef object recall(self, IncomingCircuit circuit)
     cpdef Py_ssize_t free(self)
     cpdef object holders(self)
     cpdef object ask(self, Claimant claimant)

@@ -46,7 +46,7 @@ CLOSED = int(PoolState.CLOSED)
 class IncomingCircuit(Claimant):
     """Incoming circuit: a neighbor's link toward the egress."""
 
-    __slots__ = ("neighbor", "neighbor_weight", "report", "was_told_closed")
+    __slots__ = ("answer_due", "neighbor", "neighbor_weight", "report", "unreturned", "was_told_closed")
 
     def __init__(self, key: Key, neighbor: RouterId, window: int) -> None:
         Claimant.__init__(self, key, window)
@@ -57,6 +57,11 @@ class IncomingCircuit(Claimant):
         """In a multicast's tree: its weight as its neighbor told it."""
         self.was_told_closed = False
         """In a multicast's tree: it was told that nobody is live, and has not been granted any credit since."""
+        self.answer_due = math.inf
+        """Time until which its neighbor has to answer a drain, seconds; infinity until the turn after it was asked."""
+        self.unreturned = 0
+        """Credit that was asked back and is overdue. Others have it now; the neighbor gets none until it is returned or
+        used."""
 
 
 class EgressCreditPool(CreditPool):
@@ -97,6 +102,8 @@ class EgressCreditPool(CreditPool):
         self.told_weight = 0
         self.turns = 0
         """Local messages that were sent here in turn with other egresses, since these were the nearest."""
+        self.asked: dict[IncomingCircuit, None] = {}
+        """Circuits that may have a drain to answer."""
         self.load = EgressLoad()
         """Messages at its subscribers."""
         self.distance = 0.0
@@ -203,13 +210,39 @@ class EgressCreditPool(CreditPool):
 
     def remove_circuit(self, key: Key) -> None:
         """Forget a circuit that is gone, with the credit that it held."""
-        self.out -= self.circuits.pop(key).out
+        circuit = self.circuits.pop(key)
+        self.out -= circuit.out
+        self.asked.pop(circuit, None)
+
+    def drained(self, key: Key, credit: int) -> None:
+        """Take back *credit* (messages) that a neighbor returned on a circuit: all that it had."""
+        circuit = self.circuits[key]
+        circuit.unreturned = 0
+        self.returned(circuit, credit)
+
+    def expect_answers(self, now: float) -> None:
+        """Count credit as returned that a neighbor does not return in time, at *now* (seconds).
+
+        Where it is silent, or keeps what it holds, others would go without for as long as its connection lasts. What
+        it sends on that credit all the same waits here for other credit.
+        """
+        for circuit in list(self.asked):
+            if not circuit.is_draining:
+                del self.asked[circuit]
+            elif circuit.answer_due == math.inf:
+                circuit.answer_due = now + self.timing.drain_bound_s
+            elif circuit.answer_due <= now:
+                circuit.unreturned += circuit.out
+                self.take_from(circuit, circuit.out)
+                del self.asked[circuit]
 
     def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """Take a message that arrives on a circuit at *now* (seconds). See `CreditScheduler.arrived`."""
         circuit = self.circuits[key]
         if circuit.out > 0:
             self.take_from(circuit, 1)
+        elif circuit.unreturned > 0:
+            circuit.unreturned -= 1
         else:
             self._actions.append(GrantCircuit(key, 1))
         circuit.use(now, 2 * self.capacity)
@@ -271,7 +304,9 @@ class EgressCreditPool(CreditPool):
     def claimants(self) -> list[Claimant]:
         """Those who may be dealt credit, in the order of joining; never a circuit from one's own next hop: a loop."""
         found: list[Claimant] = [
-            c for c in self.circuits.values() if c.weight > 0 and not c.is_draining and c.neighbor != self.next_hop
+            c
+            for c in self.circuits.values()
+            if c.weight > 0 and not c.is_draining and not c.unreturned and c.neighbor != self.next_hop
         ]
         if self.local.weight > 0:
             found.append(self.local)
@@ -411,9 +446,15 @@ class EgressCreditPool(CreditPool):
     def ask(self, claimant: Claimant) -> None:
         """Drain a circuit."""
         assert claimant.key is not None, "the local publishers are not drained"
-        claimant.is_draining = True
         claimant.rest(self.timing.first_window)
-        self._actions.append(DrainCircuit(claimant.key))
+        self.recall(self.circuits[claimant.key])
+
+    def recall(self, circuit: IncomingCircuit) -> None:
+        """Drain a circuit, whatever it is used for."""
+        circuit.is_draining = True
+        circuit.answer_due = math.inf
+        self.asked[circuit] = None
+        self._actions.append(DrainCircuit(circuit.key))
 
     def answer_drain(self, now: float) -> None:
         """Give back what downstream asked for, once it is lent to nobody at *now* (seconds)."""
@@ -455,10 +496,10 @@ class EgressCreditPool(CreditPool):
 
     def next_deadline(self) -> float:
         """Tell the time at which something is due without an event, whether others are backlogged or not, seconds."""
-        due = math.inf
+        due = min([circuit.answer_due for circuit in self.asked], default=math.inf)
         if self.is_at_egress:
             if self.state == OPEN:
-                due = self.withdrawn_at + self.timing.linger_s
+                due = min(due, self.withdrawn_at + self.timing.linger_s)
             due = min(due, self.returning_since + self.timing.drain_bound_s)
         return min(due, self.debt_since + self.timing.debt_s)
 

@@ -26,7 +26,6 @@ from router.core.forwarding.credit_actions import (
     KEPT,
     REFUSED,
     CreditAction,
-    DrainCircuit,
     GrantCircuit,
     Key,
     ReturnCredit,
@@ -395,8 +394,7 @@ class MulticastTree:
 
     def _recall(self, circuit: IncomingCircuit) -> None:
         if circuit.out > 0 and not circuit.is_draining:
-            circuit.is_draining = True
-            self._actions.append(DrainCircuit(circuit.key))
+            self.pool.recall(circuit)
 
     def _restate(self, now: float) -> None:
         credits_ = [branch.credit for branch in self._live]
