@@ -1,8 +1,8 @@
 """Window of the numbers of a sequence that were seen, in bounded memory: a highest one and a bitmap of those before it.
 
-As in the anti-replay window of IPsec (RFC 4303, 3.4.3): what lies before the window counts as seen. But a highest number
-that somebody has made up would have all true ones count as seen for good. So after several in a row that lie before the
-window, each higher than the one before, it begins anew with the last of them.
+As in the anti-replay window of IPsec (RFC 4303, 3.4.3): what lies before the window counts as seen. But a highest
+number that somebody has made up would have all true ones count as seen for good. So after several in a row that lie
+before the window, each higher than the one before, it begins anew with the last of them.
 """
 
 from __future__ import annotations
