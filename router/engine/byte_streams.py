@@ -280,7 +280,6 @@ class ByteStreams:
         if not self.unanswered:
             self._frames_before = self._frames_written()
         self.unanswered += 1
-        self._copies += ANSWER_COPIES
 
     def _check_answers(self) -> None:
         """Everything is written: see that the answers are among it.

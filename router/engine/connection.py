@@ -27,7 +27,7 @@ from router.core.policy.message_rate import MessageRate
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import EgressLink, IngressLink
 from router.dataplane.port import Port
-from router.engine.byte_streams import ByteStreams
+from router.engine.byte_streams import ANSWER_COPIES, ByteStreams
 from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, FRAME_BYTES, MemoryMeter
 from router.engine.peer_identity import PeerIdentity
@@ -412,6 +412,7 @@ class Connection(ByteStreams):
             self.end()
             return
         self._owe_frame()
+        self._copies += ANSWER_COPIES
         self._after_end += self.is_ending
         if not self.is_ending:
             if self.unanswered > MAX_UNANSWERED:

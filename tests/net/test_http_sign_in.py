@@ -30,7 +30,7 @@ from router.management.sign_in import credentials
 from router.security.users import new_keys, write_users
 from tests.helpers.browser import Browser
 from tests.helpers.certificates import Certificates
-from tests.helpers.processes import MeshProcesses, ReservedPort
+from tests.helpers.processes import MeshProcesses, ReservedPort, wait_until
 
 pytestmark = pytest.mark.interop
 WATCHER, OTHER = "wätcher", "other"
@@ -112,10 +112,12 @@ def test_who_may_not_read_management_is_told_so(signed: Signed) -> None:
 
 @pytest.mark.parametrize("user", [WATCHER, "nobody"])
 def test_a_wrong_password_is_answered_late_and_told(signed: Signed, user: str) -> None:
-    before = len(signed.mesh["R1"].log_lines("sign_in_refused"))
+    router = signed.mesh["R1"]
+    before = len(router.log_lines("sign_in_refused"))
     status, body, _ = signed.get("/metrics", user, "wrong")
     assert (status, body) == (401, "no such user, or a wrong password\n")
-    lines = signed.mesh["R1"].log_lines("sign_in_refused")[before:]
+    wait_until(lambda: len(router.log_lines("sign_in_refused")) > before, "the log tells of it", 30)
+    lines = router.log_lines("sign_in_refused")[before:]
     assert [(line.level, line.fields["host"]) for line in lines] == [("warning", "127.0.0.1")]
 
 

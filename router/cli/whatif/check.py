@@ -12,7 +12,14 @@ import click
 
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, need_run, say_json
-from router.cli.whatif.options import F, folder_argument, json_option, share_option
+from router.cli.whatif.options import (
+    F,
+    allowed_option,
+    folder_argument,
+    json_option,
+    share_option,
+    single_point_option,
+)
 
 NOT_KEPT = 1
 
@@ -50,12 +57,8 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
 @folder_argument("folder", "RUN")
 @share_option("--max-util", "Highest utilisation of any link in any scenario.")
 @share_option("--max-base-util", "The same when nothing fails.")
-@click.option(
-    "--no-single-point-of-failure",
-    is_flag=True,
-    help="Whatever fails alone, the others keep their paths, and addresses a subscriber.",
-)
-@click.option("--allow", "allowed", metavar="ID", multiple=True, help="Let this be a single point of failure.")
+@single_point_option
+@allowed_option
 @_limit("--max-lost-pairs", click.IntRange(min=0), "Most ordered pairs of living routers that lose each other.", "N")
 @_limit("--max-lost-msgs", click.FloatRange(min=0), "Most messages/s that reach nobody.", "X")
 @_limit("--max-dead-addresses", click.IntRange(min=0), "Most addresses that lose their last subscriber.", "N")

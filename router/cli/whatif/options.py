@@ -29,6 +29,14 @@ groups_option: Final = click.option(
     multiple=True,
     help="Groups, failure rates, capacities, addresses and subscribers, YAML. May be given several times.",
 )
+single_point_option: Final = click.option(
+    "--no-single-point-of-failure",
+    is_flag=True,
+    help="Whatever fails alone, the others keep their paths, and addresses a subscriber.",
+)
+allowed_option: Final = click.option(
+    "--allow", "allowed", metavar="ID", multiple=True, help="Let this be a single point of failure."
+)
 json_option: Final = click.option("--json", "is_json", is_flag=True, help="Write JSON instead of tables.")
 fail_option: Final = click.option(
     "--fail",

@@ -10,7 +10,14 @@ import click
 
 from router.cli.errors import BAD_INPUT, CommandError
 from router.cli.whatif.command_helpers import answering, read_model, say_json, say_table
-from router.cli.whatif.options import fail_option, folder_argument, json_option, share_option
+from router.cli.whatif.options import (
+    allowed_option,
+    fail_option,
+    folder_argument,
+    json_option,
+    share_option,
+    single_point_option,
+)
 from router.cli.whatif.progress_bar import progress
 
 NO_PLAN: Final = 1
@@ -27,12 +34,8 @@ NO_PLAN: Final = 1
 )
 @fail_option
 @share_option("--max-util", "Highest utilisation of any link in any scenario.")
-@click.option(
-    "--no-single-point-of-failure",
-    is_flag=True,
-    help="Whatever fails alone, the others keep their paths, and addresses a subscriber.",
-)
-@click.option("--allow", "allowed", metavar="ID", multiple=True, help="Let this be a single point of failure.")
+@single_point_option
+@allowed_option
 @click.option(
     "--max-lost-pairs",
     type=click.IntRange(min=0),

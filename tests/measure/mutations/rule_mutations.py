@@ -71,8 +71,8 @@ MUTATIONS: Final = (
     Mutation(
         "credit of a circuit that is gone is lost",
         "egress_credit_pool",
-        "self.out -= self.circuits.pop(key).out",
-        "self.circuits.pop(key)",
+        "        self.out -= circuit.out\n",
+        "",
     ),
     Mutation(
         "a message on a circuit uses none of its credit",
