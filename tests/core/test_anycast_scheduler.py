@@ -372,12 +372,18 @@ def test_an_idle_circuit_is_drained_for_a_backlogged_one_and_dealt_when_it_answe
     assert bench.returned("idle", 1) == [("grant_circuit", "hungry", 1)]
 
 
-def test_credit_that_is_not_returned_in_time_is_for_others() -> None:
+def with_silent_holder() -> Bench:
+    """One circuit has the only credit, another one needs it."""
     bench = Bench()
     bench.path()
     bench.circuit("silent", "far", 1)
     bench.credit(1)
     bench.circuit("hungry", "other", 1)
+    return bench
+
+
+def test_credit_that_is_not_returned_in_time_is_for_others() -> None:
+    bench = with_silent_holder()
     assert bench.wait(0.03) == [("drain_circuit", "silent")]
     assert bench.wait(1.1) == [("grant_circuit", "hungry", 1)]
     assert names(bench.arrive("hungry", 1)) == ["send"]
@@ -387,11 +393,7 @@ def test_credit_that_is_not_returned_in_time_is_for_others() -> None:
 
 
 def test_a_message_on_credit_that_was_not_returned_in_time_waits_for_other_credit() -> None:
-    bench = Bench()
-    bench.path()
-    bench.circuit("silent", "far", 1)
-    bench.credit(1)
-    bench.circuit("hungry", "other", 1)
+    bench = with_silent_holder()
     bench.wait(1.2)
     bench.arrive("hungry", 1)
     assert bench.arrive("silent", 2) == [], "it is kept, and no credit is granted in place of that which it used"

@@ -17,6 +17,8 @@ from router.cli.whatif.options import (
     allowed_option,
     folder_argument,
     json_option,
+    lost_messages_option,
+    lost_pairs_option,
     share_option,
     single_point_option,
 )
@@ -59,8 +61,8 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
 @share_option("--max-base-util", "The same when nothing fails.")
 @single_point_option
 @allowed_option
-@_limit("--max-lost-pairs", click.IntRange(min=0), "Most ordered pairs of living routers that lose each other.", "N")
-@_limit("--max-lost-msgs", click.FloatRange(min=0), "Most messages/s that reach nobody.", "X")
+@lost_pairs_option
+@lost_messages_option
 @_limit("--max-dead-addresses", click.IntRange(min=0), "Most addresses that lose their last subscriber.", "N")
 @_limit("--max-starved-publishers", click.IntRange(min=0), "Most publishers that find no subscriber.", "N")
 @_limit("--max-stretch", click.FloatRange(min=1), "Most that 99 % of the paths cost, by what they did.", "X")

@@ -37,6 +37,15 @@ single_point_option: Final = click.option(
 allowed_option: Final = click.option(
     "--allow", "allowed", metavar="ID", multiple=True, help="Let this be a single point of failure."
 )
+lost_pairs_option: Final = click.option(
+    "--max-lost-pairs",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Most ordered pairs of living routers that lose each other.",
+)
+lost_messages_option: Final = click.option(
+    "--max-lost-msgs", type=click.FloatRange(min=0), metavar="X", help="Most messages/s that reach nobody."
+)
 json_option: Final = click.option("--json", "is_json", is_flag=True, help="Write JSON instead of tables.")
 fail_option: Final = click.option(
     "--fail",

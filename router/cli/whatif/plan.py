@@ -15,6 +15,8 @@ from router.cli.whatif.options import (
     fail_option,
     folder_argument,
     json_option,
+    lost_messages_option,
+    lost_pairs_option,
     share_option,
     single_point_option,
 )
@@ -36,13 +38,8 @@ NO_PLAN: Final = 1
 @share_option("--max-util", "Highest utilisation of any link in any scenario.")
 @single_point_option
 @allowed_option
-@click.option(
-    "--max-lost-pairs",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Most ordered pairs of living routers that lose each other.",
-)
-@click.option("--max-lost-msgs", type=click.FloatRange(min=0), metavar="X", help="Most messages/s that reach nobody.")
+@lost_pairs_option
+@lost_messages_option
 @click.option(
     "--tries",
     type=click.IntRange(1, 10**7),

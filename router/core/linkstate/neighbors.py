@@ -142,8 +142,8 @@ class Neighbors:
         self.active: dict[RouterId, ControlConnection] = {}
         """The two-way connection in use to each neighbor."""
         self.revision = 0
+        """Raised whenever `active` or a cost changes."""
         self._is_transit_ended = False
-        """Raised whenever `active` changes."""
         self.refusals: list[RefusedConnection] = []
         """Connections to close; taken by the caller."""
         self.greetings: dict[ConnectionId, None] = {}
