@@ -15,10 +15,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from router.whatif.pipeline.table_files import files_of, read_parts, read_table
-from router.whatif.wording import BASE
+from router.whatif.wording import BASE, MAINTENANCE
 
 NOTHING: Final = "none"
 """The family in which nothing fails."""
+
+ALONE_BY: Final = ("variant", "family", "group", "failed_links", "failed_routers")
+"""Columns that say whether one thing alone fails."""
 
 WHOLE_ROWS: Final = 400_000
 """Of runs with more, columns are read one by one: all of a row are some hundred bytes in memory."""
@@ -141,28 +144,34 @@ class Outcomes:
             found = found[values[found] >= edge]
         return found[np.lexsort((found, -values[found]))][:count]
 
-    def _lengths(self, name: str) -> NDArray[np.int32]:
-        """Of a column of lists, without having all of these at a time."""
-        if self._whole is not None:
-            found: NDArray[np.int32] = pc.list_value_length(self._whole.column(name)).to_numpy()
-            return found
-        assert self.folder is not None
-        parts = read_parts(self.folder, "scenario", lambda first, stop: True, [name])
-        return np.concatenate([pc.list_value_length(part.column(0)).to_numpy() for _, part in parts])
-
     def alone(self, *, variant: str = BASE) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Every scenario of a variant in which one thing fails: (`link`, `router` or `group`, its id, the row)."""
-        links, routers = self._lengths("failed_links"), self._lengths("failed_routers")
-        has_group = pc.is_valid(self.column("group")).to_numpy()
-        is_held = self.having("family", "maintenance")
-        here = self.having("variant", variant) & ~is_held & (((links + routers) == 1) | has_group)
-        for row in self.rows(np.flatnonzero(here)):
+        for row in self._rows_alone(variant):
             if row["group"] is not None:
                 yield "group", row["group"], row
             elif row["failed_links"]:
                 yield "link", row["failed_links"][0], row
             else:
                 yield "router", row["failed_routers"][0], row
+
+    def _rows_alone(self, variant: str) -> Iterator[dict[str, Any]]:
+        """Their rows. Of many only one file at a time is in memory, and of that only what tells which they are."""
+        if self._whole is not None:
+            yield from self._whole.filter(_is_alone(self._whole, variant)).to_pylist()
+            return
+        assert self.folder is not None
+        places: list[int] = []
+        for first, part in read_parts(self.folder, "scenario", lambda first, stop: True, ALONE_BY):
+            places += (first + np.flatnonzero(_is_alone(part, variant))).tolist()
+        yield from self.rows(places)
+
+
+def _is_alone(part: pa.Table, variant: str) -> pa.ChunkedArray:
+    """Mask of the rows of a variant in which one thing fails and nothing is held down."""
+    fails = pc.add(*(pc.list_value_length(part.column(name)) for name in ("failed_links", "failed_routers")))
+    is_one = pc.or_(pc.equal(fails, 1), pc.is_valid(part.column("group")))
+    is_here = pc.equal(part.column("variant"), variant)
+    return pc.and_(pc.and_(is_here, is_one), pc.not_equal(part.column("family"), MAINTENANCE))
 
 
 def _is_any(places: NDArray[np.int64], first: int, stop: int) -> bool:
