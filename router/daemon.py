@@ -443,7 +443,8 @@ class Daemon:
         connection = await self._serve(sock, settings, None, admitted, HANDSHAKE_TIMEOUT_S)
         if connection is None or connection.was_of_use:
             return ""
-        return connection.fault or "the other side closed it"
+        assert connection.fault, "an end has its reason"
+        return connection.fault
 
     async def _serve(
         self,

@@ -75,6 +75,8 @@ class Presence:
     """Times of the last losses, seconds."""
     reason: str = ""
     """Cause of its absence, as far as it is known."""
+    last_reason: str = ""
+    """Cause of the last loss, kept when it is back."""
     cost: int | None = None
     """Of a link: the last one known."""
 
@@ -84,6 +86,10 @@ class Presence:
             self.is_present = self.was_seen = True
             self.since, self.reason = now, ""
 
+    def because(self, reason: str) -> None:
+        """Note why it was lost."""
+        self.reason = self.last_reason = reason
+
     def go(self, now: float, reason: str = "") -> None:
         """Note that it is lost at *now*, seconds, and why."""
         if self.is_present:
@@ -91,7 +97,7 @@ class Presence:
             self.since = self.last_flap = now
             self.flaps += 1
             self.losses.append(now)
-            self.reason = reason
+            self.because(reason)
 
     def recent(self, now: float) -> int:
         """Count the losses of the last five minutes.
@@ -132,6 +138,7 @@ class ConnectionEnd:
 
     at: float
     reason: str
+    """In words, never empty."""
 
 
 class MeshWatch:
@@ -161,6 +168,8 @@ class MeshWatch:
         self._edges: Edges = {}
         """Links that there are."""
         self._ends: dict[str, ConnectionEnd] = {}
+        self._just_lost: list[RouterId] = []
+        """Routers whose loss has no reason yet: others may be lost with them."""
         self._next_look = now + KEPT_S / 24
         self.expect(expected, now)
 
@@ -183,6 +192,7 @@ class MeshWatch:
         """Note that there is a path to *router* at *now*, seconds."""
         if router not in self.routers:
             self.routers[router] = Presence(since=now)
+        self._explain_losses()
         self.routers[router].come(now)
         self._dials.pop(router, None)
         for key in [key for key in self.refused_routers if key[0] == router]:
@@ -191,8 +201,17 @@ class MeshWatch:
     def lost(self, router: RouterId, now: float) -> None:
         """Note that no path to *router* is left at *now*, seconds."""
         known = self.routers.get(router)
-        if known is not None:
+        if known is not None and known.is_present:
             known.go(now)
+            self._just_lost.append(router)
+
+    def _explain_losses(self) -> None:
+        """Note why routers were lost, now that all of those are known that were lost with them."""
+        for router in self._just_lost:
+            known = self.routers.get(router)
+            if known is not None and not known.is_present:
+                known.because(self._loss(router, known))
+        self._just_lost.clear()
 
     def topology_changed(self, edges: Edges, now: float) -> None:
         """Compare the links that there are with those before.
@@ -201,6 +220,7 @@ class MeshWatch:
             edges: cost of each, in each direction.
             now: seconds, monotonic.
         """
+        self._explain_losses()
         before, self._edges = self._edges, edges
         nothing: Mapping[RouterId, int] = {}
         for near in edges.keys() | before.keys():
@@ -220,7 +240,17 @@ class MeshWatch:
             link.come(now)
             link.cost = cost
         elif link is not None and link.is_present:
-            link.go(now)
+            link.go(now, self._link_loss(pair, now))
+
+    def _link_loss(self, pair: Pair, now: float) -> str:
+        if self.me in pair:
+            other = pair[1] if pair[0] == self.me else pair[0]
+            end = self._ends.get(other)
+            return _ended(end) if end is not None and now - end.at < END_S else SILENT
+        absent = [each for each in pair if not self.is_present(each)]
+        if absent:
+            return f"{' and '.join(absent)} {'was' if len(absent) == 1 else 'were'} lost"
+        return "its ends saw each other no more"
 
     def connector_up(self, name: str, now: float) -> None:
         """Note that a connector has reached a neighbor at *now*, seconds."""
@@ -236,7 +266,15 @@ class MeshWatch:
     def connection_ended(self, container: str, reason: str, now: float) -> None:
         """Note how a connection to a neighbor has ended at *now*, seconds, for the reason of its absence."""
         self._ends.pop(container, None)
-        self._ends[container] = ConnectionEnd(now, reason)
+        self._ends[container] = end = ConnectionEnd(now, reason)
+        # Its end may be heard of late: after the silence for which it was given up.
+        router = RouterId(container)
+        known = self.routers.get(router)
+        if known is not None and not known.is_present and known.was_seen and abs(now - known.since) < END_S:
+            known.because(_ended(end))
+        link = self.links.get((min(self.me, router), max(self.me, router)))
+        if link is not None and not link.is_present and link.was_seen and abs(now - link.since) < END_S:
+            link.because(_ended(end))
         if len(self._ends) > MOST_UNEXPECTED:
             del self._ends[next(iter(self._ends))]
 
@@ -311,12 +349,15 @@ class MeshWatch:
     def _absence(self, router: RouterId, known: Presence) -> str:
         if not known.was_seen:
             return "never seen since this router started"
+        return known.reason or self._loss(router, known)
+
+    def _loss(self, router: RouterId, known: Presence) -> str:
         end = self._ends.get(router)
         if end is not None and abs(end.at - known.since) < END_S:
-            return f"its connection ended: {end.reason}" if end.reason else "it closed its connection in order"
+            return _ended(end)
         neighbors = self.neighbors(router)
         if self.me in neighbors:
-            return "it fell silent, or speaks to this router no more"
+            return SILENT
         left = [each for each in neighbors if self.routers[each].is_present]
         if left:
             return f"lost by its neighbors: {', '.join(left[:SHOWN])}{' ...' if len(left) > SHOWN else ''}"
@@ -327,9 +368,25 @@ class MeshWatch:
         found = {one if other == router else other for one, other in self.links if router in (one, other)}
         return sorted(each for each in found if each == self.me or each in self.routers)
 
+    def link_reason(self, pair: Pair) -> str:
+        """Say why the link between two routers is absent; empty when it is there, or nobody tells of it."""
+        link = self.links[pair]
+        if link.is_present and self.is_known(pair):
+            return ""
+        absent = [each for each in pair if each != self.me and not self.is_present(each)]
+        if absent:
+            return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent"
+        if not link.was_seen:
+            return "its ends have never seen each other"
+        return link.reason if self.me in pair else "its ends no longer see each other"
+
+    def is_present(self, router: RouterId) -> bool:
+        """Whether there is a path to another router."""
+        return router in self.routers and self.routers[router].is_present
+
     def is_known(self, pair: Pair) -> bool:
         """Whether anybody who can be reached tells of a link."""
-        return any(each == self.me or (each in self.routers and self.routers[each].is_present) for each in pair)
+        return any(each == self.me or self.is_present(each) for each in pair)
 
     def forget_old(self, now: float) -> None:
         """Forget what no file names and is absent for a day. Cheap when called often.
@@ -347,6 +404,8 @@ class MeshWatch:
 
 Key = TypeVar("Key", RouterId, Pair)
 
+SILENT: Final = "it fell silent, or speaks to this router no more"
+"""Reason of a loss that nothing else explains."""
 SHOWN: Final = 4
 """Neighbors that a reason names."""
 END_S: Final = 2.0
@@ -358,6 +417,10 @@ def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> None:
         presence.is_expected = key in expected
     for key in sorted(expected - known.keys()):
         known[key] = Presence(is_expected=True, since=now)
+
+
+def _ended(end: ConnectionEnd) -> str:
+    return f"its connection ended: {end.reason}"
 
 
 def _kept(known: dict[Key, Presence], now: float) -> dict[Key, Presence]:

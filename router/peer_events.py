@@ -181,7 +181,8 @@ class PeerEvents:
             self._log.info("connection_opened", connection=number, host=host, container=peer.container, role=role)
 
     def _tell_closed(self, connection: Connection, container: str) -> None:
-        reason, settings = connection.fault or "", connection.settings
+        reason, settings = connection.fault, connection.settings
+        assert reason, "an end has its reason"
         is_repeated = connection.id in self._repeated
         self._repeated.discard(connection.id)
         if isinstance(settings, ConnectorSettings):
@@ -479,7 +480,8 @@ class PeerEvents:
             raise fault
 
     def _connection_to_router_ended(self, connection: Connection, container: str) -> None:
-        now, reason = self._data_plane.now, connection.fault or ""
+        now, reason = self._data_plane.now, connection.fault
+        assert reason, "an end has its reason"
         if container:
             self._watch.connection_ended(container, reason, now)
         if isinstance(connection.settings, ConnectorSettings):

@@ -270,6 +270,19 @@ def _since(title: str = "since") -> Column:
     return Column(title, lambda entity: moment(entity["since"]))
 
 
+def _why(attribute: str) -> Column:
+    """Why it is not there; or why it was not, with the time of that beside it."""
+
+    def words(entity: Entity) -> str | None:
+        reason = entity[attribute]
+        if reason:
+            return str(reason)
+        last = entity.get("lastFlapReason")  # a router of an earlier version doesn't say
+        return f"last flap: {last}" if last else None
+
+    return Column("why", words)
+
+
 def _flaps() -> tuple[Column, Column]:
     return (
         Column("flaps", lambda entity: entity["flapCount"] or None, is_number=True),
@@ -295,7 +308,7 @@ ROUTERS: Final = View(
         Column("neighbors", _neighbors),
         _number("addresses", "addressCount"),
         *_flaps(),
-        _text("why", "reason"),
+        _why("reason"),
         Column("in the file", lambda entity: "yes" if entity["isConfigured"] else "no", is_detail=True),
         _number("conn", "routerLink", is_detail=True),
         Column("links changed", lambda entity: moment(entity["lastTopoChange"]), is_detail=True),
@@ -350,7 +363,7 @@ CONNECTORS: Final = View(
         Column("state", _connector_state),
         _since(),
         *_flaps(),
-        _text("why", "connectionMsg"),
+        _why("connectionMsg"),
         Column("place", lambda entity: f"{entity['host']}:{entity['port']}", is_detail=True),
         _text("role", "role", is_detail=True),
         _number("cost", "cost", is_detail=True),
@@ -393,7 +406,7 @@ MESH: Final = View(
         _since(),
         Column("cost", _link_cost, is_number=True),
         *_flaps(),
-        _text("why", "reason"),
+        _why("reason"),
         Column("in the file", lambda entity: "yes" if entity["isConfigured"] else "no", is_detail=True),
     ),
     order=lambda entity: (entity["state"] == "up", entity["one"], entity["other"]),

@@ -429,8 +429,17 @@ class Connection(ByteStreams):
         self.is_ending = True
         if self.fault is None:
             self.fault = proton_data.read_condition(pn.pn_connection_remote_condition(self._connection))
+        self.fault = self.fault or self._end_in_order()
         self._handler.connection_ended(self)
         self.close()
+
+    def _end_in_order(self) -> str:
+        """Say in words who ended it, where nothing was at fault."""
+        connection = self._connection
+        if not pn.pn_connection_state(connection) & pn.LOCAL_CLOSED:
+            return "the other side closed it in order"
+        own = proton_data.read_condition(pn.pn_connection_condition(connection))
+        return f"this router closed it: {own}" if own else "this router closed it in order"
 
     def free_some(self, most: int) -> bool:
         """Give a part back to proton: at most so many links, or sessions. No handle may be used any more.

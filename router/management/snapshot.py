@@ -365,6 +365,7 @@ class NodeRow(Row):
     flap_count: int = attribute("Times that it was lost since this router started.")
     recent_flaps: int = attribute("Times that it was lost within the last five minutes, 16 at most.")
     last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
+    last_flap_reason: str | None = attribute("Why it was lost last, also when it is back; null for never.")
     next_hop: str | None = attribute("Neighbor toward it, itself if it is one; `(self)` for this router; null without.")
     cost: int | None = attribute("Cost of the path; 0 for this router; null when unreachable.")
     router_link: str | None = attribute("Identity of the connection toward it.")
@@ -395,6 +396,7 @@ class MeshLinkRow(Row):
     flap_count: int = attribute("Times that it was lost since this router started.")
     recent_flaps: int = attribute("Times that it was lost within the last five minutes, 16 at most.")
     last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
+    last_flap_reason: str | None = attribute("Why it was lost last, also when it is back; null for never.")
 
 
 @attrs.frozen(kw_only=True)
@@ -452,6 +454,7 @@ class ConnectorRow(ConfiguredSocketRow):
     )
     flap_count: int = attribute("Times that its neighbor was lost.")
     last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
+    last_flap_reason: str | None = attribute("Why it was lost last, also when it is back; null for never.")
 
 
 @attrs.frozen(kw_only=True)

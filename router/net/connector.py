@@ -106,4 +106,4 @@ def _reason(error: OSError | trio.TooSlowError) -> str:
         return "timed out"
     if isinstance(found, OSError) and found.errno is not None and found.errno > 0:
         return os.strerror(found.errno)  # trio repeats the address, which whoever reads it knows
-    return (found.strerror if isinstance(found, socket.gaierror) else None) or str(found)
+    return (found.strerror if isinstance(found, socket.gaierror) else None) or str(found) or type(found).__name__

@@ -113,6 +113,7 @@ class ConsoleSource:
             "reason": row.reason,
             "flaps": row.flap_count,
             "recent": row.recent_flaps,
+            "last_reason": row.last_flap_reason,
             "cost": row.cost,
             "hop": row.next_hop,
             "addresses": row.address_count,
@@ -134,6 +135,7 @@ class ConsoleSource:
                 "reason": row.reason,
                 "flaps": row.flap_count,
                 "recent": row.recent_flaps,
+                "last_reason": row.last_flap_reason,
             }
             if me in (row.one, row.other):
                 found |= traffic.get(row.other if row.one == me else row.one, {})

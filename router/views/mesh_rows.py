@@ -110,6 +110,7 @@ def _node(runtime: Runtime, index: int, view: NodeView, counts: Mapping[RouterId
         flap_count=known.flaps,
         recent_flaps=known.recent(now),
         last_flap=when(known.last_flap, offset),
+        last_flap_reason=known.last_reason or None,
         # DEV-23: Qpid Dispatch has null for a neighbor.
         next_hop="(self)" if is_self else view.next_hop,
         cost=view.cost,
@@ -154,22 +155,9 @@ def _mesh_link(watch: MeshWatch, pair: Pair, now: float, offset: float) -> MeshL
         configured_cost=watch.expected.links.get(pair) if watch.expected is not None else None,
         is_configured=known.is_expected,
         since=int(known.since + offset),
-        reason=_why(watch, pair, state),
+        reason=watch.link_reason(pair) or None,
         flap_count=known.flaps,
         recent_flaps=known.recent(now),
         last_flap=when(known.last_flap, offset),
+        last_flap_reason=known.last_reason or None,
     )
-
-
-def _why(watch: MeshWatch, pair: Pair, state: str) -> str | None:
-    if state == "up":
-        return None
-    absent = [each for each in pair if each != watch.me and not _is_present(watch, each)]
-    if absent:
-        return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent"
-    return "its ends no longer see each other" if watch.links[pair].was_seen else "its ends have never seen each other"
-
-
-def _is_present(watch: MeshWatch, router: RouterId) -> bool:
-    known = watch.routers.get(router)
-    return known is not None and known.is_present

@@ -238,11 +238,12 @@ def _flapping(snapshot: ProblemSnapshot) -> Iterator[Problem]:
     for subject, row, view in lossy:
         assert isinstance(row, NodeRow | MeshLinkRow)
         if row.recent_flaps >= FLAPPING and row.last_flap is not None:
+            last = f"; the last time: {escaped(row.last_flap_reason)}" if row.last_flap_reason else ""
             yield Problem(
                 kind="flapping",
                 subject=subject,
                 sentence=f"{subject} comes and goes: lost {row.recent_flaps} times in five minutes,"
-                f" {row.flap_count} times in all",
+                f" {row.flap_count} times in all{last}",
                 since=row.last_flap,
                 command=f"amqp-mesh stat {view} --router {snapshot.router}",
             )

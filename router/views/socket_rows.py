@@ -105,4 +105,5 @@ def _connector_row(
         since=int(known.since + offset),
         flap_count=known.flaps,
         last_flap=when(known.last_flap, offset),
+        last_flap_reason=known.last_reason or None,
     )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import proton
 import pytest
-from proton import Condition, Transport
+from proton import Transport
 
 from mesh_config.models import Role
+from router.core.ids_and_conditions import Condition
+from router.engine.connection import Connection
 from tests.helpers import frames
 from tests.helpers.engine import Bench
-from tests.helpers.peer import message
+from tests.helpers.peer import Peer, message
 
 
 @pytest.mark.parametrize("sasl", [False, True], ids=["no SASL layer", "ANONYMOUS"])
@@ -162,7 +167,7 @@ def test_close_with_an_error_is_answered(any_bench: Bench) -> None:
     router = any_bench.router("A")
     client = any_bench.client(router)
     client.receiver("news", credit=1)
-    client.connection.condition = Condition("amqp:internal-error", "going down")
+    client.connection.condition = proton.Condition("amqp:internal-error", "going down")
     client.connection.close()
     any_bench.run()
     assert client.closed == ""
@@ -182,6 +187,38 @@ def test_close_behind_detaches_in_one_burst_is_answered(any_bench: Bench) -> Non
     any_bench.run()
     assert client.closed == ""
     assert not router.connections
+
+
+def test_each_end_has_its_reason(bench: Bench) -> None:
+    router = bench.router("A")
+
+    def reason(end: Callable[[Peer, Connection], object]) -> str | None:
+        client = bench.client(router)
+        (connection,) = router.connections.values()
+        end(client, connection)
+        bench.run()
+        assert not router.connections
+        return connection.fault
+
+    def refuse(_: Peer, connection: Connection) -> None:
+        router.begin(bench.now)
+        router.refuse(connection, Condition.UNAUTHORIZED_ACCESS, "no longer a user")
+        router.settle()
+
+    def go_down(client: Peer, _: Connection) -> None:
+        client.connection.condition = proton.Condition("amqp:internal-error", "going down")
+        client.connection.close()
+
+    def close(_: Peer, connection: Connection) -> None:
+        router.begin(bench.now)
+        connection.close()
+        router.settle()
+
+    assert reason(lambda client, _: client.connection.close()) == "the other side closed it in order"
+    assert reason(go_down) == "amqp:internal-error: going down"
+    assert reason(refuse) == "this router closed it: amqp:unauthorized-access: no longer a user"
+    assert reason(close) == "this router closed it in order"
+    assert "connection aborted" in str(reason(lambda client, _: client.wire.cut()))
 
 
 def test_the_end_of_one_connection_is_nothing_to_the_others(bench: Bench) -> None:

@@ -15,6 +15,7 @@ also while its router is dead.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import socket
@@ -40,6 +41,8 @@ START_S = 60.0
 CONVERGE_S = 60.0
 STOP_S = 15.0
 POLL_S = 0.02
+NO_REASON = re.compile(r' reason=(""|\s|$)')
+"""In a line of the log that leaves whoever reads it to guess."""
 COMMAND = (sys.executable, "-m", "router")
 """What a router is started with, unless it is said."""
 
@@ -259,6 +262,10 @@ class MeshProcesses:
         self.close()
         if kind is not None:
             print(self.logs())  # pytest shows it with the failure
+            return
+        unexplained = [line for router in self.routers.values() for line in router.log_text(whole=True).splitlines()
+                       if NO_REASON.search(line)]  # fmt: skip
+        assert not unexplained, f"a line without its reason: {unexplained[0]}"
 
     def __getitem__(self, router: str) -> RouterProcess:
         return self.routers[router]

@@ -56,6 +56,53 @@ def test_the_reason_of_a_loss_is_how_the_connection_ended(watch: MeshWatch) -> N
     assert watch.reason(R2) == "its connection ended: Connection reset by peer"
 
 
+def test_the_reason_of_the_last_loss_is_kept_when_it_is_over(watch: MeshWatch) -> None:
+    both = edges((R1, R2), (R2, R3))
+    for router in (R2, R3):
+        watch.reached(router, 110.0)
+    watch.topology_changed(both, 110.0)
+    watch.connection_ended(R2, "Connection reset by peer", 120.0)
+    for router in (R3, R2):
+        watch.lost(router, 120.0)
+    watch.topology_changed({}, 120.0)
+    watch.connection_ended(R2, "Connection refused", 140.0)  # an attempt to come back
+    for router in (R2, R3):
+        watch.reached(router, 150.0)
+    watch.topology_changed(both, 150.0)
+    ended = "its connection ended: Connection reset by peer"
+    assert [(it.last_flap, it.last_reason, it.reason) for it in watch.routers.values()] == [
+        (120.0, ended, ""),
+        (120.0, "no path is left: its neighbors are absent too", ""),
+    ]
+    assert [(watch.links[pair].last_reason, watch.link_reason(pair)) for pair in ((R1, R2), (R2, R3))] == [
+        (ended, ""),
+        ("R2 and R3 were lost", ""),
+    ]
+    watch.topology_changed(edges((R1, R2)), 160.0)
+    assert watch.link_reason((R2, R3)) == "its ends no longer see each other"
+    assert watch.links[R2, R3].last_reason == "its ends saw each other no more"
+
+
+def test_an_end_that_is_heard_of_after_the_silence_is_the_reason(watch: MeshWatch) -> None:
+    watch.reached(R2, 110.0)
+    watch.topology_changed(edges((R1, R2)), 110.0)
+    watch.lost(R2, 120.0)
+    watch.topology_changed({}, 120.0)
+    silent = "it fell silent, or speaks to this router no more"
+    assert (watch.reason(R2), watch.links[R1, R2].last_reason) == (silent, silent)
+    watch.connection_ended(R2, "local-idle-timeout expired", 121.0)
+    ended = "its connection ended: local-idle-timeout expired"
+    assert (watch.reason(R2), watch.links[R1, R2].last_reason) == (ended, ended)
+
+
+def test_a_connector_keeps_the_reason_of_its_last_loss(watch: MeshWatch) -> None:
+    watch.connector_up("c", 110.0)
+    watch.connector_down("c", "Connection reset by peer", 120.0)
+    watch.connector_up("c", 121.0)
+    known = watch.connectors["c"]
+    assert (known.flaps, known.last_flap, known.last_reason, known.reason) == (1, 120.0, "Connection reset by peer", "")
+
+
 def test_a_neighbor_that_never_came_has_the_last_refusal_in_its_reason(watch: MeshWatch) -> None:
     never = "never seen since this router started"
     watch.router_refused("", "10.0.0.9", "TLS: the peer shows no certificate", 110.0)

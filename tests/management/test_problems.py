@@ -95,10 +95,25 @@ def test_a_healthy_router_has_no_problem() -> None:
             "router R3 is absent: lost by its neighbors: R2",
         ),
         (
-            {"nodes": [row(NodeRow, id="R3", is_reachable=True, recent_flaps=3, flap_count=7, last_flap=5)]},
+            {
+                "nodes": [
+                    row(
+                        NodeRow,
+                        id="R3",
+                        is_reachable=True,
+                        recent_flaps=3,
+                        flap_count=7,
+                        last_flap=5,
+                        last_flap_reason="its connection ended: timed out",
+                    )
+                ]
+            },
             "flapping",
             "router R3",
-            "router R3 comes and goes: lost 3 times in five minutes, 7 times in all",
+            (
+                "router R3 comes and goes: lost 3 times in five minutes, 7 times in all;"
+                " the last time: its connection ended: timed out"
+            ),
         ),
         (
             {"connectors": [row(ConnectorRow, name="c", host="h", port="1", router="R2", connection_msg="timed out")]},

@@ -5,6 +5,9 @@ import { bytes, number, perSecond, plainKey, span } from "/model.js";
 const text = (name, of, more = {}) => ({ name, of, show: (value) => value ?? "", ...more });
 const count = (name, of, show = number) => ({ name, of, show, isNumber: true });
 
+// Why it is absent; of what is back, why it was.
+const why = (row) => row.reason || (row.last_reason ? `last loss: ${row.last_reason}` : "");
+
 export const TABLES = {
   Routers: {
     rows: (model) => model.state.routers,
@@ -24,7 +27,7 @@ export const TABLES = {
       count("connections", (row) => (row.id === model.state.me ? model.state.totals.connections : row.connections)),
       count("addresses", (row) => row.addresses),
       count("losses", (row) => row.flaps),
-      text("why", (row) => row.reason, { isLong: true }),
+      text("why", why, { isLong: true }),
     ],
   },
   Links: {
@@ -43,7 +46,7 @@ export const TABLES = {
       count("bytes out", (row) => model.rate(`link ${row.one} ${row.other}`, "bytes_out"), (value) => (value === undefined ? "–" : `${bytes(value)}/s`)),
       count("losses", (row) => row.flaps),
       count("of late", (row) => row.recent),
-      text("why", (row) => row.reason, { isLong: true }),
+      text("why", why, { isLong: true }),
     ],
   },
   Addresses: {
