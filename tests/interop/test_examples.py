@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.interop
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STOP_S = 15
+FOUND_S = 30
 
 needs_oslo = pytest.mark.skipif(
     importlib.util.find_spec("oslo_messaging") is None and "AMQP_MESH_TEST_INSTALLED" not in os.environ,
@@ -25,14 +27,16 @@ needs_oslo = pytest.mark.skipif(
 
 
 @contextmanager
-def running(*command: str, until: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has printed a line with `until`; ended by an interrupt."""
+def running(*command: str, until: str, told: list[str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A process that has printed a line with `until`, up to which *told* gets all; ended by an interrupt."""
     with subprocess.Popen(
         [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
     ) as process:
         try:
             assert process.stdout is not None
             for line in process.stdout:
+                if told is not None:
+                    told.append(line)
                 if until in line:
                     break
             else:
@@ -115,6 +119,23 @@ def test_the_oslo_caller_says_that_nobody_answers(mesh: dict[str, str]) -> None:
     called = run(*example("oslo_caller.py", f"{mesh['C']}/", "--topic", "nobody", "--timeout", "1"))
     assert called.returncode == 1
     assert "no answer within 1 s" in called.stderr
+
+
+def test_a_staged_fault_is_one_that_an_operator_finds() -> None:
+    told: list[str] = []
+    staging = example("staged_faults.py", "dead-router", "slow-server", "--after", "0", "--seed", "1")
+    with running(*staging, until="something is wrong", told=told) as staged:
+        url = told[-2].strip().partition("AMQP_MESH_URL=")[2]
+        problems = "router-absent", "grants no credit"
+        said = ""
+        end = time.monotonic() + FOUND_S
+        while not all(each in said for each in problems):
+            assert time.monotonic() < end, said
+            said = run("-m", "router", "stat", "problems", "--url", url).stdout
+        staged.send_signal(signal.SIGINT)
+        assert staged.stdout is not None
+        truth = staged.stdout.read().splitlines()
+    assert [line.partition(":")[0] for line in truth] == ["It was a dead router", "It was a slow server"]
 
 
 def test_the_what_if_script_names_the_pairs_that_a_dead_router_parts() -> None:

@@ -1,4 +1,4 @@
-"""A TCP connection's way through a process of its own, so that it can be cut: `LISTEN_PORT HOST PORT`.
+"""A TCP connection's way through a process of its own, so that it can be cut: `LISTEN_PORT HOST PORT [LISTEN_HOST]`.
 
 What is connected to here is connected on to HOST:PORT. To cut the wire, kill the process: the kernel closes both sides
 and refuses what tries again. Not within the demonstration's own process, whose screen would delay every message.
@@ -15,9 +15,9 @@ _CHUNK_BYTES = 65536
 _RETRY_S = 0.02
 
 
-def main(port: int, target: tuple[str, int]) -> None:
-    """Carry bytes for ever."""
-    listener = socket.create_server(("127.0.0.1", port))
+def main(place: tuple[str, int], target: tuple[str, int]) -> None:
+    """Carry bytes for ever between who connects to *place*, and *target*."""
+    listener = socket.create_server(place)
     while True:
         near, _ = listener.accept()
         threading.Thread(target=_serve, args=(near, target), daemon=True).start()
@@ -55,4 +55,4 @@ def _carry(source: socket.socket, sink: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), (sys.argv[2], int(sys.argv[3])))
+    main((sys.argv[4] if sys.argv[4:] else "127.0.0.1", int(sys.argv[1])), (sys.argv[2], int(sys.argv[3])))
