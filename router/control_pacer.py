@@ -3,10 +3,10 @@
 Each neighbor has an allowance of the router's time, enough for what a mesh tells one who joins it, and all have one
 together, since a neighbor may come again and again. When it is used up, messages are kept here as they came, and all
 such neighbors together get `share` of the time, in turns: after each message there is a pause in proportion to what it
-took. Before that, too, messages of all neighbors are handled in pieces of `PIECE_S`, with pauses twice as long: who
-calls beside them waits for one piece at most. A message can't be divided, so the pause after one that took longer grows
-with the square of that: few calls meet it. HELLOs go ahead of what waits, so that a neighbor isn't lost for its news.
-What is beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
+took. Before that, too, messages of all neighbors are handled in pieces of `PIECE_S`, with pauses three times as
+long: who calls beside them waits for one piece at most. A message can't be divided, so the pause after one that took
+longer grows with the square of that: few calls meet it. HELLOs go ahead of what waits, so that a neighbor isn't lost for
+its news. What is beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ BURST_S: Final = 0.5
 ALL_BURST_S: Final = 10 * BURST_S
 """The same for all neighbors together."""
 PIECE_S: Final = 0.0005
-"""After so much of the router's time others have their turn, for twice as long."""
+"""After so much of the router's time others have their turn, for three times as long."""
 PIECE_BYTES: Final = 16_384
 """Bytes of messages that are handled at once: what they take is known only afterwards."""
-PIECES_SHARE: Final = 1 / 3
-"""Part of the time that messages handled in pieces get: the others have two thirds of it."""
+PIECES_SHARE: Final = 1 / 4
+"""Part of the time that messages handled in pieces get: the others have three quarters of it."""
 LONGEST_PAUSE_S: Final = 0.25
 """After a message that took long, however long it took."""
 MOST_HELLO_BYTES: Final = 16_384

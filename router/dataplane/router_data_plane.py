@@ -220,14 +220,20 @@ class RouterDataPlane(DataPlaneInterface):
 
     def transfers(self) -> set[Transfer]:
         """All messages that have no outcome yet, but for those in `waiting` that nobody wants to hear of."""
-        found = set()
+        found: set[Transfer] = set()
         for link in self.links:
-            delivery = pn_unsettled_head(link.handle)
-            while delivery:
-                transfer = self.settlement.find(delivery)
-                if transfer is not None:
-                    found.add(transfer)
-                delivery = pn_unsettled_next(delivery)
+            found.update(self.transfers_on(link))
+        return found
+
+    def transfers_on(self, link: IngressLink | EgressLink) -> list[Transfer]:
+        """The messages without outcome that have come or gone by one link, oldest first."""
+        found = []
+        delivery = pn_unsettled_head(link.handle)
+        while delivery:
+            transfer = self.settlement.find(delivery)
+            if transfer is not None:
+                found.append(transfer)
+            delivery = pn_unsettled_next(delivery)
         return found
 
     def add_publisher(self, link: PublisherLink) -> None:

@@ -43,7 +43,7 @@ once is a little cheaper, and in a window of 250 messages everybody waits for so
 PIECE_COPIES: Final = 2048
 """Of messages to many subscribers no more are read at once than will cause so many copies, as far as one can tell from
 those before, so that others have their turn."""
-ANSWER_COPIES: Final = 200
+ANSWER_COPIES: Final = 400
 """A Begin or Attach of the peer counts as so many copies: it takes 50 us and more, and thousands may come in a row."""
 LEAST_FAIR_PIECE_BYTES: Final = 256
 """Bytes read at once even then."""

@@ -26,7 +26,7 @@ DELAYED_S: Final = (1.0, 10.0)
 
 @attrs.define
 class AgesUnderWay:
-    """Ages of the messages under way on one link."""
+    """Ages of the messages under way, on one link or in a router."""
 
     sent: int = 0
     """Sent on, without outcome."""
@@ -48,23 +48,12 @@ class AgesUnderWay:
         self.stuck += age > DELAYED_S[1]
 
 
-class RouterUnderWay:
-    """All unsettled messages of a router at one moment, in one pass."""
-
-    def __init__(self, transfers: Iterable[Transfer], now: float) -> None:
-        self.now = now
-        self.total = AgesUnderWay()
-        self._by_link: dict[AnyLink, AgesUnderWay] = {}
-        # A message stands there once for the side on which it came and once for the side on which it left.
-        for transfer in set(transfers):
-            self.total.add(transfer, now)
-            for link in (transfer.ingress, transfer.egress):
-                if link is not None:
-                    self._by_link.setdefault(link, AgesUnderWay()).add(transfer, now)
-
-    def on(self, link: AnyLink) -> AgesUnderWay:
-        """Those of one link."""
-        return self._by_link.get(link) or AgesUnderWay()
+def ages_under_way(transfers: Iterable[Transfer], now: float) -> AgesUnderWay:
+    """Count messages without outcome by their age at *now*, seconds, monotonic."""
+    ages = AgesUnderWay()
+    for transfer in transfers:
+        ages.add(transfer, now)
+    return ages
 
 
 def key_of(entry: AddressEntry) -> str:
@@ -132,17 +121,27 @@ def passed(
     return ConnectionCounts(received, sent)
 
 
-def link_row(connection: Connection, link: AnyLink, under_way: RouterUnderWay, rates: LinkRates) -> LinkRow:
-    """One data link."""
+def link_row(
+    connection: Connection, link: AnyLink, transfers: Iterable[Transfer], rates: LinkRates, now: float
+) -> LinkRow:
+    """One data link.
+
+    Args:
+        connection: that it belongs to.
+        link: of which the row is.
+        transfers: its messages without outcome.
+        rates: of all links.
+        now: seconds, monotonic.
+    """
     sample = rates.of(link)
-    delays = under_way.on(link)
+    delays = ages_under_way(transfers, now)
     credit = credit_of(link)
     if isinstance(link, IngressLink):
         unsettled, zero_credit_s, priority = delays.sent, 0.0, 0
         undelivered = max(0, link.in_flight - delays.sent)
     else:
         unsettled, undelivered = link.outstanding, _waiting_for(link)
-        zero_credit_s = _oldest_for(link, under_way.now) if credit == 0 else 0.0
+        zero_credit_s = _oldest_for(link, now) if credit == 0 else 0.0
         links = connection.port.data_links
         priority = links.index(link) if link in links else 0
     counters, entry = link.counters, _entry_of(link)

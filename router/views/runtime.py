@@ -81,7 +81,7 @@ from router.views.credit import (
 from router.views.link_address_rows import (
     AnyLink,
     ConnectionCounts,
-    RouterUnderWay,
+    ages_under_way,
     address_row,
     control_link_row,
     is_blocked,
@@ -211,9 +211,6 @@ class RuntimeView:
     def _all_links(self) -> PagedLinks:
         return PagedLinks(self._shown())
 
-    def _under_way(self) -> RouterUnderWay:
-        return RouterUnderWay(self._runtime.data_plane.transfers(), self._runtime.clock())
-
     # The router
 
     def _router(self) -> RouterRow:
@@ -224,7 +221,7 @@ class RuntimeView:
         egress = [link for link in links if isinstance(link, EgressLink)]
         taken = total(ingress, runtime.data_plane.gone_ingress)
         counts = runtime.fib.counts()
-        under_way = self._under_way().total
+        under_way = ages_under_way(runtime.data_plane.transfers(), runtime.clock())
         entries = list(runtime.fib.entries())
         between = any(each.role is Role.INTER_ROUTER for each in (*settings.listeners, *settings.connectors))
         return RouterRow(
@@ -299,8 +296,9 @@ class RuntimeView:
         return attrs.evolve(row, last_dlv_seconds=int(now - last) if last is not None else None)
 
     def _links(self) -> LazyRows:
-        under_way = self._under_way()
-        known = self._runtime.data_plane.links
+        now = self._runtime.clock()
+        data_plane = self._runtime.data_plane
+        known = data_plane.links
         # Rows are made later, when a link may be freed.
         rates = self.rates
         control = [
@@ -316,12 +314,12 @@ class RuntimeView:
                 return control_link_row(connection, link) if connection.id in self._runtime.connections else None
             if link not in known:
                 return None
-            row = link_row(connection, link, under_way, rates)
+            row = link_row(connection, link, data_plane.transfers_on(link), rates, now)
             if isinstance(link, PublisherLink) and link.controller is not None and link.entry is not None:
-                blocked_s = blocked_seconds(link, under_way.now)
+                blocked_s = blocked_seconds(link, now)
                 if blocked_s is None and not row.credit_available and row.undelivered_count:
                     # It holds credit that it has no window for, or has begun a message: what it has sent waits.
-                    blocked_s = oldest_wait_s(link.entry, under_way.now)
+                    blocked_s = oldest_wait_s(link.entry, now)
                 return attrs.evolve(row, zero_credit_seconds=int(blocked_s or 0))
             return row
 

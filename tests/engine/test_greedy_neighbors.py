@@ -14,8 +14,10 @@ from tests.engine.test_raw_neighbor import join, live
 from tests.helpers.engine import Bench
 from tests.helpers.neighbor import Neighbor
 
-WORK_S = 2 * PIECE_S
+WORK_S = PIECE_S
 """What a control message takes here, in seconds that are counted and don't pass."""
+NEWS = 4000
+"""Messages of a greedy neighbor."""
 
 
 def count_work(router: Runtime) -> None:
@@ -34,7 +36,7 @@ def test_a_neighbor_s_news_get_their_share_of_the_time_and_no_more(bench: Bench)
     a, b = bench.mesh(("A", "B"))
     raw = join(bench, a, dials=True)
     count_work(a)
-    flood(raw, 2000)
+    flood(raw, NEWS)
     for _ in range(3):  # until it has used up what it may use at once
         bench.advance(1.0)
         raw.hello()
@@ -46,8 +48,8 @@ def test_a_neighbor_s_news_get_their_share_of_the_time_and_no_more(bench: Bench)
     for _ in range(20):
         bench.advance(1.0)
         raw.hello()
-    assert a.control.address_counts()[RouterId("RAW")] == 2000
-    assert b.control.address_counts()[RouterId("RAW")] == 2000
+    assert a.control.address_counts()[RouterId("RAW")] == NEWS
+    assert b.control.address_counts()[RouterId("RAW")] == NEWS
     assert a.pacer.at == math.inf
 
 
@@ -55,7 +57,7 @@ def test_hellos_go_ahead_of_news_that_wait(bench: Bench) -> None:
     a, b = bench.mesh(("A", "B"))
     raw = join(bench, a, dials=True)
     count_work(a)
-    flood(raw, 2000)
+    flood(raw, NEWS)
     for _ in range(20):
         bench.advance(0.5)
         raw.hello()
@@ -69,12 +71,12 @@ def test_another_neighbor_s_news_wait_for_one_message_and_the_pauses_around_it(b
     a, b = bench.mesh(("A", "B"))
     raw = join(bench, a, dials=True)
     count_work(a)
-    flood(raw, 2000)
+    flood(raw, NEWS)
     bench.run()
     bench.client(b).receiver("new", credit=1)
     bench.advance(2 * LONGEST_PAUSE_S)
     assert "new" in a.control.addresses()
-    assert a.control.address_counts()[RouterId("RAW")] < 2000
+    assert a.control.address_counts()[RouterId("RAW")] < NEWS
 
 
 def test_two_greedy_neighbors_take_turns_in_one_share(bench: Bench) -> None:
@@ -82,7 +84,7 @@ def test_two_greedy_neighbors_take_turns_in_one_share(bench: Bench) -> None:
     greedy = [join(bench, a, dials=True), join(bench, a, dials=True, name="RAW2")]
     count_work(a)
     for raw in greedy:
-        flood(raw, 2000)
+        flood(raw, NEWS)
     for _ in range(5):  # until they have used up what they may use at once
         bench.advance(1.0)
         for raw in greedy:

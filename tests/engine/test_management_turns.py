@@ -13,14 +13,14 @@ from router.management.node import MAX_COUNT, MAX_LOG_LINES
 from router.management.schema import encoded_schema, json_schema
 from router.management.snapshot import ConnectionRow
 from router.runtime import Runtime
-from router.views.management_service import MAX_WAITING, TURN_S, serve_management
+from router.views.management_service import MAX_WAITING, TURN_S, TURNS_SHARE, serve_management
 from router.views.runtime import SHOWN_CHARS, SHOWN_PROPERTIES, RuntimeView
 from tests.helpers.engine import Bench
 from tests.helpers.peer import Peer, PeerReceiver, PeerSender, decode, message
 
 ROWS_A_TURN = 25
 ROW_S = TURN_S / ROWS_A_TURN
-TURN_AND_REST_S = 2.1 * TURN_S
+TURN_AND_REST_S = 1.05 * TURN_S / TURNS_SHARE
 TO_NODE = {"type": "org.amqp.management", "name": "self"}
 
 
