@@ -5,8 +5,8 @@ together, since a neighbor may come again and again. When it is used up, message
 such neighbors together get `share` of the time, in turns: after each message there is a pause in proportion to what it
 took. Before that, too, messages of all neighbors are handled in pieces of `PIECE_S`, with pauses three times as
 long: who calls beside them waits for one piece at most. A message can't be divided, so the pause after one that took
-longer grows with the square of that: few calls meet it. HELLOs go ahead of what waits, so that a neighbor isn't lost for
-its news. What is beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
+longer grows with the square of that: few calls meet it. HELLOs go ahead of what waits, so that a neighbor isn't lost
+for its news. What is beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ from router.views.credit import (
 from router.views.link_address_rows import (
     AnyLink,
     ConnectionCounts,
-    ages_under_way,
     address_row,
+    ages_under_way,
     control_link_row,
     is_blocked,
     key_of,
