@@ -93,16 +93,14 @@ class Runtime(RunToCompletion):
         """Names of entries that management has created."""
         self.instance = instance
         self.log = logs.get(router=settings.id)
-        self.fib = Fib(self.me, treatment_table(settings))
-        faults = InternalErrorCallbacks(self._address_fault, self._port_fault, self._message_fault)
-        data_plane = RouterDataPlane(self.fib, settings.forwarding, faults, instance=instance)
-        super().__init__(data_plane, settings.forwarding, clock, self.log)
         self.control = ControlPlane(
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
+        self.fib = Fib(self.me, treatment_table(settings), self.control.tree, self.control.flood_trace)
+        faults = InternalErrorCallbacks(self._address_fault, self._port_fault, self._message_fault)
+        data_plane = RouterDataPlane(self.fib, settings.forwarding, faults, instance=instance)
+        super().__init__(data_plane, settings.forwarding, clock, self.log)
         self.recorder = FlightRecorder(self.control, settings.recorder, clock=clock, log=self.log)
-        self.fib.tree_of = self.control.tree
-        self.fib.flood_of = self.control.flood_trace
         self.aborters: dict[ConnectionId, Callable[[], None]] = {}
         """Ends a connection without a word to its engine or its peer."""
         self._faulty: set[ConnectionId] = set()
@@ -293,7 +291,7 @@ class Runtime(RunToCompletion):
             settings: of the same router; those that are looked at when it starts have no effect.
         """
         self.settings = settings
-        self.fib.treatments = treatment_table(settings)
+        self.fib.take_treatments(treatment_table(settings))
         forwarding = settings.forwarding
         self.data_plane.take_settings(forwarding)
         self.account.take_settings(forwarding)

@@ -6,6 +6,7 @@ Also the sizes that the house has set for modules and functions.
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -314,6 +315,12 @@ def modules() -> Iterator[tuple[str, Path]]:
 MODULES = dict(modules())
 
 
+@functools.cache
+def syntax_of(path: Path) -> ast.Module:
+    """The syntax tree of a module, parsed once: not to be changed."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(tree: ast.Module, name: str, *, is_package: bool) -> Iterator[tuple[str, int]]:
     """Every module that is imported, wherever in the file, as (dotted name, line)."""
     for node in ast.walk(tree):
@@ -357,9 +364,7 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
     ring = ring_of(module)
     wrong = [
         f"{path}:{line}: {module} ({ring.folder}) imports {imported}"
-        for imported, line in imports(
-            ast.parse(path.read_text(encoding="utf-8")), module, is_package=path.name == "__init__.py"
-        )
+        for imported, line in imports(syntax_of(path), module, is_package=path.name == "__init__.py")
         if not may_import(ring, imported)
     ]
     assert not wrong, "\n".join(wrong)
@@ -442,8 +447,8 @@ def is_for_types_alone(node: ast.AST) -> bool:
 def test_no_modules_import_each_other() -> None:
     graph: dict[str, set[str]] = {}
     for module, path in MODULES.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        tree.body = [node for node in tree.body if not is_for_types_alone(node)]
+        body = [node for node in syntax_of(path).body if not is_for_types_alone(node)]
+        tree = ast.Module(body=body, type_ignores=[])
         found = {name for name, _ in imports(tree, module, is_package=path.name == "__init__.py")}
         graph[module] = {name if name in MODULES else name.rpartition(".")[0] for name in found} & MODULES.keys()
     TopologicalSorter(graph).prepare()  # raises CycleError with the modules
@@ -455,7 +460,7 @@ def test_modules_and_functions_stay_small(module: str) -> None:
     assert source.count("\n") <= MODULE_LINES, f"{module} has more than {MODULE_LINES} lines: split it"
     long = [
         f"{MODULES[module]}:{node.lineno}: {node.name} has {node.end_lineno - node.lineno + 1} lines"
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(syntax_of(MODULES[module]))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES
     ]
@@ -466,14 +471,20 @@ DATAPLANE = {
     node.name: node
     for name, path in MODULES.items()
     if below(name, "router.dataplane")
-    for node in ast.parse(path.read_text(encoding="utf-8")).body
+    for node in syntax_of(path).body
     if isinstance(node, ast.ClassDef)
 }
 
 
+def bases_of(node: ast.ClassDef) -> list[str]:
+    """The names of what a class is derived from."""
+    # A test of declarations takes the attribute for one that only compiled classes have.
+    return [ast.unparse(base) for base in dict(ast.iter_fields(node))["bases"]]
+
+
 def base_names(name: str) -> list[str]:
     """The names of what a class of the data plane is derived from."""
-    return [ast.unparse(base) for base in dict(ast.iter_fields(DATAPLANE[name]))["bases"]]
+    return bases_of(DATAPLANE[name])
 
 
 def made_by(name: str) -> set[str]:
@@ -560,7 +571,7 @@ def test_parts_of_the_data_plane_get_what_they_need_when_they_are_made() -> None
     wrong = [
         f"{path}:{node.lineno}: .{node.attr}"
         for path in MODULES.values()
-        for node in stores(ast.parse(path.read_text(encoding="utf-8")))
+        for node in stores(syntax_of(path))
         if node.attr in from_outside and not (isinstance(node.value, ast.Name) and node.value.id == "self")
     ]
     later = [
@@ -574,6 +585,83 @@ def test_parts_of_the_data_plane_get_what_they_need_when_they_are_made() -> None
     assert not wrong + later, "\n".join(wrong + later)
 
 
+# Machines of the core
+
+
+def classes_in(folder: str) -> dict[str, ast.ClassDef]:
+    """Classes of the modules below a folder, by name."""
+    return {
+        node.name: node
+        for name, path in MODULES.items()
+        if below(name, folder)
+        for node in syntax_of(path).body
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def is_record(node: ast.ClassDef) -> bool:
+    """Whether a class only holds values: made by attrs, with slots, or of a kind that the language has for it."""
+    kinds = {"Enum", "IntEnum", "NamedTuple", "Protocol", "TypedDict"}
+    has_slots = any(isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "__slots__" for each in node.body)
+    is_of_kind = any(base.split(".")[-1] in kinds for base in bases_of(node))
+    return has_slots or is_of_kind or bool(node.decorator_list)
+
+
+def own_fields(node: ast.ClassDef) -> set[str]:
+    """Fields that a class declares or sets itself."""
+    declared = {
+        each.target.id for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    }
+    return declared | {each.attr for each in stores(node) if ast.unparse(each.value) == "self"}
+
+
+def machine_parts(node: ast.ClassDef, machines: set[str]) -> set[str]:
+    """Fields of a class that hold a machine: made by it, or one of its arguments."""
+    found: set[str] = set()
+    for function in (each for each in node.body if isinstance(each, ast.FunctionDef)):
+        arguments = {
+            each.arg
+            for each in (*function.args.args, *function.args.kwonlyargs)
+            if each.annotation is not None and ast.unparse(each.annotation) in machines
+        }
+        for assignment in (each for each in ast.walk(function) if isinstance(each, ast.Assign)):
+            value = assignment.value
+            is_made = isinstance(value, ast.Call) and ast.unparse(value.func) in machines
+            if is_made or (isinstance(value, ast.Name) and value.id in arguments):
+                found |= {each.attr for each in assignment.targets if isinstance(each, ast.Attribute)}
+    return found
+
+
+def set_from_outside(folder: str, names: set[str], parts: set[str]) -> list[str]:
+    """Places below a folder that set a field of one of these names of another object, or any of one of these parts."""
+    return [
+        f"{path}:{node.lineno}: {ast.unparse(node)}"
+        for module, path in MODULES.items()
+        if below(module, folder)
+        for node in stores(syntax_of(path))
+        if ast.unparse(node.value) != "self"
+        and (node.attr in names or (isinstance(node.value, ast.Attribute) and node.value.attr in parts))
+    ]
+
+
+def test_nobody_sets_a_field_of_a_machine_of_the_core_from_outside() -> None:
+    core, everything = classes_in("router.core"), classes_in("router")
+    machines = {name for name, node in core.items() if not is_record(node)}
+    assert {"EgressCreditPool", "MulticastSubscribers", "Fib", "Outbox", "Policy"} <= machines
+    assert machines.isdisjoint({"Claimant", "Publisher", "AddressEntry", "TreeBranch", "UserState"})
+    fields = {field for name in machines for field in own_fields(core[name])}
+    of_records = {field for name, node in core.items() if name not in machines for field in own_fields(node)}
+    parts = {field for name in machines for field in machine_parts(core[name], machines)}
+    assert {"_greeter", "_outbox", "local_subscribers", "share"} <= parts
+    # Of names that others have too nothing is known without types.
+    of_others = {field for name, node in everything.items() if name not in machines for field in own_fields(node)}
+    wrong = [
+        *set_from_outside("router.core", fields - of_records, parts),
+        *set_from_outside("router", fields - of_others, set()),
+    ]
+    assert not wrong, "\n".join(sorted(set(wrong)))
+
+
 # Types of links and messages
 
 
@@ -583,7 +671,7 @@ def test_the_data_plane_asserts_of_nothing_that_it_is_a_link_or_a_message() -> N
         (module, node)
         for module, path in MODULES.items()
         if below(module, "router.dataplane")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(syntax_of(path))
         if isinstance(node, ast.Assert | ast.Call)
     ]
     asserted = [
@@ -603,7 +691,7 @@ def test_nobody_asks_a_link_or_a_message_for_a_role_by_what_it_lacks() -> None:
         f"{module}:{node.lineno}"
         for module, path in MODULES.items()
         if below(module, "router.dataplane") or below(module, "router.engine")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(syntax_of(path))
         if isinstance(node, ast.Compare)
         and isinstance(node.left, ast.Attribute)
         and node.left.attr in roles

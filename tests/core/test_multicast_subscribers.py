@@ -18,7 +18,7 @@ class Room:
         self.local_subscribers = MulticastSubscribers(
             ExclusionTiming(grace_s=GRACE_S, first_pause_s=PAUSE_S, longest_pause_s=60.0)
         )
-        self.local_subscribers.is_elsewhere = is_elsewhere
+        self.local_subscribers.set_elsewhere(is_elsewhere)
         for number, credit in enumerate(grants):
             self.local_subscribers.add(number)
             if credit:

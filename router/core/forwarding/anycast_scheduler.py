@@ -22,8 +22,6 @@ from router.core.ids_and_conditions import RouterId
 
 MADE_UP: Final = 16
 """Turns that an egress may be behind others that are equally near; what it missed beyond that is not made up."""
-WANTED_S: Final = 10.0
-"""Credit is kept ready toward an egress that was the best choice, for so long after the last time."""
 
 
 class AnycastScheduler(CreditPoolScheduler):
@@ -54,10 +52,7 @@ class AnycastScheduler(CreditPoolScheduler):
             now: seconds.
             load: messages at its subscribers, counted by the caller; None leaves it as it is.
         """
-        pool = self.pool(egress)
-        if load is not None:
-            pool.load = load
-        pool.set_path(cost, next_hop, cost * self._distance, now)
+        self.pool(egress).set_path(cost, next_hop, cost * self._distance, now, load)
         self._choose_candidates()
 
     def circuit_lost(self, egress: RouterId, now: float) -> None:
@@ -137,7 +132,7 @@ class AnycastScheduler(CreditPoolScheduler):
             pools = [pool for pool in pools if pool.cost == pools[0].cost]
             if pools != self.candidates:
                 for pool in pools:
-                    pool.turns = 0
+                    pool.forget_turns()
         self.candidates = pools
         self.is_calm = False
         for pool in self.pools.values():
@@ -199,14 +194,12 @@ class AnycastScheduler(CreditPoolScheduler):
         for pool in self.candidates:
             if pool.local.out <= 0 or pool.capacity <= 0:
                 # It would have been better, so credit is asked for. This message does not wait for it.
-                pool.is_missed = chosen is not None and pool.distance + pool.load.wait(now) < least
-                if pool.is_missed:
-                    self.is_due = self.is_due or pool.wanted_until <= now
-                    pool.wanted_until = now + WANTED_S
+                is_better = chosen is not None and pool.distance + pool.load.wait(now) < least
+                if pool.pass_over(is_better, now):
+                    self.is_due = True
         if chosen is not None:
             chosen.load.chosen = latest + 1
-            chosen.wanted_until = now + WANTED_S
-            chosen.is_missed = False
+            chosen.choose(now)
         return chosen
 
     def _next_in_turn(self, able: list[EgressCreditPool]) -> EgressCreditPool:
@@ -221,7 +214,7 @@ class AnycastScheduler(CreditPoolScheduler):
             if pool.turns < chosen.turns:
                 chosen = pool
             most = max(most, pool.turns)
-        chosen.turns = max(chosen.turns, most - MADE_UP) + 1
+        chosen.take_turn(most - MADE_UP)
         return chosen
 
     def is_wanted(self, pool: EgressCreditPool, nearer: int, demand: int, now: float) -> bool:

@@ -32,6 +32,7 @@ cdef class CreditPool:
     cpdef object take_from(self, Claimant claimant, Py_ssize_t credit)
     cpdef object returned(self, Claimant claimant, Py_ssize_t credit)
     cpdef object note_debt(self, double now)
+    cpdef object renew_debt(self, double now)
     @cython.locals(claimant=Claimant, target=Py_ssize_t, credit=Py_ssize_t)
     cpdef double share_out(self, list claimants, Py_ssize_t total, Py_ssize_t free, Py_ssize_t batches)
     @cython.locals(claimant=Claimant, total=Py_ssize_t)

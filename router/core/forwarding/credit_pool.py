@@ -124,6 +124,10 @@ class CreditPool:
         """Remember since when more is out than there is, *now* if that is new."""
         self.debt_since = math.inf if self.free() >= 0 else min(self.debt_since, now)
 
+    def renew_debt(self, now: float) -> None:
+        """Give a debt the same time again from *now* (seconds) on: it was asked for and may not come back."""
+        self.debt_since = now
+
     # Dealing
 
     def share_out(self, claimants: list[Claimant], total: int, free: int, batches: int) -> float:

@@ -422,7 +422,7 @@ class CreditPoolScheduler(CreditScheduler):
             if missing:
                 self.publishers.lower_for(missing - min(0, unlent), now)
             if free < 0:
-                pool.debt_since = now  # again after the same time, if it has not come back
+                pool.renew_debt(now)
 
     def _back(self, now: float) -> float:
         """Take back what is lent beyond what was allotted, when it stays so. Returns: when to look again, seconds."""

@@ -37,6 +37,8 @@ from router.core.ids_and_conditions import RouterId
 
 BATCHES = 4
 """A claimant's target is dealt in so many batches: each costs a frame."""
+WANTED_S = 10.0
+"""Credit is kept ready toward an egress that was the best choice, for so long after the last time."""
 UNREACHABLE = int(PoolState.UNREACHABLE)
 AWAITED = int(PoolState.AWAITED)
 OPEN = int(PoolState.OPEN)
@@ -168,7 +170,9 @@ class EgressCreditPool(CreditPool):
         self.capacity = credit
         self.set_returning(min(returning, credit), now)
 
-    def set_path(self, cost: int, next_hop: RouterId | None, distance: float, now: float) -> None:
+    def set_path(
+        self, cost: int, next_hop: RouterId | None, distance: float, now: float, load: EgressLoad | None = None
+    ) -> None:
         """Note that the egress has subscribers, and how it is reached. A new next hop has granted nothing yet.
 
         Args:
@@ -176,7 +180,10 @@ class EgressCreditPool(CreditPool):
             next_hop: neighbor on the way there; None at the egress itself.
             distance: worth of the cost, messages.
             now: seconds.
+            load: messages at its subscribers, counted by the caller; None leaves it as it is.
         """
+        if load is not None:
+            self.load = load
         if self.has_path and self.next_hop != next_hop:
             self.reset(now)
         if not self.has_path:
@@ -184,6 +191,10 @@ class EgressCreditPool(CreditPool):
         self.cost, self.next_hop, self.distance = cost, next_hop, distance
         self.is_at_egress = next_hop is None
         self.opens_early = not self.is_at_egress
+
+    def open_early(self, may_open: bool) -> None:
+        """Set whether publishers may have the credit that nothing backs before subscribers elsewhere grant any."""
+        self.opens_early = may_open
 
     def lose_path(self, now: float) -> list[Key]:
         """Note at *now* (seconds) that the egress is out of reach, or has no subscribers any more.
@@ -298,6 +309,35 @@ class EgressCreditPool(CreditPool):
         self.capacity -= 1
         if self.returning:
             self.set_returning(self.returning - 1, now)
+
+    # Local messages that have a choice of egresses
+
+    def choose(self, now: float) -> None:
+        """Note that the next local message goes here, at *now* (seconds)."""
+        self.is_missed = False
+        self.wanted_until = now + WANTED_S
+
+    def pass_over(self, is_better: bool, now: float) -> bool:
+        """Note that the next local message goes elsewhere for want of credit here.
+
+        Args:
+            is_better: it would have gone here otherwise, so more credit is asked for.
+            now: seconds.
+        Returns: whether that is new, and reason for a turn.
+        """
+        is_new = is_better and self.wanted_until <= now
+        self.is_missed = is_better
+        if is_better:
+            self.wanted_until = now + WANTED_S
+        return is_new
+
+    def take_turn(self, least: int) -> None:
+        """Count a local message that went here in turn; as if there had been *least* before it, if it had fewer."""
+        self.turns = max(self.turns, least) + 1
+
+    def forget_turns(self) -> None:
+        """Count turns anew, since the egresses that take turns are others."""
+        self.turns = 0
 
     # Dealing
 

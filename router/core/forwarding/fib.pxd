@@ -47,8 +47,8 @@ cdef class Fib:
     cdef public tuple groups
     cdef public list gone
     cdef public dict _targets
-    cdef public object tree_of
-    cdef public object flood_of
+    cdef object _tree_of
+    cdef object _flood_of
     cdef dict _floods
 
     cpdef AddressEntry find(self, str text)

@@ -179,9 +179,22 @@ class Fib:
     """All addresses and routes of one router.
 
     Methods that may open or close an address return the entry; the caller then looks at `is_open` and moves credit.
+
+    Args:
+        me: this router.
+        treatments: of addresses, until `take_treatments`.
+        tree_of: asked for the tree of a multicast's ingress router the first time after each change of topology; a
+            router without multicasts needs none.
+        flood_of: asked for the trace that a multicast of an ingress router gets for a child that floods it.
     """
 
-    def __init__(self, me: RouterId, treatments: TreatmentTable) -> None:
+    def __init__(
+        self,
+        me: RouterId,
+        treatments: TreatmentTable,
+        tree_of: Callable[[RouterId], Tree] | None = None,
+        flood_of: Callable[[RouterId, RouterId, frozenset[RouterId]], tuple[RouterId, ...] | None] | None = None,
+    ) -> None:
         self.me = me
         self.treatments = treatments
         self.routes: dict[RouterId, Route] = {}
@@ -196,11 +209,13 @@ class Fib:
         """By group, messages of addresses that are forgotten, so that totals never fall."""
         self._targets: dict[str, AddressEntry] = {}
         """Entries that addresses in messages were found to mean."""
-        self.tree_of: Callable[[RouterId], Tree] | None = None
-        """Asked for the tree of a multicast's ingress router the first time after each change of topology."""
-        self.flood_of: Callable[[RouterId, RouterId, frozenset[RouterId]], tuple[RouterId, ...] | None] | None = None
-        """Asked for the trace that a multicast of an ingress router gets for a child that floods it."""
+        self._tree_of = tree_of
+        self._flood_of = flood_of
         self._floods: dict[tuple[RouterId, RouterId, frozenset[RouterId]], tuple[RouterId, ...] | None] = {}
+
+    def take_treatments(self, treatments: TreatmentTable) -> None:
+        """Go by other treatments from now on, for addresses that are not known yet."""
+        self.treatments = treatments
 
     @property
     def _reply_group(self) -> int:
@@ -433,11 +448,11 @@ class Fib:
         # DEV-1: a qdrouterd floods copies along every path that the trace does not name.
         key = (ingress, child, frozenset(entry.remotes))
         if key not in self._floods:
-            if self.flood_of is None:
+            if self._flood_of is None:
                 return ()
             if len(self._floods) >= MOST_FLOODS:
                 self._floods.clear()
-            self._floods[key] = self.flood_of(*key)
+            self._floods[key] = self._flood_of(*key)
         return self._floods[key]
 
     def below(self, ingress: RouterId, child: RouterId) -> frozenset[RouterId]:
@@ -456,8 +471,8 @@ class Fib:
     def _tree(self, root: RouterId) -> Tree:
         tree = self._trees.get(root)
         if tree is None:
-            assert self.tree_of is not None
-            tree = self._trees[root] = self.tree_of(root)
+            assert self._tree_of is not None
+            tree = self._trees[root] = self._tree_of(root)
         return tree
 
     def _served(self, text: str) -> AddressEntry | None:

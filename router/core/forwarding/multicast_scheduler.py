@@ -163,7 +163,7 @@ class MulticastScheduler(CreditScheduler):
         """
         if ingress in self.trees:
             self._touched(ingress).set_children(neighbors, predecessor, reached)
-        self.local_subscribers.is_elsewhere = bool(self.own.children)
+        self.local_subscribers.set_elsewhere(bool(self.own.children))
         return self._lost()
 
     def set_outlet(self, ingress: RouterId, neighbor: RouterId, credit: int, *, is_draining: bool = False) -> None:

@@ -196,6 +196,10 @@ class MulticastSubscribers:
         assert key not in self.subscribers, f"subscriber {key} attached twice"
         self.subscribers[key] = Subscriber(key)
 
+    def set_elsewhere(self, is_elsewhere: bool) -> None:
+        """Set whether other routers have subscribers too."""
+        self.is_elsewhere = is_elsewhere
+
     def remove(self, key: Key) -> None:
         """Forget a subscriber that is gone."""
         subscriber = self.subscribers.pop(key)

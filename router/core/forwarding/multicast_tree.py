@@ -320,10 +320,10 @@ class MulticastTree:
         if self._holding or self._excluded:
             self._judge_branches(now)
         self._restate(now)
-        self.pool.opens_early = bool(self._live)
+        self.pool.open_early(bool(self._live))
         if not self._counting:
             self._close(now)
-        elif self.pool.opens_early and self.pool.is_closed:
+        elif self._live and self.pool.is_closed:
             self.pool.enter(PoolEvent.RESUMED)
         self._pass_on(self.machine.turn(now), now)
         self._answer_drains()

@@ -260,7 +260,7 @@ class SubscriberCreditPool(CreditPool):
             self.ask_for(self.capacity)
         elif self.free() < 0 and self.debt_since + self.timing.debt_s <= now:
             self.ask_for(-self.free())
-            self.debt_since = now  # again after the same time, if it has not come back
+            self.renew_debt(now)
             due = now + self.timing.debt_s
         if not (self.free() <= 0 < self.capacity and self.is_starving(self.claimants())):
             self._quiet_since = math.inf

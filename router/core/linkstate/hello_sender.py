@@ -22,7 +22,7 @@ class HelloSender:
     """The HELLOs of one router, and the connections that it closes because of others'.
 
     Args:
-        instance: boot number to speak of; may be changed later.
+        instance: boot number to speak of, until `raise_instance`.
     """
 
     def __init__(
@@ -35,6 +35,11 @@ class HelloSender:
         self._neighbors = neighbors
         self._interval_s = settings.hello_interval_s
         self._rng = rng
+
+    def raise_instance(self, instance: int) -> None:
+        """Speak of another boot number from now on, a higher one."""
+        assert instance > self.instance, "boot numbers never fall"
+        self.instance = instance
 
     def elapse(self, now: float) -> None:
         """Find who fell silent, and say HELLO when it is due.
@@ -68,15 +73,14 @@ class HelloSender:
             self._greet(now)
 
     def _greet(self, now: float) -> None:
-        due, self._neighbors.greetings = self._neighbors.greetings, {}
+        due = self._neighbors.take_greetings()
         speakers = set(self._neighbors.speakers(now))
         self._write([connection for connection in due if connection in speakers])
         if self.next_hello == math.inf:
             self.next_hello = self._due(now)
 
     def _refuse(self) -> None:
-        refusals, self._neighbors.refusals = self._neighbors.refusals, []
-        for refusal in refusals:
+        for refusal in self._neighbors.take_refusals():
             self._outbox.do(Report.warning("duplicate_router_id", id=refusal.router, connection=refusal.connection))
             self._outbox.do(
                 CloseConnection(

@@ -145,9 +145,9 @@ class Neighbors:
         """Raised whenever `active` or a cost changes."""
         self._is_transit_ended = False
         self.refusals: list[RefusedConnection] = []
-        """Connections to close; taken by the caller."""
+        """Connections to close; see `take_refusals`."""
         self.greetings: dict[ConnectionId, None] = {}
-        """Connections on which a HELLO is due at once, to find a neighbor in a round trip; taken by the caller."""
+        """Connections on which a HELLO is due at once, to find a neighbor in a round trip; see `take_greetings`."""
         self.next_silence = math.inf
         """Not later than the moment at which the next connection counts as silent unless it is heard, seconds."""
         self._settings = settings
@@ -254,6 +254,16 @@ class Neighbors:
             connection.is_suspect = self._speaks(connection)
             self._expect_anew(connection.router, now)
             self._choose(connection.router, now)
+
+    def take_refusals(self) -> list[RefusedConnection]:
+        """Take the connections that are to be closed: each is returned once."""
+        taken, self.refusals = self.refusals, []
+        return taken
+
+    def take_greetings(self) -> dict[ConnectionId, None]:
+        """Take the connections on which a HELLO is due at once: each is returned once."""
+        taken, self.greetings = self.greetings, {}
+        return taken
 
     # What is known
 

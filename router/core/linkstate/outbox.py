@@ -87,6 +87,16 @@ class Outbox:
         self._neighbors = neighbors
         self._actions: list[Action] = []
 
+    def take_routes(self, routes: Mapping[RouterId, RibEntry], radius: int) -> None:
+        """Send along other routes from now on.
+
+        Args:
+            routes: by destination.
+            radius: hops to the farthest router.
+        """
+        self.routes = routes
+        self.radius = radius
+
     def take(self) -> list[Action]:
         """The actions so far; they are gone from here."""
         actions, self._actions = self._actions, []

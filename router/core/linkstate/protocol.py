@@ -335,7 +335,7 @@ class LinkState:
         is_far = ls_seq >= self.ls_seq + MAX_JUMP or mobile_seq >= self._mobile_seq() + MAX_JUMP
         if instance > self.instance or is_second_start or is_far:
             self._climb(instance)
-            self._greeter.instance = max(instance, self.instance) + 1
+            self._greeter.raise_instance(max(instance, self.instance) + 1)
             self._outbox.do(Report.warning("boot_number_raised", instance=self.instance))
         else:
             self.ls_seq = max(self.ls_seq, ls_seq)
@@ -348,7 +348,7 @@ class LinkState:
         """Others have taken higher boot numbers one after the other; who heard none of them follows by steps."""
         steps = min(max(0, instance - self.instance) // MAX_BOOT_JUMP, MAX_STEPS)
         for _ in range(steps):
-            self._greeter.instance += MAX_BOOT_JUMP
+            self._greeter.raise_instance(self.instance + MAX_BOOT_JUMP)
             self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement())
 
     def _doubt(self, node: Node) -> None:

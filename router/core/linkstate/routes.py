@@ -83,8 +83,7 @@ class Routes:
         lost = sorted(before.keys() - routes.keys())
         for router in lost:
             self._database.lose(router)
-        self._outbox.routes = routes
-        self._outbox.radius = paths.radius
+        self._outbox.take_routes(routes, paths.radius)
         return RoutesDiff(
             lost=tuple(lost),
             found=tuple(found),
@@ -103,7 +102,7 @@ class Routes:
                 self._database.lose(router)
             else:
                 kept[router] = route
-        self._outbox.routes = kept
+        self._outbox.take_routes(kept, self._outbox.radius)
         return RoutesDiff(lost=tuple(sorted(lost)), found=(), moved=(), is_topology=False)
 
     def check_invariants(self) -> None:

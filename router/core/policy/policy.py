@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+import attrs
+
 from mesh_config.access_rules import HostRules
 from mesh_config.models import GroupSettings, ManagementRight, VhostSettings
 from router.core.ids_and_conditions import Condition, RouterId
@@ -29,14 +31,14 @@ RIGHTS = (ManagementRight.NONE, ManagementRight.OWN, ManagementRight.READ, Manag
 NAMELESS = "for who names none: one with `hostnames: ['*']` would take them, or a listener with `vhost`"
 
 
+@attrs.define
 class UserState:
     """Connections of one user to one virtual host."""
 
-    def __init__(self, rights: ClientRights, bucket: TokenBucket | None) -> None:
-        self.rights = rights
-        self.bucket = bucket
-        """Rate of all its connections together; None for no bound."""
-        self.connections = 0
+    rights: ClientRights
+    bucket: TokenBucket | None
+    """Rate of all its connections together; None for no bound."""
+    connections: int = 0
 
 
 class Policy:
@@ -203,9 +205,7 @@ class Policy:
                 ClientRights(state, group, user, self._me, self._isolated), TokenBucket(rate, now) if rate else None
             )
         known.connections += 1
-        state.connections += 1
-        state.admitted += 1
-        state.hosts[host] = state.hosts.get(host, 0) + 1
+        state.join(host)
         return known.rights
 
     def rate(self, rights: ClientRights, now: float) -> MessageRate | None:
@@ -235,11 +235,7 @@ class Policy:
 
     def leave(self, rights: ClientRights, host: str) -> None:
         """A connection that was let in is gone."""
-        state = rights.state
-        state.connections -= 1
-        state.hosts[host] -= 1
-        if not state.hosts[host]:
-            del state.hosts[host]
+        rights.state.leave(host)
         user = self._users.get((rights.vhost, rights.user))
         if user is None or user.rights is not rights:
             return  # they were taken away meanwhile

@@ -32,6 +32,19 @@ class VhostState:
         self.settings = settings
         self.tag = hashlib.sha256(settings.name.encode()).hexdigest()[:TAG_CHARS] if settings.isolated else ""
 
+    def join(self, host: str) -> None:
+        """Count a connection that came in from the remote *host*."""
+        self.connections += 1
+        self.admitted += 1
+        self.hosts[host] = self.hosts.get(host, 0) + 1
+
+    def leave(self, host: str) -> None:
+        """Count a connection from the remote *host* no more: it is gone."""
+        self.connections -= 1
+        self.hosts[host] -= 1
+        if not self.hosts[host]:
+            del self.hosts[host]
+
     def denied(self, denied: Denied, user: str, what: str) -> None:
         """Count a denial of one of its users, or of somebody who may not come in.
 
