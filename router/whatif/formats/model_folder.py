@@ -107,7 +107,7 @@ def read_model(folder: str | os.PathLike[str]) -> Model:
     head = _head(target)
     try:
         parts = {part: list(_objects(target / f"{part}.parquet", cls)) for part, cls in PARTS.items()}
-        demands = _demands(pq.read_table(target / "demands.parquet"))
+        demands = _demands(pq.ParquetFile(target / "demands.parquet").read())
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
         message = f"the model can't be read: {error}".splitlines()[0]
         raise ModelError([_place(target).finding(message, expected="what `whatif import` wrote")]) from error
@@ -161,7 +161,7 @@ def _table(part: str, items: tuple[attrs.AttrsInstance, ...]) -> pa.Table:
 
 def _objects(path: Path, cls: type[attrs.AttrsInstance]) -> Iterator[Any]:
     fields = {field.name: kind_of(field.type) for field in fields_of(cls)}
-    for row in pq.read_table(path).to_pylist():
+    for row in pq.ParquetFile(path).read().to_pylist():  # `read_table` would import pandas
         values = {name: row[name] for name in fields if name in row or name not in LATER}
         for name, kind in fields.items():
             if name not in values:

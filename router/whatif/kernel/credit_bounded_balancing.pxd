@@ -13,12 +13,14 @@ cdef class BalancedAddresses:
     cdef SpfTrees trees
     cdef AddressDelivery audience
     cdef PathDelays delays
-    cdef array _firsts, _ranks, _credits, _services, _offers, _given, _left, _room, _is_found
+    cdef array _firsts, _ranks, _credits, _services, _distances, _offers, _moved, _given, _left, _room, _is_found
     cdef int* firsts
     cdef int* ranks
     cdef long long* credits
     cdef long long* services
+    cdef int* distances
     cdef long long* offers
+    cdef long long* moved
     cdef long long* given
     cdef long long* left
     cdef long long* room
@@ -35,9 +37,11 @@ cdef class BalancedAddresses:
     cdef void _share_out(self, int address) noexcept
     @cython.locals(
         audience=AddressDelivery, trees=SpfTrees, group=int, size=int, first=int, sites=int, ranks=int, count=int, place=int,
-        index=int, src=int, site=int, key=cython.longlong,
+        index=int, src=int, site=int, key=cython.longlong, moved=int,
     )
     cdef int _list_offers(self, int address) noexcept
+    @cython.locals(at=int, other=int)
+    cdef void _merge(self, int count, int moved) noexcept
     @cython.locals(
         audience=AddressDelivery, publisher=int, at=int, rate=cython.longlong, volume=cython.longlong, busy=cython.longlong,
         share=double,

@@ -59,11 +59,15 @@ class BalancedAddresses:
                 publishers = max(publishers, count)
                 most = max(most, count * audience.count_sites(address))
                 offers += count * audience.count_sites(address)
-        # Which publisher to which site, by address, in the order of the base state.
+        # Which publisher to which site, by address, in the order of the base state, and their distances then.
         self._ranks = array("i", bytes(4 * offers + 4))
         self.ranks = ints(self._ranks)
+        self._distances = array("i", bytes(4 * offers + 4))
+        self.distances = ints(self._distances)
         self._offers = array("q", bytes(8 * most + 8))
         self.offers = longs(self._offers)
+        self._moved = array("q", bytes(8 * most + 8))
+        self.moved = longs(self._moved)
         self._given = array("q", bytes(16 * most + 16))
         self.given = longs(self._given)
         self._left = array("q", bytes(16 * publishers + 16))
@@ -124,20 +128,39 @@ class BalancedAddresses:
         if audience.is_base:
             for index in range(size * sites):
                 self.ranks[ranks + index] = ((index // sites) << 15) | (index % sites)
-        count = 0
+                self.distances[ranks + index] = 0
+        count = moved = 0
         for place in range(ranks, ranks + size * sites):
             index = self.ranks[place] >> 15
             site = self.ranks[place] & 0x7FFF
             src = audience.srcs[audience.group[group + index]]
             key = trees.distances[src * trees.size + audience.site_routers[first + site]]
             if key < FAR and not trees.dead[src]:
-                self.offers[count] = (key << 30) | self.ranks[place]
-                count += 1
-        sort_keys(self.offers, count)
-        if audience.is_base and count == size * sites:  # the next time they are nearly in order
+                if key == self.distances[place]:  # as far as before: in order
+                    self.offers[count] = (key << 30) | self.ranks[place]
+                    count += 1
+                else:
+                    self.moved[moved] = (key << 30) | self.ranks[place]
+                    moved += 1
+        sort_keys(self.moved, moved)
+        self._merge(count, moved)
+        count += moved
+        if audience.is_base and count == size * sites:  # from now on few are out of their order
             for index in range(count):
                 self.ranks[ranks + index] = self.offers[index] & 0x3FFFFFFF
+                self.distances[ranks + index] = self.offers[index] >> 30
         return count
+
+    def _merge(self, count: int, moved: int) -> None:
+        """Put so many of `moved` among so many of `offers`; both are in order."""
+        at, other = count - 1, moved - 1
+        while other >= 0:
+            if at >= 0 and self.offers[at] > self.moved[other]:
+                self.offers[at + other + 1] = self.offers[at]
+                at -= 1
+            else:
+                self.offers[at + other + 1] = self.moved[other]
+                other -= 1
 
     def _serve(self, address: int, index: int, site: int, sites: int) -> None:
         """Give a publisher what it still wants, as far as credit goes."""

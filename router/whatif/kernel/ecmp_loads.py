@@ -30,6 +30,8 @@ class EcmpLoads(LinkLoads):
     def __init__(self, trees: SpfTrees) -> None:
         super().__init__(trees)
         n = trees.size
+        for dst in range(n):  # what is sent to addresses goes by the ranks toward each
+            self.is_sought[dst] = 1
         self._entering = array("q", bytes(16 * n * n))
         self.entering = longs(self._entering)
         self._base_distances = array("i", trees.costs_now())

@@ -15,7 +15,8 @@ cdef class LinkLoads:
     cdef long long* carried
     cdef long long* base_carried
     cdef readonly long long lost_rate, lost_bytes, base_lost_rate, base_lost_bytes
-    cdef array _changes, _next_changes, _destinations, _is_changed, _moved, _order, _new_slots
+    cdef array _is_sought, _changes, _next_changes, _destinations, _is_changed, _moved, _order, _new_slots
+    cdef signed char* is_sought
     cdef int* changes
     cdef int* next_changes
     cdef int* destinations

@@ -60,7 +60,9 @@ class LinkLoads:
         self.numbers[back] = NONE if graph.used_links[back] == NONE else 2 * graph.used_links[back] + 1
 
     def _make_scratch(self, n: int) -> None:
-        """For one destination: entries of the log that concern it, and what is to be moved at each router."""
+        """Destinations of demands; for one of them: entries of the log, and what is to be moved at each router."""
+        self._is_sought = array("b", bytes(n))
+        self.is_sought = bytes_of(self._is_sought)
         self._changes = array("i", [NONE]) * n
         self.changes = ints(self._changes)
         self._next_changes = array("i", bytes(4 * n * n))
@@ -86,11 +88,13 @@ class LinkLoads:
         at = 2 * (dst * self.trees.size + src)
         self.flows[at] += rate
         self.flows[at + 1] += size
+        self.is_sought[dst] = 1
 
     def settle(self) -> None:
         """All demands are there: let them flow."""
         for dst in range(self.trees.size):
-            self._gather(dst)
+            if self.is_sought[dst]:
+                self._gather(dst)
         for place in range(2 * self.lanes):
             self.base_carried[place] = self.carried[place]
         self.base_lost_rate = self.lost_rate
@@ -149,6 +153,8 @@ class LinkLoads:
         for index in range(trees.log_size):
             if trees.log_new_slots[index] != trees.log_slots[index]:
                 dst = trees.log_nodes[index]
+                if not self.is_sought[dst]:
+                    continue
                 if self.changes[dst] == NONE:
                     self.destinations[count] = dst
                     count += 1

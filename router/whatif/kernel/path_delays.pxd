@@ -32,6 +32,8 @@ cdef class PathDelays:
         arc=int,
     )
     cdef void _number(self, int dst) noexcept
+    @cython.locals(dst=int)
+    cdef _make_state(self, int n)
     cdef inline long long _delay(self, int arc) noexcept
     cdef array _sorted_delays(self)
     @cython.locals(trees=SpfTrees, graph=Graph, index=int, arc=int, n=int, at=int)
@@ -40,6 +42,8 @@ cdef class PathDelays:
     cdef void _compare(self, Graph graph, int arc) noexcept
     @cython.locals(at=int)
     cdef long long between(self, int src, int dst) noexcept
+    @cython.locals(trees=SpfTrees, node=int, arc=int, total=cython.longlong)
+    cdef long long _added_up(self, int src, int dst) noexcept
     @cython.locals(row=int, first=int, place=int, at=int)
     cdef void _mark(self, int dst, int node) noexcept
     @cython.locals(trees=SpfTrees, tail=int, slot=int, dst=int)

@@ -33,13 +33,18 @@ class PathDelays:
         Args:
             trees: that have been grown.
             network: has the delays of links.
-            is_ranked: whether there are percentiles; else only those delays are worked out that are asked for.
+            is_ranked: whether there are percentiles; else nothing is kept, and a delay that is asked for is added up.
         """
         self.trees = trees
         self.is_ranked = is_ranked
-        n = trees.size
         self._link_delays = array("q", np.maximum(network.link_delay_us, 0).tobytes() + bytes(8))
         self.link_delays = longs(self._link_delays)
+        self.stale_count = 0
+        if is_ranked:
+            self._make_state(trees.size)
+
+    def _make_state(self, n: int) -> None:
+        """Keep the delays of all pairs, and make room for what changes."""
         # By destination, then router; the tree toward a destination in pre-order, by place there how many are in the
         # slice that begins there, and each router's place.
         self._delays = array("q", bytes(8 * n * n))
@@ -66,7 +71,6 @@ class PathDelays:
         self.stages = bytes_of(self._stages)
         self._stale = array("i", bytes(4 * n * n))
         self.stale = ints(self._stale)
-        self.stale_count = 0
 
     def _number(self, dst: int) -> None:
         """Put the routers of the tree toward *dst* in pre-order, and add up delays along it."""
@@ -100,6 +104,8 @@ class PathDelays:
 
     def update(self) -> None:
         """The trees were repaired: find out which delays have changed. `restore` comes before the next time."""
+        if not self.is_ranked:
+            return
         trees = self.trees
         graph = trees.graph
         for index in range(trees.log_size):
@@ -109,8 +115,6 @@ class PathDelays:
             arc = graph.forths[graph.hits[index]]
             self._compare(graph, arc)
             self._compare(graph, graph.backs[arc])
-        if not self.is_ranked:
-            return
         n = trees.size
         for index in range(self.stale_count):
             at = self.stale[index]
@@ -128,10 +132,23 @@ class PathDelays:
 
     def between(self, src: int, dst: int) -> int:
         """Of the path of now, one way, microseconds; there has to be one."""
+        if not self.is_ranked:
+            return self._added_up(src, dst)
         at = dst * self.trees.size + src
         if self.stages[at] == 1:
             self._work_out(dst, src)
         return self.new_delays[at] if self.stages[at] else self.delays[at]
+
+    def _added_up(self, src: int, dst: int) -> int:
+        """The delay from *src* to *dst*, link by link."""
+        trees = self.trees
+        total = 0
+        node = src
+        while node != dst:
+            arc = trees.firsts[node] + trees.slots[node * trees.size + dst]
+            total += self._delay(arc)
+            node = trees.heads[arc]
+        return total
 
     def _mark(self, dst: int, node: int) -> None:
         """The delay of a router toward *dst* has to be worked out anew, and those of all behind it."""
@@ -181,7 +198,8 @@ class PathDelays:
         for index in range(self.stale_count):
             self.stages[self.stale[index]] = 0
         self.stale_count = 0
-        self.ranking.reset()
+        if self.is_ranked:
+            self.ranking.reset()
 
     def percentile(self, percent: int) -> int:
         """The delay that so many percent of the pairs with a path do not exceed, microseconds; NONE without pairs."""
