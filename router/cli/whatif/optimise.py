@@ -11,7 +11,7 @@ import click
 
 from router.cli.errors import BAD_INPUT, CommandError
 from router.cli.whatif.command_helpers import answering, read_model, say_json, say_table
-from router.cli.whatif.options import fail_option, folder_argument, json_option
+from router.cli.whatif.options import fail_option, folder_argument, json_option, tries_option
 from router.cli.whatif.progress_bar import progress
 
 MOST_COST: Final = 65535
@@ -34,14 +34,7 @@ MOST_COST: Final = 65535
     "--max-cost", type=click.IntRange(1, MOST_COST), default=MOST_COST, metavar="N", help="Highest cost of a link."
 )
 @click.option("--keep", "kept", metavar="LINK", multiple=True, help="Leave the cost of this link. Can be repeated.")
-@click.option(
-    "--tries",
-    type=click.IntRange(1, 10**7),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="Meshes to be played at most.",
-)
+@tries_option
 @json_option
 def optimise(
     folder: Path,

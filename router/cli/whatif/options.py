@@ -56,6 +56,14 @@ fail_option: Final = click.option(
     show_default="links:1,routers:1",
     help="Failures that are played, as `run --fail` has them.",
 )
+tries_option: Final = click.option(
+    "--tries",
+    type=click.IntRange(1, 10**7),
+    default=2000,
+    show_default=True,
+    metavar="N",
+    help="Meshes to be played at most, each with all failures.",
+)
 resume_option: Final = click.option(
     "--resume", "is_resumed", is_flag=True, help="Go on with a run to OUT that was interrupted: what is done stays."
 )

@@ -19,6 +19,7 @@ from router.cli.whatif.options import (
     lost_pairs_option,
     share_option,
     single_point_option,
+    tries_option,
 )
 from router.cli.whatif.progress_bar import progress
 
@@ -40,14 +41,7 @@ NO_PLAN: Final = 1
 @allowed_option
 @lost_pairs_option
 @lost_messages_option
-@click.option(
-    "--tries",
-    type=click.IntRange(1, 10**7),
-    default=2000,
-    show_default=True,
-    metavar="N",
-    help="Sets of new links to be played at most.",
-)
+@tries_option
 @click.option("-o", "--output", metavar="PLANNED", type=click.Path(path_type=Path), help="Write the model as planned.")
 @json_option
 def plan(
@@ -113,7 +107,7 @@ def _plain(found: Any) -> dict[str, Any]:
 
 
 def _say(found: Any, output: Path | None) -> None:
-    sets = f"{found.tries:,} sets of new links were played"
+    sets = f"{found.tries:,} meshes were played"
     if found.price is None:
         every = found.at_least == float("inf")
         more = "there is none" if every else f"none costs less than {found.at_least:,.10g}"

@@ -13,12 +13,11 @@ from typing import Final
 import attrs
 import numpy as np
 
-from router.whatif.analysis.failure_sweep import FailureSweep
+from router.whatif.analysis.failure_sweep import TRIES, FailureSweep
 from router.whatif.model.elements import MAX_COST
 from router.whatif.model.mesh_model import Model, with_costs
 from router.whatif.scenarios.failure_families import Family
 
-TRIES: Final = 1_000
 RANKED: Final = 16
 """Links that are compared, the busiest first."""
 

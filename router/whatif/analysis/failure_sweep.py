@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import attrs
 import numpy as np
@@ -13,6 +14,9 @@ from router.whatif.kernel.network_arrays import MICRO, Network
 from router.whatif.kernel.scenario_loop import fail_one_by_one
 from router.whatif.model.mesh_model import Model
 from router.whatif.scenarios.failure_families import FailureCandidates, Family
+
+TRIES: Final = 2_000
+"""Meshes that a search plays at most, unless it is told otherwise."""
 
 Floats = NDArray[np.float64]
 

@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Final, cast
+from typing import cast
 
 import attrs
 
-from router.whatif.analysis.failure_sweep import FailureSweep
+from router.whatif.analysis.failure_sweep import TRIES, FailureSweep
 from router.whatif.analysis.spof import spof_rows
-from router.whatif.formats.price_file import Build, Prices, Upgrade
+from router.whatif.formats.price_file import PricedChange, Prices
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
 from router.whatif.model.elements import LinkEdge
 from router.whatif.model.mesh_model import Model, with_links
 from router.whatif.scenarios.failure_families import Family
 
-TRIES: Final = 2_000
 Progress = Callable[[int, int], None]
 Chosen = frozenset[int]
 """New links by their places in the list of prices."""
@@ -47,8 +46,8 @@ class PlanLimits:
 class UpgradePlan:
     """Result of a search."""
 
-    builds: tuple[Build, ...] = ()
-    upgrades: tuple[Upgrade, ...] = ()
+    builds: tuple[PricedChange, ...] = ()
+    upgrades: tuple[PricedChange, ...] = ()
     price: float | None = None
     """None when none was found."""
     at_least: float
@@ -68,7 +67,7 @@ class _Judged:
 
     missing: tuple[float, ...]
     """Distance from each limit; all 0 when it keeps them."""
-    upgrades: tuple[Upgrade, ...]
+    upgrades: tuple[PricedChange, ...]
     price: float
 
     @property
@@ -91,7 +90,7 @@ class PlanSearch:
         self.limits = limits
         self.families = families
         self.builds = sorted(prices.builds, key=lambda each: (each.price, each.link.id))
-        self._upgrades: dict[str, list[Upgrade]] = {}
+        self._upgrades: dict[str, list[PricedChange]] = {}
         for upgrade in sorted(prices.upgrades, key=lambda each: each.price):
             self._upgrades.setdefault(upgrade.link.id, []).append(upgrade)
         self._judged: dict[Chosen, _Judged] = {}
@@ -171,7 +170,7 @@ class PlanSearch:
             missing.append(max(0.0, float(sweep.lost_pairs - limits.max_lost_pairs)))
         if limits.max_lost_msgs is not None:
             missing.append(max(0.0, sweep.lost_msgs_per_s - limits.max_lost_msgs))
-        upgrades: list[Upgrade] = []
+        upgrades: list[PricedChange] = []
         if limits.max_util is not None:
             excess = 0.0
             for link, share, load in zip(model.links, sweep.utilisations(model), sweep.loads, strict=True):
@@ -185,7 +184,7 @@ class PlanSearch:
         price = sum(self.builds[place].price for place in chosen) + sum(each.price for each in upgrades)
         return _Judged(tuple(missing), tuple(upgrades), price)
 
-    def _enough(self, link: LinkEdge, load: Sequence[float], limit: float) -> Upgrade | None:
+    def _enough(self, link: LinkEdge, load: Sequence[float], limit: float) -> PricedChange | None:
         """The cheapest upgrade of a link with which its highest load is within the limit."""
         for upgrade in self._upgrades.get(link.id, ()):
             capacities = (upgrade.link.capacity_msgs, upgrade.link.capacity_bytes)

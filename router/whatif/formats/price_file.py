@@ -57,16 +57,8 @@ class PriceList:
 
 
 @attrs.frozen(kw_only=True)
-class Build:
-    """A link that could be built, and its price."""
-
-    link: LinkEdge
-    price: float
-
-
-@attrs.frozen(kw_only=True)
-class Upgrade:
-    """A link as it could be, and its price."""
+class PricedChange:
+    """A link as it could be, whether it is there already or not, and what that costs."""
 
     link: LinkEdge
     price: float
@@ -76,8 +68,10 @@ class Upgrade:
 class Prices:
     """All that could be done to a model."""
 
-    builds: tuple[Build, ...]
-    upgrades: tuple[Upgrade, ...]
+    builds: tuple[PricedChange, ...]
+    """Links that could be built."""
+    upgrades: tuple[PricedChange, ...]
+    """Links that could carry more."""
 
 
 def read_prices(path: FilePath, model: Model) -> Prices:
@@ -111,7 +105,7 @@ def read_prices(path: FilePath, model: Model) -> Prices:
         name = next(text for text in link_ids([(a, b)] * (len(taken) + 1)) if text not in taken)
         taken.add(name)
         values = {each: value for each, value in attrs.asdict(new).items() if each not in ("a", "b", "price")}
-        builds.append(Build(link=LinkEdge(id=name, a=a, b=b, **values), price=new.price))
+        builds.append(PricedChange(link=LinkEdge(id=name, a=a, b=b, **values), price=new.price))
     upgrades = []
     for number, upgrade in enumerate(listed.upgrades):
         if upgrade.link != EVERY and upgrade.link not in links:
@@ -121,7 +115,7 @@ def read_prices(path: FilePath, model: Model) -> Prices:
         if upgrade.capacity_msgs is upgrade.capacity_bytes is upgrade.times is None:
             faults.add("nothing is more", key=("upgrades", number), expected="`times`, or a capacity")
         chosen = links.values() if upgrade.link == EVERY else [links[upgrade.link]]
-        upgrades += [Upgrade(link=_upgraded(link, upgrade), price=upgrade.price) for link in chosen]
+        upgrades += [PricedChange(link=_upgraded(link, upgrade), price=upgrade.price) for link in chosen]
     faults.check()
     return Prices(builds=tuple(builds), upgrades=tuple(upgrades))
 

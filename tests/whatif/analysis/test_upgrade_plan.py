@@ -13,12 +13,14 @@ from click.testing import CliRunner
 
 from mesh_config.loader import load_mesh
 from router.cli import main
+from router.cli.whatif.optimise import optimise
+from router.cli.whatif.plan import plan
 from router.whatif.analysis.cost_search import CostLimits, better_costs
-from router.whatif.analysis.failure_sweep import FailureSweep
+from router.whatif.analysis.failure_sweep import TRIES, FailureSweep
 from router.whatif.analysis.upgrade_plan import PlanLimits, PlanSearch
 from router.whatif.formats.importer import import_model
 from router.whatif.formats.model_folder import read_model, write_model
-from router.whatif.formats.price_file import Build, Prices, Upgrade
+from router.whatif.formats.price_file import PricedChange, Prices
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model, with_costs, with_links
@@ -50,14 +52,14 @@ def mesh(seed: int) -> tuple[Model, Prices]:
     )
     model.check()
     builds = [
-        Build(
+        PricedChange(
             link=LinkEdge(id=f"{a}--{b}", a=a, b=b, cost=rng.randint(1, 3), capacity_msgs=150.0),
             price=rng.randint(3, 9),
         )
         for a, b in free[:4]
     ]
     upgrades = [
-        Upgrade(link=attrs.evolve(link, capacity_msgs=(link.capacity_msgs or 0) * times), price=price)
+        PricedChange(link=attrs.evolve(link, capacity_msgs=(link.capacity_msgs or 0) * times), price=price)
         for link in links
         for times, price in ((2.0, 2.0), (4.0, 3.0))
     ]
@@ -73,7 +75,7 @@ def is_kept(model: Model, limits: PlanLimits) -> bool:
 
 def cheapest(model: Model, prices: Prices, limits: PlanLimits) -> float | None:
     """The price of the cheapest plan, by trying all sets of links, each with all sets of upgrades."""
-    by_link: dict[str, list[Upgrade | None]] = {link.id: [None] for link in model.links}
+    by_link: dict[str, list[PricedChange | None]] = {link.id: [None] for link in model.links}
     for upgrade in prices.upgrades:
         by_link[upgrade.link.id].append(upgrade)
     found: list[float] = []
@@ -123,7 +125,7 @@ def test_single_points_of_failure_are_those_of_check(tmp_path: Path) -> None:
     model, prices = mesh(2)
     limits = PlanLimits(no_single_point_of_failure=True)
     every = tuple(
-        Build(link=LinkEdge(id=f"{a}--{b}#9", a=a, b=b, capacity_msgs=500.0), price=5.0)
+        PricedChange(link=LinkEdge(id=f"{a}--{b}#9", a=a, b=b, capacity_msgs=500.0), price=5.0)
         for a, b in itertools.combinations(SIX, 2)
     )
     search = PlanSearch(model, attrs.evolve(prices, builds=every), limits, FAMILIES)
@@ -247,6 +249,11 @@ routers:
     listeners: [{port: 5904, role: inter-router}]
     connectors: [{to: B}]
 """
+
+
+def test_both_searches_play_as_many_meshes_unless_they_are_told() -> None:
+    defaults = {option.default for command in (plan, optimise) for option in command.params if option.name == "tries"}
+    assert defaults == {TRIES}
 
 
 def test_costs_become_a_diff_of_the_settings(tmp_path: Path) -> None:
