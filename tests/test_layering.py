@@ -216,7 +216,12 @@ RINGS = (
             "router.whatif.pipeline", "router.whatif.scenarios", "router.whatif.kernel.network_arrays",
             "router.whatif.wording",
         ),
-        others=("pyspark",),
+        others=("pyarrow", "pyspark"),
+    ),
+    Ring(
+        "router.whatif.pipeline.spark_summaries",
+        ours=("router.whatif.pipeline", "router.whatif.scenarios", "router.whatif.wording"),
+        others=("pyarrow", "pyspark"),
     ),
     Ring(
         "router.whatif.pipeline.spark_parallel_map",

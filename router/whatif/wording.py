@@ -11,6 +11,8 @@ LISTED: Final = 4
 
 BASE: Final = "base"
 """The variant that is the mesh as it is."""
+NOTHING: Final = "none"
+"""The family in which nothing fails."""
 MAINTENANCE: Final = "maintenance"
 """The family in which a group is held down while something else fails."""
 SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a path is shown it is one of them."

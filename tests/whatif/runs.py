@@ -12,18 +12,10 @@ from router.whatif.model.elements import AddressNode, Group, GroupKind, LinkEdge
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run import Options, RunSummary, run
 from router.whatif.pipeline.table_files import are_equal, read_table
-from router.whatif.pipeline.table_layouts import (
-    ADDRESS_IMPACT,
-    LINK_LOAD,
-    LINK_WORST,
-    PAIR_IMPACT,
-    RUN,
-    SCENARIO,
-    SCENARIO_LOAD,
-)
+from router.whatif.pipeline.table_layouts import OF_LINKS, OF_SCENARIOS, RUN, SCENARIO_LOAD, SUMMARIES
 from router.whatif.scenarios.run_request import Request
 
-TABLES = tuple(layout.name for layout in (SCENARIO, PAIR_IMPACT, LINK_LOAD, LINK_WORST, ADDRESS_IMPACT, RUN))
+TABLES = tuple(layout.name for layout in (*OF_SCENARIOS, *OF_LINKS, *SUMMARIES, RUN) if layout != SCENARIO_LOAD)
 """Those that a run always writes by itself."""
 
 

@@ -6,31 +6,24 @@ these states anything may be the case: so each availability is a range, whose en
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import attrs
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from router.whatif.analysis.connectivity import analyse
 from router.whatif.analysis.offered_deliveries import deliveries, deliveries_to
-from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
 from router.whatif.model.mesh_model import Model
-from router.whatif.pipeline.table_files import files_of, read_table
-from router.whatif.wording import BASE, MAINTENANCE, counted, listed
-
-SHOWN: Final = 10
-"""Pairs that are named."""
-MOST_ROWS: Final = 4_000_000
-"""Of `pair_impact`: with more, no pairs are named, since it would take longer than all else together."""
+from router.whatif.pipeline.run_folder import model_of, variant_of
+from router.whatif.pipeline.summaries import Summaries, ranges_of
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, PAIR_SUMMARY
+from router.whatif.wording import BASE, NOTHING, counted, listed
 
 
 @attrs.frozen(kw_only=True)
@@ -95,47 +88,66 @@ class Availability:
 
 def availability(
     folder: Path,
-    outcomes: Outcomes,
     model: Model,
     calm: Mapping[str, float],
     variant: str = BASE,
-    among: NDArray[np.bool_] | None = None,
+    families: Collection[str] = (),
 ) -> Availability | None:
-    """From a run's tables; None when its scenarios have no probabilities.
+    """From the tables of a run that sum up its scenarios; None when these have no probabilities.
 
     Args:
         folder: of the run.
-        outcomes: its scenarios.
         model: that of the *variant*.
         calm: its `calm_losses`.
         variant: of the run's model.
-        among: mask of the scenarios that count, others being as those that were not played; None: all of them do.
+        families: scenarios of these and the mesh as it is count, others being as those that were not played, and
+            nothing is said of single addresses and pairs; empty: all families count.
     Raises: TableError.
     """
-    rows = _counted(outcomes, variant)
-    if among is not None:
-        rows = rows[among[rows]]
-    if not rows.size:
+    rows = [
+        row
+        for row in summary_rows(folder, FAMILY_SUMMARY.name, variant)
+        if row["probability"] is not None and (not families or row["family"] in {NOTHING, *families})
+    ]
+    if not rows:
         return None
-    probability = outcomes.numbers("probability")
-    coverage = min(1.0, math.fsum(probability[rows]))
+    played = math.fsum(row["probability"] for row in rows)
+    coverage = min(1.0, played)
     residual = 1 - coverage
     sent = deliveries(model)
-    lost = math.fsum(probability[rows] * outcomes.numbers("lost_msgs_per_s")[rows])
+    lost = math.fsum(row["mean_lost_msgs_per_s"] for row in rows)
     pairs = connected_pairs(model)
-    apart = math.fsum(probability[rows] * outcomes.numbers("unreachable_pairs")[rows])
-    weights = np.zeros(int(outcomes.numbers("scenario").max()) + 1)
-    weights[outcomes.numbers("scenario")[rows]] = probability[rows]
+    apart = math.fsum(row["mean_unreachable_pairs"] for row in rows)
     return Availability(
-        scenarios=len(rows),
+        scenarios=sum(row["scenarios"] for row in rows),
         coverage=coverage,
         residual=residual,
         demand=Range.of(lost / sent, residual) if sent else None,
         lost_msgs_per_s=lost,
         pairs=Range.of(apart / pairs, residual) if pairs else None,
-        addresses=tuple(_addresses(folder, model, calm, weights, residual)),
-        worst_pairs=tuple(_worst_pairs(folder, outcomes, model, weights, residual)),
+        addresses=() if families else tuple(_addresses(folder, model, calm, variant, played, residual)),
+        worst_pairs=() if families else tuple(_worst_pairs(folder, variant, residual)),
     )
+
+
+def summary_rows(folder: Path, name: str, variant: str) -> list[dict[str, Any]]:
+    """Rows of a variant in a table that sums up scenarios; of a run that an older version made, made now.
+
+    Args:
+        folder: of the run.
+        name: of the table.
+        variant: of the run's model.
+    Raises: TableError.
+    """
+    if not (folder / name).is_dir():
+        plan = json.loads(read_table(folder, "run", ["plan"]).to_pylist()[0]["plan"])
+        routers = {
+            each: [it.id for it in variant_of(folder, model_of(folder), each).routers] for each in plan["variants"]
+        }
+        table = Summaries(folder, ranges_of(plan["sections"]), routers).tables()[name]
+    else:
+        table = read_table(folder, name)
+    return [row for row in table.to_pylist() if row["variant"] == variant]
 
 
 def unrated(model: Model) -> str:
@@ -147,15 +159,6 @@ def unrated(model: Model) -> str:
     return listed([text for text in counts if not text.startswith("0 ")])
 
 
-def _counted(outcomes: Outcomes, variant: str) -> NDArray[np.intp]:
-    """Rows that count: of a variant, with a probability; no maintenance, whose probabilities have a condition.
-
-    No state of the mesh is there twice: families have no scenario in common, and samples don't repeat.
-    """
-    is_known = ~np.isnan(outcomes.numbers("probability"))
-    return np.flatnonzero(is_known & outcomes.having("variant", variant) & ~outcomes.having("family", MAINTENANCE))
-
-
 def connected_pairs(model: Model) -> int:
     """Ordered pairs of different routers that have a path when nothing fails."""
     place = {router.id: at for at, router in enumerate(model.routers)}
@@ -164,31 +167,26 @@ def connected_pairs(model: Model) -> int:
 
 
 def _addresses(
-    folder: Path, model: Model, calm: Mapping[str, float], weights: NDArray[np.float64], residual: float
+    folder: Path, model: Model, calm: Mapping[str, float], variant: str, played: float, residual: float
 ) -> Sequence[AddressAvailability]:
-    table = read_table(folder, "address_impact", ["scenario", "address", "subscriber_routers", "lost_msgs_per_s"])
-    weight = weights[table.column("scenario").to_numpy()]
-    played = math.fsum(weights.tolist())
-    lost = weight * table.column("lost_msgs_per_s").to_numpy()
-    dead = np.where(table.column("subscriber_routers").to_numpy() == 0, weight, 0.0)
-    names = table.column("address").combine_chunks().dictionary_encode()
-    codes, known = names.indices.to_numpy(), names.dictionary.to_pylist()
-    lost_of = dict(zip(known, np.bincount(codes, lost, len(known)).tolist(), strict=True))
-    dead_of = dict(zip(known, np.bincount(codes, dead, len(known)).tolist(), strict=True))
-    listed_of = dict(zip(known, np.bincount(codes, weight, len(known)).tolist(), strict=True))
+    rows = {row["address"]: row for row in summary_rows(folder, ADDRESS_SUMMARY.name, variant)}
     sent = deliveries_to(model)
     has_subscribers = {site.address for site in model.subscribers}
     found = []
     for name in (address.text for address in model.addresses):
         if name not in has_subscribers and not sent.get(name):
             continue
+        row = rows.get(name, {})
+        touched, lost, dead = (
+            row.get(each) or 0.0 for each in ("probability", "mean_lost_msgs_per_s", "dead_probability")
+        )
         # In a scenario that is not listed as much is lost as while nothing fails.
-        missing = lost_of.get(name, 0.0) + calm[name] * max(0.0, played - listed_of.get(name, 0.0))
+        missing = lost + calm[name] * max(0.0, played - touched)
         found.append(
             AddressAvailability(
                 address=name,
                 demand=Range.of(missing / sent[name] if sent.get(name) else 0.0, residual),
-                subscribed=Range.of(dead_of.get(name, 0.0) if name in has_subscribers else played, residual),
+                subscribed=Range.of(dead if name in has_subscribers else played, residual),
             )
         )
     return sorted(found, key=lambda it: (it.demand.at_least, it.subscribed.at_least, it.address))
@@ -206,59 +204,9 @@ def calm_losses(model: Model) -> dict[str, float]:
     return {name: lost / MICRO for name, lost in zip(network.addresses, losses, strict=True)}
 
 
-# Pairs
-
-
-def _worst_pairs(
-    folder: Path, outcomes: Outcomes, model: Model, weights: NDArray[np.float64], residual: float
-) -> list[PairAvailability]:
+def _worst_pairs(folder: Path, variant: str, residual: float) -> list[PairAvailability]:
     """The pairs that are without a path for longest."""
-    if not (folder / "pair_impact").is_dir():  # it is elsewhere, and too large for a copy
-        return []
-    files = files_of(folder, "pair_impact")
-    rows = sum(pq.read_metadata(file).num_rows for file in files)
-    count = len(model.routers)
-    if not 0 < rows <= MOST_ROWS or not count:
-        return []
-    place = {router.id: at for at, router in enumerate(model.routers)}
-    lost = _ends_down(outcomes, place, weights)
-    for file in files:
-        for batch in pq.ParquetFile(file, read_dictionary=["src", "dst"]).iter_batches(
-            columns=["scenario", "src", "dst", "is_lost"]
-        ):
-            is_lost = batch.column("is_lost").to_numpy(zero_copy_only=False)
-            number = batch.column("scenario").to_numpy()
-            pair = _places(batch.column("src"), place) * count + _places(batch.column("dst"), place)
-            lost += np.bincount(pair[is_lost], weights[number[is_lost]], count * count).reshape(count, count)
-    np.fill_diagonal(lost, -1.0)
-    flat = lost.ravel()
-    order = np.lexsort((np.arange(flat.size), -flat))[:SHOWN]
-    ids = [router.id for router in model.routers]
     return [
-        PairAvailability(src=ids[at // count], dst=ids[at % count], connected=Range.of(float(flat[at]), residual))
-        for at in order
-        if flat[at] > 0
+        PairAvailability(src=row["src"], dst=row["dst"], connected=Range.of(row["down_probability"], residual))
+        for row in summary_rows(folder, PAIR_SUMMARY.name, variant)
     ]
-
-
-def _places(column: Any, place: Mapping[str, int]) -> NDArray[np.int64]:
-    numbers = np.array([place[name] for name in column.dictionary.to_pylist()], dtype=np.int64)
-    found: NDArray[np.int64] = numbers[column.indices.to_numpy()]
-    return found
-
-
-def _ends_down(outcomes: Outcomes, place: Mapping[str, int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By pair: the probability that one of its routers is itself down, from what was played."""
-    count = len(place)
-    one, both = np.zeros(count), np.zeros((count, count))
-    weight = weights[outcomes.numbers("scenario")]
-    down = outcomes.column("failed_routers")
-    places = np.flatnonzero((weight > 0) & (pc.list_value_length(down).to_numpy() > 0))
-    for at, names in zip(places, down.take(pa.array(places)).to_pylist(), strict=True):
-        failed = [place[name] for name in names if name in place]
-        one[failed] += weight[at]
-        if len(failed) > 1:
-            both[np.ix_(failed, failed)] += weight[at]
-    np.fill_diagonal(both, 0.0)
-    ends: NDArray[np.float64] = one[:, None] + one[None, :] - both
-    return ends

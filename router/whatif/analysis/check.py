@@ -16,7 +16,7 @@ from router.whatif.analysis.availability import availability, calm_losses, unrat
 from router.whatif.analysis.credit_plan import ClientCreditHabits, address_rows, credit_rows
 from router.whatif.analysis.delay_limits import Traffic, delays_ms, played
 from router.whatif.analysis.paths_and_flows import Routes
-from router.whatif.analysis.scenario_outcomes import NOTHING, Outcomes
+from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.analysis.spof import spof_rows
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
@@ -26,6 +26,7 @@ from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
 from router.whatif.wording import (
     BASE,
+    NOTHING,
     amount,
     counted,
     failure_of,
@@ -308,8 +309,7 @@ def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model
         return
     limit = f"--min-availability {least:g}"
     changed = variant_of(folder, model, limits.variant)
-    among = _counting(outcomes, limits)
-    found = availability(folder, outcomes, changed, calm_losses(changed), limits.variant, among)
+    found = availability(folder, changed, calm_losses(changed), limits.variant, limits.families)
     share = None if found is None else found.demand or found.pairs
     if found is None or share is None:
         yield LimitResult(limit=limit, is_kept=False, found="can't be told: the model has no failure and repair rates")

@@ -17,9 +17,6 @@ from numpy.typing import NDArray
 from router.whatif.pipeline.table_files import files_of, read_parts, read_table
 from router.whatif.wording import BASE, MAINTENANCE
 
-NOTHING: Final = "none"
-"""The family in which nothing fails."""
-
 ALONE_BY: Final = ("variant", "family", "group", "failed_links", "failed_routers")
 """Columns that say whether one thing alone fails."""
 

@@ -6,11 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from router.whatif.analysis.scenario_outcomes import NOTHING
 from router.whatif.report.pictures import WIDE
 from router.whatif.report.run_facts import Facts
 from router.whatif.report.svg_drawing import BAD, INK, ONE, Picture, figure, svg_of
-from router.whatif.wording import BASE, counted, failure_of
+from router.whatif.wording import BASE, NOTHING, counted, failure_of
 
 BARS: Final = 15
 _MOST_LETTERS: Final = 27

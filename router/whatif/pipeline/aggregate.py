@@ -14,15 +14,7 @@ import pyarrow.parquet as pq
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, WORST_SCHEMA, file_name
 from router.whatif.pipeline.table_files import SUFFIX, write_table
-from router.whatif.pipeline.table_layouts import (
-    ADDRESS_IMPACT,
-    LINK_LOAD,
-    LINK_WORST,
-    PAIR_IMPACT,
-    RUN,
-    SCENARIO,
-    SCENARIO_LOAD,
-)
+from router.whatif.pipeline.table_layouts import LINK_LOAD, LINK_WORST, OF_SCENARIOS, RUN, SCENARIO, SCENARIO_LOAD
 from router.whatif.scenarios.failure_families import FailureCandidates, Maintenance
 from router.whatif.scenarios.scenario_plan import Plan
 
@@ -117,7 +109,9 @@ def _highest(worst: pa.Table) -> pa.Table:
 
 def write_empty(folder: Path, *, has_loads: bool) -> None:
     """An empty file for each table that no chunk has added to; *has_loads*: whether `scenario_load` is one."""
-    for layout in (SCENARIO, PAIR_IMPACT, ADDRESS_IMPACT, *([SCENARIO_LOAD] if has_loads else [])):
+    for layout in OF_SCENARIOS:
+        if layout == SCENARIO_LOAD and not has_loads:
+            continue
         if not any((folder / layout.name).glob(f"*{SUFFIX}")):
             write_table(folder, layout.schema.empty_table(), layout.name)
 

@@ -17,15 +17,17 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import attrs
+import pyarrow as pa
 
 from router import SPEED, __version__
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network, NetworkError
 from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
-from router.whatif.pipeline import aggregate, local_engine, played_units
+from router.whatif.pipeline import aggregate, local_engine, played_units, summaries
 from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, NO_LOADS, VariantWork
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage, is_elsewhere
+from router.whatif.pipeline.table_files import write_table
 from router.whatif.pipeline.table_layouts import FORMAT
 from router.whatif.pipeline.unfinished_run import UnfinishedRun, run_error
 from router.whatif.scenarios.run_request import Request
@@ -180,6 +182,8 @@ def run(
         left = sum(chunk.stop - chunk.first for chunk in rest)
         made = _make(stage, plan, rest, _Works(variants, plan, identity), options, on_progress)
         stage.gather()
+        for name, table in made.summaries.items():
+            write_table(stage.path, table, name)
         wall_s = time.monotonic() - began
         measured = {"started": started.isoformat(timespec="seconds"), "wall_s": wall_s}
         measured["scenarios_per_s"] = len(plan) / wall_s
@@ -306,6 +310,8 @@ class _Made:
     """In words."""
     coverage: float | None
     """As in the table `run`."""
+    summaries: Mapping[str, pa.Table]
+    """Tables that sum up scenarios, by name."""
 
 
 def _make(
@@ -336,7 +342,9 @@ def _make(
         on_progress(MAKING, 0, 0)
         aggregate.write_links(folder, plan)
         aggregate.write_empty(folder, has_loads=options.loads != NO_LOADS)
-        return _Made(engine=LOCAL, coverage=aggregate.coverage(folder, plan))
+        return _Made(
+            engine=LOCAL, coverage=aggregate.coverage(folder, plan), summaries=summaries.of_plan(folder, plan).tables()
+        )
 
     def on_start(pages: str | None) -> None:
         if pages is not None:
@@ -362,7 +370,7 @@ def _make(
         on_done=on_done,
         on_tables=lambda: on_progress(MAKING, 0, 0),
     )
-    return _Made(engine=made.engine, coverage=made.coverage)
+    return _Made(engine=made.engine, coverage=made.coverage, summaries=made.summaries)
 
 
 def _run_row(model: Model, request: Request, plan: Plan, options: Options, made: _Made) -> dict[str, Any]:

@@ -21,19 +21,11 @@ from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.hadoop_storage import HadoopStorage
 from router.whatif.pipeline.played_units import PLAYED, clear_uncommitted, committed_units
 from router.whatif.pipeline.spark_session import LOG, SparkAddress, session
-from router.whatif.pipeline.table_layouts import (
-    ADDRESS_IMPACT,
-    LINK_LOAD,
-    LINK_WORST,
-    PAIR_IMPACT,
-    RUN,
-    SCENARIO,
-    SCENARIO_LOAD,
-)
+from router.whatif.pipeline.table_layouts import OF_LINKS, OF_SCENARIOS, PAIR_IMPACT, RUN, SCENARIO_LOAD
 from router.whatif.pipeline.unfinished_run import IDENTITY, LOCK, check_identity, run_error
 
-ANSWERED_FROM: Final = (SCENARIO, ADDRESS_IMPACT, LINK_LOAD, LINK_WORST)
-"""Tables that answers and report are made of, beside `pair_impact`."""
+TOO_LARGE: Final = (SCENARIO_LOAD, PAIR_IMPACT)
+"""Tables that are not copied, the second one only where it is large."""
 MOST_PAIRS_BYTES: Final = 256 * 1024 * 1024
 """Of `pair_impact`: a larger one isn't copied, and no pairs are named."""
 
@@ -96,7 +88,7 @@ class RunElsewhere:
 
     def gather(self) -> None:
         """Copy here what answers are made of."""
-        names = [layout.name for layout in ANSWERED_FROM]
+        names = [layout.name for layout in (*OF_SCENARIOS, *OF_LINKS) if layout not in TOO_LARGE]
         if self.storage.size(PAIR_IMPACT.name) <= MOST_PAIRS_BYTES:
             names.append(PAIR_IMPACT.name)
         for name in names:

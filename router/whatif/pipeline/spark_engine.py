@@ -38,8 +38,9 @@ from router.whatif.pipeline.spark_session import (
     session_of,
     start,
 )
+from router.whatif.pipeline.spark_summaries import SparkSummaries
 from router.whatif.pipeline.table_files import COMMITTED
-from router.whatif.pipeline.table_layouts import LINK_LOAD, LINK_WORST, SCENARIO, SCENARIO_LOAD, Layout
+from router.whatif.pipeline.table_layouts import LINK_LOAD, OF_LINKS, OF_SCENARIOS, SCENARIO, SCENARIO_LOAD, Layout
 from router.whatif.pipeline.unfinished_run import run_error
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, second_of_work
 
@@ -66,6 +67,8 @@ class Made:
     """In words."""
     coverage: float | None
     """As in the table `run`."""
+    summaries: Mapping[str, pa.Table]
+    """Tables that sum up scenarios, by name: a few rows each."""
 
 
 def run(
@@ -114,12 +117,12 @@ def run(
             play.run(left, lambda chunk: None, is_left=True)
             play.run(chunks, on_done)
             on_tables()
-            covered = _make_tables(session, pool, storage, plan, has_loads=has_loads)
+            covered, summaries = _make_tables(session, pool, storage, plan, has_loads=has_loads)
     finally:
         if active is None:
             # It takes a second, in which others may go on.
             threading.Thread(target=session.stop, name="spark-stop").start()
-    return Made(engine=words, coverage=covered)
+    return Made(engine=words, coverage=covered, summaries=summaries)
 
 
 @attrs.frozen
@@ -229,8 +232,8 @@ def write(frame: DataFrame, address: str, partitions: Sequence[str]) -> None:
 
 def _make_tables(
     session: SparkSession, pool: ThreadPoolExecutor, storage: RunStorage, plan: Plan, *, has_loads: bool
-) -> float | None:
-    """Make the tables of what has been played. Returns: the coverage."""
+) -> tuple[float | None, Mapping[str, pa.Table]]:
+    """Make the tables of what has been played. Returns: the coverage; tables that sum up scenarios."""
     played = spark_tables.read_played(session, storage.address(PLAYED))
     mesh = plan.variants[0].elements
     folders = (name for unit in storage.children(PLAYED) for name in storage.children(f"{PLAYED}/{unit}"))
@@ -238,7 +241,7 @@ def _make_tables(
 
     def frame_of(layout: Layout) -> tuple[DataFrame, Sequence[str]]:
         """That of a table, and the columns by which it has folders."""
-        if layout not in spark_tables.BY_SCENARIO:
+        if layout not in OF_SCENARIOS:
             make = spark_tables.link_load if layout == LINK_LOAD else spark_tables.link_worst
             return make(played), (play_rows.VARIANT,)
         if layout.name not in played_tables:
@@ -261,13 +264,15 @@ def _make_tables(
         return spark_tables.coverage(played)
 
     covered = pool.submit(cover) if mesh.has_rates else None
-    wanted = [each for each in spark_tables.BY_SCENARIO if has_loads or each != SCENARIO_LOAD]
-    made = [pool.submit(make, layout) for layout in (*wanted, LINK_LOAD, LINK_WORST)]
+    summing = {name: pool.submit(make) for name, make in SparkSummaries(played, plan).makers().items()}
+    wanted = [each for each in OF_SCENARIOS if has_loads or each != SCENARIO_LOAD]
+    made = [pool.submit(make, layout) for layout in (*wanted, *OF_LINKS)]
     try:
-        for future in made:
+        for future in (*made, *summing.values()):
             future.result()
     except BaseException:
-        for future in made:
+        for future in (*made, *summing.values()):
             future.cancel()
         raise
-    return None if covered is None else covered.result()
+    summaries = {name: future.result() for name, future in summing.items()}
+    return None if covered is None else covered.result(), summaries

@@ -6,10 +6,12 @@ bit: sums of probabilities are exact, and all else is copied, compared or divide
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from router.whatif.kernel.network_arrays import MICRO
@@ -19,7 +21,6 @@ from router.whatif.pipeline.play_rows import FAMILY, LISTED, SPARK_SCHEMA, TABLE
 from router.whatif.pipeline.spark_ranges import RANGE_SCENARIOS, by_range
 from router.whatif.pipeline.spark_session import functions_of, window_of
 from router.whatif.pipeline.table_layouts import (
-    ADDRESS_IMPACT,
     LINK_LOAD,
     LINK_WORST,
     PAIR_IMPACT,
@@ -31,8 +32,6 @@ from router.whatif.pipeline.table_layouts import (
 from router.whatif.scenarios.scenario_plan import Plan
 from router.whatif.wording import BASE, MAINTENANCE
 
-BY_SCENARIO: Final = (SCENARIO, PAIR_IMPACT, SCENARIO_LOAD, ADDRESS_IMPACT)
-"""Tables that are partitioned by variant and family."""
 _MANTISSA_BITS: Final = 53
 _RANGE_LOADS: Final = 5_000_000
 """Loads in a partition, about: a task sorts them, and writes them as one file of each family."""
@@ -55,7 +54,7 @@ def by_scenario(played: DataFrame, layout: Layout, plan: Plan, *, cores: int) ->
 
     Args:
         played: as `read_played` gives it.
-        layout: one of BY_SCENARIO.
+        layout: one of `table_layouts.OF_SCENARIOS`.
         plan: of the whole run.
         cores: that shall have something to do.
     """
@@ -176,36 +175,62 @@ def coverage(played: DataFrame) -> float:
 
 
 def exact_sum(rows: DataFrame, name: str) -> float:
-    """Sum up reals as `math.fsum` does: exactly, and rounded once, in whatever order they come.
-
-    A real is a whole number of at most 53 bits times a power of two. Spark sums these up for each power, and there are
-    a few dozen of such sums.
+    """Sum up reals, see `exact_sums`.
 
     Args:
         rows: of which none but *name* is used; nulls count nothing.
         name: of a column of finite reals.
     """
     sql = functions_of(rows)
+    found = exact_sums(rows.select(sql.lit(0).alias("all"), name), ("all",), name).toArrow().to_pylist()
+    return float(found[0][name]) if found else 0.0
+
+
+def exact_sums(rows: DataFrame, keys: Sequence[str], name: str) -> DataFrame:
+    """Sum up reals by group as `math.fsum` does: exactly, and rounded once, in whatever order they come.
+
+    A real is a whole number of at most 53 bits times a power of two. Spark sums these up for each power, and there are
+    a few dozen of such sums in a group, which a task puts together.
+
+    Args:
+        rows: of which none but *keys* and *name* are used; nulls count nothing.
+        keys: columns of the groups.
+        name: of a column of finite reals, and of the sums.
+    Returns: keys and sum of each group that has a value.
+    """
+    sql = functions_of(rows)
     value = sql.col(name)
     # One too high or too low does no harm: there are bits to spare.
-    power = sql.floor(sql.log2(sql.abs(value))).cast("int")
+    power = sql.when(value == 0, sql.lit(0)).otherwise(sql.floor(sql.log2(sql.abs(value)))).cast("int")
     shift = sql.lit(_MANTISSA_BITS) - sql.col("power")
     half = sql.floor(shift / 2).cast("int")
     # By two factors, since one alone may be beyond what a real can be.
     whole = sql.col("value") * sql.pow(sql.lit(2.0), half) * sql.pow(sql.lit(2.0), shift - half)
     sums = (
-        rows.where(value.isNotNull() & (value != 0))
-        .select(value.alias("value"), power.alias("power"))
-        .select("power", whole.cast("bigint").cast("decimal(20,0)").alias("whole"))
-        .groupBy("power")
+        rows.where(value.isNotNull())
+        .select(*keys, value.alias("value"), power.alias("power"))
+        .select(*keys, "power", whole.cast("bigint").cast("decimal(20,0)").alias("whole"))
+        .groupBy(*keys, "power")
         .agg(sql.sum("whole").alias("whole"))
-        .toArrow()
-        .to_pylist()
+        .groupBy(*keys)
+        .agg(sql.collect_list("power").alias("powers"), sql.collect_list("whole").alias("wholes"))
     )
-    exact = sum(
-        (Fraction(int(row["whole"])) * Fraction(2) ** (row["power"] - _MANTISSA_BITS) for row in sums), Fraction()
-    )
-    return float(exact)
+    kinds = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in sums.select(*keys).schema.fields)
+    return sums.mapInArrow(partial(_put_together, name), f"{kinds}, {name} double")
+
+
+def _put_together(name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Make reals of sums of whole numbers by powers."""
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("powers", "wholes"))
+        values = []
+        for powers, wholes in zip(*columns, strict=True):
+            parts = zip(powers, wholes, strict=True)
+            exact = sum((int(whole) * Fraction(2) ** (power - _MANTISSA_BITS) for power, whole in parts), Fraction())
+            values.append(float(exact))
+        keys = [batch.column(at) for at in range(batch.num_columns - 2)]
+        names = [*batch.schema.names[:-2], name]
+        yield pa.RecordBatch.from_arrays([*keys, pa.array(values, pa.float64())], names=names)
 
 
 def described(frame: DataFrame, layout: Layout) -> DataFrame:

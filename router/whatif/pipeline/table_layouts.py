@@ -38,16 +38,19 @@ from router.whatif.pipeline.live_layouts import (
     LINK_FORECAST,
     LINK_RATE,
 )  # fmt: skip
+from router.whatif.pipeline.summary_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, PAIR_SUMMARY
 
 __all__ = [
     "ADDRESS_IMPACT",
     "ADDRESS_RATE",
+    "ADDRESS_SUMMARY",
     "CONVERGENCE",
     "CREDIT_PLAN",
     "Column",
     "DEMAND_FORECAST",
     "DEMAND_PERIOD",
     "DEMAND_RATE",
+    "FAMILY_SUMMARY",
     "FORMAT",
     "LAYOUTS",
     "LINK_FORECAST",
@@ -55,12 +58,16 @@ __all__ = [
     "LINK_RATE",
     "LINK_WORST",
     "Layout",
+    "OF_LINKS",
+    "OF_SCENARIOS",
     "PAIR_IMPACT",
+    "PAIR_SUMMARY",
     "PLACEMENT",
     "ROUTER_SPOF",
     "RUN",
     "SCENARIO",
     "SCENARIO_LOAD",
+    "SUMMARIES",
     "TableError",
     "layout_of",
     "page",
@@ -393,12 +400,19 @@ RUN: Final = Layout(
     ),
 )
 
+OF_SCENARIOS: Final = (SCENARIO, PAIR_IMPACT, SCENARIO_LOAD, ADDRESS_IMPACT)
+"""Tables with rows by scenario, of which Spark writes a folder for each variant and family."""
+OF_LINKS: Final = (LINK_LOAD, LINK_WORST)
+"""Tables of links, over all scenarios."""
+SUMMARIES: Final = (FAMILY_SUMMARY, ADDRESS_SUMMARY, PAIR_SUMMARY)
+"""Tables that sum up scenarios."""
+
 LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
     {
         layout.name: layout
         for layout in (
-            SCENARIO, PAIR_IMPACT, LINK_LOAD, LINK_WORST, SCENARIO_LOAD, ADDRESS_IMPACT, ROUTER_SPOF, CREDIT_PLAN,
-            PLACEMENT, CONVERGENCE, LINK_RATE, ADDRESS_RATE, DEMAND_RATE, DEMAND_PERIOD, DEMAND_FORECAST,
+            SCENARIO, PAIR_IMPACT, LINK_LOAD, LINK_WORST, SCENARIO_LOAD, ADDRESS_IMPACT, *SUMMARIES, ROUTER_SPOF,
+            CREDIT_PLAN, PLACEMENT, CONVERGENCE, LINK_RATE, ADDRESS_RATE, DEMAND_RATE, DEMAND_PERIOD, DEMAND_FORECAST,
             LINK_FORECAST, RUN,
         )
     }

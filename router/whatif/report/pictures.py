@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.whatif.analysis.scenario_outcomes import NOTHING, Outcomes
+from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.model.mesh_model import Model
 from router.whatif.report.router_positions import positions
 from router.whatif.report.run_facts import Facts, LinkFacts, VariantFacts
@@ -26,7 +26,7 @@ from router.whatif.report.svg_drawing import (
     figure,
     svg_of,
 )
-from router.whatif.wording import BASE, amount, counted
+from router.whatif.wording import BASE, NOTHING, amount, counted
 
 WIDTH: Final = 460
 """Pixels of a picture that has another one beside it."""

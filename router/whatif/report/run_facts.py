@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from router.whatif.analysis.availability import Availability, availability, calm_losses, connected_pairs
+from router.whatif.analysis.availability import (
+    Availability,
+    availability,
+    calm_losses,
+    connected_pairs,
+    summary_rows,
+)
 from router.whatif.analysis.offered_deliveries import deliveries
-from router.whatif.analysis.scenario_outcomes import NOTHING, Outcomes
+from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_folder import variant_of
 from router.whatif.pipeline.table_files import read_table
-from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.pipeline.table_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, TableError
 from router.whatif.scenarios.run_request import CHANGED
-from router.whatif.wording import BASE
+from router.whatif.wording import BASE, NOTHING
 
 WORST: Final = 10
 """Scenarios shown of each kind of harm."""
@@ -43,7 +49,7 @@ class FamilyFacts:
     family: str
     scenarios: int
     harmful: int
-    """Scenarios that do harm to others, see `is_harmful`."""
+    """Scenarios that do harm to others, as in `family_summary`."""
     worst_lost_msgs_per_s: float
     worst_living_pairs: int
     worst_utilisation: float
@@ -150,6 +156,7 @@ def facts_of(folder: Path, model: Model) -> Facts:
     if not run or base is None:
         raise TableError(f"{folder}: no scenario 0; expected the run of a model")
     calm = calm_losses(model)
+    families = _by_variant(folder, outcomes)
     is_base = outcomes.having("variant", BASE)
     worst = {harm: outcomes.worst(_harm(outcomes, harm), WORST, is_base) for harm in HARMS}
     shown = list(dict.fromkeys(int(place) for places in worst.values() for place in places))
@@ -162,17 +169,17 @@ def facts_of(folder: Path, model: Model) -> Facts:
         run=run[0],
         outcomes=outcomes,
         base=base,
-        families=tuple(_families(outcomes)),
-        variants=tuple(_variants(folder, model, outcomes)),
+        families=tuple(_families(families)),
+        variants=tuple(_variants(folder, model, families)),
         worst=tuple(rows[place] for place in shown),
         worst_by={harm: rows[int(places[0])] if len(places) else None for harm, places in worst.items()},
         links=links,
         link_rows=tuple(outcomes.rows(places)),
         spof=tuple(sorted(_rows(folder, "router_spof"), key=_spof_order)),
-        addresses=tuple(_addresses(folder, model, outcomes, calm)),
+        addresses=tuple(_addresses(folder, model, families, calm)),
         credit=tuple(sorted(_rows(folder, "credit_plan"), key=_credit_order)),
         placement=tuple(_rows(folder, "placement")),
-        availability=availability(folder, outcomes, model, calm),
+        availability=availability(folder, model, calm),
     )
 
 
@@ -193,70 +200,55 @@ def _harm(outcomes: Outcomes, harm: str) -> NDArray[Any]:
     return np.where(outcomes.having("family", NOTHING), 0.0, values) if harm == "max_utilisation" else values
 
 
-def is_harmful(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """By scenario: whether living routers lose each other, publishers all subscribers, or addresses all of theirs.
-
-    What is lost with a failed router is no harm to others, and what is lost while nothing fails no harm of a failure.
-    """
-    found: NDArray[np.bool_] = outcomes.living_pairs > 0
-    is_calm = outcomes.having("family", NOTHING)
-    for variant in outcomes.values("variant"):
-        here = outcomes.having("variant", variant)
-        for name in ("starved_publishers", "dead_addresses"):
-            values = outcomes.numbers(name)
-            found = found | (here & (values > values[here & is_calm].max(initial=0)))
-    return found
+def _by_variant(folder: Path, outcomes: Outcomes) -> dict[str, list[Row]]:
+    """Rows of `family_summary`: variants and families in the order in which they were played."""
+    order = {family: place for place, family in enumerate(outcomes.values("family"))}
+    return {
+        variant: sorted(summary_rows(folder, FAMILY_SUMMARY.name, variant), key=lambda row: order[row["family"]])
+        for variant in outcomes.values("variant")
+    }
 
 
-def _families(outcomes: Outcomes) -> list[FamilyFacts]:
-    found = []
-    harmful = is_harmful(outcomes)
-    for variant in outcomes.values("variant"):
-        of_variant = outcomes.having("variant", variant)
-        for family in outcomes.values("family"):
-            here = of_variant & outcomes.having("family", family)
-            if family == NOTHING or not here.any():
-                continue
-            stretch = outcomes.numbers("stretch_p99")[here]
-            found.append(
-                FamilyFacts(
-                    variant=variant,
-                    family=family,
-                    scenarios=int(here.sum()),
-                    harmful=int((harmful & here).sum()),
-                    worst_lost_msgs_per_s=float(outcomes.numbers("lost_msgs_per_s")[here].max()),
-                    worst_living_pairs=int(outcomes.living_pairs[here].max()),
-                    worst_utilisation=float(outcomes.numbers("max_utilisation")[here].max()),
-                    worst_stretch_p99=None if np.isnan(stretch).all() else float(np.nanmax(stretch)),
-                )
-            )
-    return found
+def _families(families: Mapping[str, Sequence[Row]]) -> list[FamilyFacts]:
+    return [
+        FamilyFacts(
+            variant=variant,
+            family=row["family"],
+            scenarios=row["scenarios"],
+            harmful=row["harmful"],
+            worst_lost_msgs_per_s=row["lost_msgs_per_s_max"],
+            worst_living_pairs=int(row["lost_pairs_max"]),
+            worst_utilisation=row["max_utilisation_max"],
+            worst_stretch_p99=row["stretch_p99_max"],
+        )
+        for variant, rows in families.items()
+        for row in rows
+        if row["family"] != NOTHING
+    ]
 
 
 _GROWTH: Final = re.compile(r"growth ([0-9.]+)$")
 
 
-def _variants(folder: Path, model: Model, outcomes: Outcomes) -> list[VariantFacts]:
+def _variants(folder: Path, model: Model, families: Mapping[str, Sequence[Row]]) -> list[VariantFacts]:
     found = []
     apart = {False: _apart_pairs(model)}
-    if CHANGED in outcomes.values("variant"):
+    if CHANGED in families:
         apart[True] = _apart_pairs(variant_of(folder, model, CHANGED))
-    utilisation, lost = outcomes.numbers("max_utilisation"), outcomes.numbers("lost_msgs_per_s")
-    calm = outcomes.having("family", NOTHING)
-    for variant in outcomes.values("variant"):
-        here = outcomes.having("variant", variant)
+    for variant, rows in families.items():
         growth = _GROWTH.search(variant)
         is_changed = variant.startswith(CHANGED)
+        calm = next((row for row in rows if row["family"] == NOTHING), None)
         found.append(
             VariantFacts(
                 name=variant,
                 growth=float(growth[1]) if growth else 1.0,
                 is_changed=is_changed,
-                base_utilisation=float(utilisation[here & calm].max(initial=0.0)),
-                worst_utilisation=float(utilisation[here].max()),
-                base_lost_msgs_per_s=float(lost[here & calm].max(initial=0.0)),
-                worst_lost_msgs_per_s=float(lost[here].max()),
-                worst_living_pairs=int(outcomes.living_pairs[here].max()),
+                base_utilisation=0.0 if calm is None else calm["max_utilisation_max"],
+                worst_utilisation=max(row["max_utilisation_max"] for row in rows),
+                base_lost_msgs_per_s=0.0 if calm is None else calm["lost_msgs_per_s_max"],
+                worst_lost_msgs_per_s=max(row["lost_msgs_per_s_max"] for row in rows),
+                worst_living_pairs=int(max(row["lost_pairs_max"] for row in rows)),
                 apart_pairs=apart[is_changed],
             )
         )
@@ -283,43 +275,35 @@ def _links(folder: Path) -> tuple[LinkFacts, ...]:
     return tuple(worse.values())
 
 
-def _addresses(folder: Path, model: Model, outcomes: Outcomes, calm: Mapping[str, float]) -> list[AddressFacts]:
+def _addresses(
+    folder: Path, model: Model, families: Mapping[str, Sequence[Row]], calm: Mapping[str, float]
+) -> list[AddressFacts]:
     """Find what scenarios of the mesh as it is do to addresses.
 
     Args:
         folder: of the run.
         model: its model.
-        outcomes: its scenarios.
+        families: as `_by_variant` has them.
         calm: as `calm_losses` has it.
     """
-    table = read_table(folder, "address_impact", ["scenario", "address", "subscriber_routers", "lost_msgs_per_s"])
-    numbers = outcomes.numbers("scenario")
-    is_base = np.zeros(int(numbers.max()) + 1, dtype=np.bool_)
-    is_base[numbers[outcomes.having("variant", BASE)]] = True
-    table = table.filter(pa.array(is_base[table.column("scenario").to_numpy()]))
-    sites: dict[str, int] = {}
-    for site in model.subscribers:
-        sites[site.address] = sites.get(site.address, 0) + 1
-    names = table.column("address").combine_chunks().dictionary_encode()
-    codes = names.indices.to_numpy(zero_copy_only=False)
-    code_of = {name: code for code, name in enumerate(names.dictionary.to_pylist())}
-    is_dead = table.column("subscriber_routers").to_numpy() == 0
-    lost, scenario = table.column("lost_msgs_per_s").to_numpy(), table.column("scenario").to_numpy()
+    rows = {row["address"]: row for row in summary_rows(folder, ADDRESS_SUMMARY.name, BASE)}
+    sites = Counter(site.address for site in model.subscribers)
+    scenarios = sum(row["scenarios"] for row in families[BASE])
     found = []
     for address in model.addresses:
-        here = np.flatnonzero(codes == code_of.get(address.text, -1))
-        worst = int(here[np.lexsort((scenario[here], -lost[here]))[0]]) if here.size else None
-        is_worse = worst is not None and lost[worst] >= calm[address.text]
-        most = float(lost[worst]) if is_worse else calm[address.text]
+        row = rows.get(address.text)
+        is_worse = row is not None and row["max_lost_msgs_per_s"] >= calm[address.text]
+        most = row["max_lost_msgs_per_s"] if row is not None and is_worse else calm[address.text]
+        dead = 0 if row is None else row["dead_scenarios"]
         found.append(
             AddressFacts(
                 address=address.text,
                 treatment=str(address.treatment),
-                subscriber_routers=sites.get(address.text, 0),
-                harmful=here.size,
-                dead=int(is_dead[here].sum()) if address.text in sites else int(is_base.sum()),
+                subscriber_routers=sites[address.text],
+                harmful=0 if row is None else row["scenarios"],
+                dead=dead if address.text in sites else scenarios,
                 worst_lost_msgs_per_s=most,
-                worst_scenario=None if not most else int(scenario[worst]) if is_worse else 0,
+                worst_scenario=None if not most else row["worst_scenario"] if row is not None and is_worse else 0,
             )
         )
     return sorted(found, key=lambda it: (-it.dead, -it.worst_lost_msgs_per_s, -it.harmful, it.address))

@@ -156,7 +156,7 @@ def small() -> Model:
 
 
 def of(folder: Path) -> Availability:
-    found = availability(folder, Outcomes.read(folder), model_of(folder), calm_losses(model_of(folder)))
+    found = availability(folder, model_of(folder), calm_losses(model_of(folder)))
     assert found is not None
     return found
 
@@ -202,7 +202,7 @@ def test_addresses_and_pairs_have_their_own(tmp_path: Path) -> None:
 
 def test_what_nobody_rates_has_no_availability(tmp_path: Path) -> None:
     folder = run(mesh("A-B"), tmp_path / "run", Request())
-    assert availability(folder, Outcomes.read(folder), model_of(folder), calm_losses(model_of(folder))) is None
+    assert availability(folder, model_of(folder), calm_losses(model_of(folder))) is None
 
 
 def test_maintenance_does_not_count_as_time(tmp_path: Path) -> None:

@@ -191,7 +191,9 @@ def test_the_pages_of_spark_say_what_its_jobs_are_about(spark: SparkSession, who
     assert any(re.fullmatch(r"what-if: play scenarios 0 to \d+ of variant base", words) for words in said)
     for name in ("scenario", "pair_impact", "scenario_load", "address_impact", "link_load", "link_worst"):
         assert f"what-if: make table {name} of what was played" in said
-    assert "what-if: sum up the probabilities of scenarios" in said
+    for what in ("the probabilities of scenarios", "scenarios by family", "scenarios by address"):
+        assert f"what-if: sum up {what}" in said
+    assert "what-if: find the pairs that are without a path for longest" in said
 
 
 def test_a_table_without_rows_has_its_columns(spark: SparkSession, tmp_path: Path) -> None:

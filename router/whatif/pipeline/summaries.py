@@ -1,0 +1,290 @@
+"""Tables that sum up the scenarios of a run, made of its tables on this machine: the reference for those of Spark.
+
+Rows of `scenario` are in the order of their numbers, which have no gaps, so that variant and family of a row follow
+from the plan alone, and one column at a time is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from router.whatif.pipeline.exact_sums import exact_sums
+from router.whatif.pipeline.table_files import files_of, from_rows, read_table
+from router.whatif.pipeline.table_layouts import (
+    ADDRESS_IMPACT,
+    ADDRESS_SUMMARY,
+    FAMILY_SUMMARY,
+    PAIR_IMPACT,
+    PAIR_SUMMARY,
+    SCENARIO,
+)
+from router.whatif.scenarios.scenario_plan import Plan
+from router.whatif.wording import MAINTENANCE, NOTHING
+
+RANKS: Final = (50, 95, 99)
+"""Percentiles."""
+PAIRS: Final = 10
+"""Of each variant."""
+MOST_PAIR_ROWS: Final = 4_000_000
+"""Of `pair_impact`: with more, no pairs are named, since it would take longer than all else together."""
+
+Row = dict[str, Any]
+
+
+@attrs.frozen
+class ScenarioRange:
+    """Consecutive scenarios of one family in one variant."""
+
+    variant: str
+    family: str
+    first: int
+    stop: int
+
+
+def ranges_of(sections: Sequence[Mapping[str, Any]]) -> list[ScenarioRange]:
+    """Ranges of a plan.
+
+    Args:
+        sections: of it, as JSON has them.
+    """
+    return [
+        ScenarioRange(each["variant"], each["family"], each["first"], each["first"] + each["count"])
+        for each in sections
+    ]
+
+
+def of_plan(folder: Path, plan: Plan) -> Summaries:
+    """Prepare the tables of a run.
+
+    Args:
+        folder: of the run, with all tables of scenarios.
+        plan: of it.
+    """
+    routers = {variant.name: variant.elements.routers for variant in plan.variants}
+    return Summaries(folder, ranges_of(json.loads(plan.to_json())["sections"]), routers)
+
+
+def nearest_rank(count: int, percentile: int) -> int:
+    """Rank, from 1, of the value that so many percent of *count* values do not exceed."""
+    return max(1, -(-count * percentile // 100))
+
+
+class Summaries:
+    """Makes the tables.
+
+    Args:
+        folder: of the run, with all tables of scenarios.
+        ranges: of its plan.
+        routers: ids of the routers of each variant, in their order.
+    """
+
+    def __init__(self, folder: Path, ranges: Sequence[ScenarioRange], routers: Mapping[str, Sequence[str]]) -> None:
+        self._folder = folder
+        self._ranges = ranges
+        self._routers = routers
+        self._variants = list(dict.fromkeys(each.variant for each in ranges))
+
+    def tables(self) -> dict[str, pa.Table]:
+        """All of them by name."""
+        return {
+            FAMILY_SUMMARY.name: self.families(),
+            ADDRESS_SUMMARY.name: self.addresses(),
+            PAIR_SUMMARY.name: self.pairs(),
+        }
+
+    # Families
+
+    def families(self) -> pa.Table:
+        """The table `family_summary`."""
+        groups: dict[tuple[str, str], list[slice]] = {}
+        for each in self._ranges:
+            groups.setdefault((each.variant, each.family), []).append(slice(each.first, each.stop))
+        rows: dict[tuple[str, str], Row] = {key: {"variant": key[0], "family": key[1]} for key in groups}
+
+        def by_group(values: NDArray[Any]) -> Iterator[tuple[Row, NDArray[Any]]]:
+            for key, slices in groups.items():
+                yield rows[key], np.concatenate([values[each] for each in slices])
+
+        lost, pairs = self._column("lost_msgs_per_s"), self._column("unreachable_pairs")
+        living = pairs - self._column("dead_end_pairs")
+        for row, values in by_group((living > 0) | self._is_worse()):
+            row |= {"scenarios": len(values), "harmful": int(values.sum())}
+        for name, values in (
+            ("lost_msgs_per_s", lost),
+            ("lost_pairs", living.astype(np.float64)),
+            ("max_utilisation", self._column("max_utilisation")),
+        ):
+            for row, own in by_group(values):
+                ordered = np.sort(own)
+                row |= {f"{name}_p{rank}": ordered[nearest_rank(len(own), rank) - 1] for rank in RANKS}
+                row[f"{name}_max"] = ordered[-1]
+        for row, own in by_group(self._column("stretch_p99")):
+            row["stretch_p99_max"] = None if np.isnan(own).all() else np.nanmax(own)
+        chance = self._column("probability")
+        for name, values in (
+            ("probability", chance),
+            ("mean_lost_msgs_per_s", chance * lost),
+            ("mean_unreachable_pairs", chance * pairs),
+        ):
+            for row, own in by_group(values):
+                known = own[~np.isnan(own)] if row["family"] != MAINTENANCE else own[:0]
+                row[name] = float(exact_sums(np.zeros(len(known), np.int64), known, 1)[0]) if len(known) else None
+        return from_rows(FAMILY_SUMMARY.name, rows.values())
+
+    def _is_worse(self) -> NDArray[np.bool_]:
+        """By scenario: whether more publishers or addresses are without a subscriber than while nothing fails."""
+        found = np.zeros(self._ranges[-1].stop, dtype=np.bool_)
+        for name in ("starved_publishers", "dead_addresses"):
+            values = self._column(name)
+            for variant in self._variants:
+                own = [each for each in self._ranges if each.variant == variant]
+                calm = max((values[each.first] for each in own if each.family == NOTHING), default=0)
+                for each in own:
+                    found[each.first : each.stop] |= values[each.first : each.stop] > calm
+        return found
+
+    def _column(self, name: str) -> NDArray[Any]:
+        """A column of numbers; NaN where a real is null."""
+        column = read_table(self._folder, SCENARIO.name, [name]).column(0)
+        if pa.types.is_float64(column.type):
+            column = pc.fill_null(column, float("nan"))
+        found: NDArray[Any] = column.to_numpy()
+        return found
+
+    def _weights(self) -> NDArray[np.float64]:
+        """By scenario: its probability, NaN where it has none or it is of maintenance, when it has a condition."""
+        found: NDArray[np.float64] = self._column("probability").copy()
+        for each in self._ranges:
+            if each.family == MAINTENANCE:
+                found[each.first : each.stop] = np.nan
+        return found
+
+    def _variant_places(self) -> NDArray[np.int64]:
+        """By scenario: the place of its variant."""
+        sizes = [each.stop - each.first for each in self._ranges]
+        return np.repeat([self._variants.index(each.variant) for each in self._ranges], sizes)
+
+    # Addresses
+
+    def addresses(self) -> pa.Table:
+        """The table `address_summary`."""
+        columns = ["scenario", "address", "subscriber_routers", "lost_msgs_per_s"]
+        table = read_table(self._folder, ADDRESS_IMPACT.name, columns)
+        if not table.num_rows:
+            return from_rows(ADDRESS_SUMMARY.name, ())
+        scenario = table.column("scenario").to_numpy()
+        coded = table.column("address").combine_chunks().dictionary_encode()
+        names: list[str] = coded.dictionary.to_pylist()
+        place = self._variant_places()[scenario] * len(names) + coded.indices.to_numpy()
+        count = len(self._variants) * len(names)
+        lost, weight = table.column("lost_msgs_per_s").to_numpy(), self._weights()[scenario]
+        is_dead, is_known = table.column("subscriber_routers").to_numpy() == 0, ~np.isnan(weight)
+        touched, dead = np.bincount(place, minlength=count), np.bincount(place[is_dead], minlength=count)
+        worst = np.lexsort((scenario, -lost, place))
+        first_of = worst[np.searchsorted(place[worst], np.arange(count))[touched > 0]]
+        rated = np.bincount(place[is_known], minlength=count) > 0
+        sums = {
+            "probability": exact_sums(place[is_known], weight[is_known], count),
+            "mean_lost_msgs_per_s": exact_sums(place[is_known], (weight * lost)[is_known], count),
+            "dead_probability": exact_sums(place[is_known & is_dead], weight[is_known & is_dead], count),
+        }
+        rows = [
+            {
+                "variant": self._variants[at // len(names)],
+                "address": names[at % len(names)],
+                "scenarios": int(touched[at]),
+                "dead_scenarios": int(dead[at]),
+                "max_lost_msgs_per_s": float(lost[first]),
+                "worst_scenario": int(scenario[first]),
+                **{name: float(values[at]) if rated[at] else None for name, values in sums.items()},
+            }
+            for at, first in zip(np.flatnonzero(touched).tolist(), first_of.tolist(), strict=True)
+        ]
+        return from_rows(ADDRESS_SUMMARY.name, rows)
+
+    # Pairs
+
+    def pairs(self) -> pa.Table:
+        """The table `pair_summary`."""
+        weights = self._weights()
+        files = files_of(self._folder, PAIR_IMPACT.name)
+        if np.isnan(weights).all() or not 0 < sum(pq.read_metadata(each).num_rows for each in files) <= MOST_PAIR_ROWS:
+            return from_rows(PAIR_SUMMARY.name, ())
+        rows: list[Row] = []
+        table = read_table(self._folder, PAIR_IMPACT.name, ["scenario", "src", "dst", "is_lost"])
+        table = table.filter(table.column("is_lost"))
+        variants = self._variant_places()
+        for at, variant in enumerate(self._variants):
+            here = np.where((variants == at) & ~np.isnan(weights), weights, 0.0)
+            own = table.filter(pa.array(here[table.column("scenario").to_numpy()] > 0))
+            rows += self._worst_pairs(variant, own, here)
+        return from_rows(PAIR_SUMMARY.name, rows)
+
+    def _worst_pairs(self, variant: str, lost: pa.Table, weights: NDArray[np.float64]) -> Iterator[Row]:
+        """Rows of one variant.
+
+        Args:
+            variant: its name.
+            lost: pairs without a path, of its scenarios with a probability.
+            weights: probabilities by scenario, 0 where it isn't of the variant.
+        """
+        ids = self._routers[variant]
+        place = {name: at for at, name in enumerate(ids)}
+        count = len(ids)
+        src, dst = (_places(lost, name, place) for name in ("src", "dst"))
+        without = exact_sums(src * count + dst, weights[lost.column("scenario").to_numpy()], count * count)
+        down = without.reshape(count, count) + self._ends_down(place, weights)
+        np.fill_diagonal(down, 0.0)
+        flat = down.ravel()
+        order = np.lexsort((np.arange(flat.size), -flat))[:PAIRS]
+        for rank, at in enumerate((at for at in order.tolist() if flat[at] > 0), start=1):
+            yield {
+                "variant": variant,
+                "rank": rank,
+                "src": ids[at // count],
+                "dst": ids[at % count],
+                "down_probability": float(flat[at]),
+            }
+
+    def _ends_down(self, place: Mapping[str, int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By pair: the probability that one of its routers is itself down."""
+        count = len(place)
+        column = read_table(self._folder, SCENARIO.name, ["failed_routers"]).column(0)
+        places = np.flatnonzero((weights > 0) & (pc.list_value_length(column).to_numpy() > 0))
+        lists = column.take(pa.array(places)).to_pylist()
+        one = [(place[name], at) for at, names in zip(places.tolist(), lists, strict=True) for name in names]
+        both = [
+            (place[name] * count + place[other], at)
+            for at, names in zip(places.tolist(), lists, strict=True)
+            for name in names
+            for other in names
+            if other != name
+        ]
+        single, double = (
+            exact_sums(keys, weights[rows], size)
+            for (keys, rows), size in ((_columns(one), count), (_columns(both), count * count))
+        )
+        found: NDArray[np.float64] = (single[:, None] + single[None, :]) - double.reshape(count, count)
+        return found
+
+
+def _places(table: pa.Table, name: str, place: Mapping[str, int]) -> NDArray[np.int64]:
+    coded = table.column(name).combine_chunks().dictionary_encode()
+    numbers = np.array([place[text] for text in coded.dictionary.to_pylist()], dtype=np.int64)
+    found: NDArray[np.int64] = numbers[coded.indices.to_numpy()]
+    return found
+
+
+def _columns(rows: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    both = np.array(rows, dtype=np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]

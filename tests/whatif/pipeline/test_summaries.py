@@ -1,0 +1,124 @@
+"""Tables that sum up scenarios: exact sums, nearest ranks, and what a plain computation finds."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.whatif.analysis.answer_tables import write_answers
+from router.whatif.analysis.availability import summary_rows
+from router.whatif.pipeline.exact_sums import exact_sums
+from router.whatif.pipeline.summaries import nearest_rank
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import SUMMARIES
+from router.whatif.scenarios.run_request import Request
+from router.whatif.wording import MAINTENANCE
+from tests.whatif.runs import everything, made
+
+REALS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e200, max_value=1e200)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), REALS), max_size=40))
+def test_sums_by_group_are_exact_and_rounded_once(rows: list[tuple[int, float]]) -> None:
+    places = np.array([place for place, _ in rows], dtype=np.int64)
+    values = np.array([value for _, value in rows], dtype=np.float64)
+    expected = [math.fsum(value for place, value in rows if place == group) for group in range(4)]
+    assert exact_sums(places, values, 4).tolist() == expected
+
+
+def test_a_percentile_is_the_first_value_that_enough_do_not_exceed() -> None:
+    for count in (1, 2, 3, 19, 20, 99, 100, 101):
+        for percentile in (50, 95, 99):
+            rank = nearest_rank(count, percentile)
+            assert rank / count >= percentile / 100 > (rank - 1) / count
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("summaries") / "run"
+    request = Request(families="links:1-2,routers:1-2,srlg", maintenance=("window",), growth="2")
+    made(everything(), request, folder, workers=1)
+    write_answers(folder, everything())
+    return folder
+
+
+def weight(row: dict[str, Any]) -> float | None:
+    return None if row["family"] == MAINTENANCE else row["probability"]
+
+
+def test_families_are_summed_up_as_a_plain_computation_does(whole: Path) -> None:
+    by_family: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in read_table(whole, "scenario").to_pylist():
+        by_family[row["variant"], row["family"]].append(row)
+    found = {(row["variant"], row["family"]): row for row in read_table(whole, "family_summary").to_pylist()}
+    assert found.keys() == by_family.keys()
+    for (variant, family), rows in by_family.items():
+        summed = found[variant, family]
+        (calm,) = by_family[variant, "none"]
+        pairs = [row["unreachable_pairs"] - row["dead_end_pairs"] for row in rows]
+        names = ("starved_publishers", "dead_addresses")
+        harmful = [
+            lost > 0 or any(row[name] > calm[name] for name in names) for row, lost in zip(rows, pairs, strict=True)
+        ]
+        assert (summed["scenarios"], summed["harmful"]) == (len(rows), sum(harmful))
+        assert summed["lost_pairs_max"] == max(pairs)
+        ordered = sorted(row["max_utilisation"] for row in rows)
+        assert summed["max_utilisation_p95"] == ordered[math.ceil(0.95 * len(rows)) - 1]
+        if family == MAINTENANCE:
+            assert summed["probability"] is summed["mean_lost_msgs_per_s"] is None
+        else:
+            assert summed["probability"] == math.fsum(row["probability"] for row in rows)
+            lost = math.fsum(row["probability"] * row["lost_msgs_per_s"] for row in rows)
+            assert summed["mean_lost_msgs_per_s"] == lost
+
+
+def test_addresses_are_summed_up_as_a_plain_computation_does(whole: Path) -> None:
+    scenarios = {row["scenario"]: row for row in read_table(whole, "scenario").to_pylist()}
+    touched: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in read_table(whole, "address_impact").to_pylist():
+        touched[scenarios[row["scenario"]]["variant"], row["address"]].append(row)
+    found = {(row["variant"], row["address"]): row for row in read_table(whole, "address_summary").to_pylist()}
+    assert found.keys() == touched.keys()
+    for key, rows in touched.items():
+        worst = min(rows, key=lambda row: (-row["lost_msgs_per_s"], row["scenario"]))
+        weights = [(row, weight(scenarios[row["scenario"]])) for row in rows]
+        dead = [share for row, share in weights if not row["subscriber_routers"] and share is not None]
+        assert found[key]["worst_scenario"] == worst["scenario"]
+        assert found[key]["dead_scenarios"] == sum(not row["subscriber_routers"] for row in rows)
+        assert found[key]["dead_probability"] == math.fsum(dead)
+
+
+def test_pairs_without_a_path_for_longest_are_those_of_a_plain_computation(whole: Path) -> None:
+    ids = [router.id for router in everything().routers]
+    lost = {(row["scenario"], row["src"], row["dst"]) for row in read_table(whole, "pair_impact").to_pylist()}
+    down: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in read_table(whole, "scenario").to_pylist():
+        share = weight(row)
+        if row["variant"] == "base" and share is not None:
+            for src in ids:
+                for dst in ids:
+                    is_dead = {src, dst} & set(row["failed_routers"])
+                    if src != dst and (is_dead or (row["scenario"], src, dst) in lost):
+                        down[src, dst].append(share)
+    expected = sorted((math.fsum(shares) for shares in down.values()), reverse=True)[:10]
+    rows = [row for row in read_table(whole, "pair_summary").to_pylist() if row["variant"] == "base"]
+    assert [row["down_probability"] for row in rows] == pytest.approx(expected)
+    for row in rows:
+        assert math.fsum(down[row["src"], row["dst"]]) == pytest.approx(row["down_probability"])
+
+
+def test_a_run_of_an_older_version_is_summed_up_when_it_is_asked(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    for each in whole.iterdir():
+        if each.name not in {layout.name for layout in SUMMARIES}:
+            (tmp_path / "run" / each.name).symlink_to(each)
+    for layout in SUMMARIES:
+        for variant in ("base", "growth 2"):
+            assert summary_rows(tmp_path / "run", layout.name, variant) == summary_rows(whole, layout.name, variant)
