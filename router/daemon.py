@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -18,6 +19,7 @@ from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings
 from router import __version__, speed
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition
+from router.core.linkstate.spf import load_algorithms
 from router.drain_state import DrainState
 from router.draining import Draining
 from router.engine.connection import Connection
@@ -152,6 +154,11 @@ class Daemon:
                 self._manager.ready()
                 nursery.start_soon(self._manager.keep_telling)
                 task_status.started()
+                if any(
+                    one.role is Role.INTER_ROUTER for one in (*self._settings.listeners, *self._settings.connectors)
+                ):
+                    # The first neighbor would hold up everybody until it is there.
+                    nursery.start_soon(self._keep_up, partial(trio.to_thread.run_sync, load_algorithms))
                 nursery.start_soon(self._watch, signals)
                 nursery.start_soon(self._keep_up, self._reload_when_told)
                 await self._told_to_stop.wait()

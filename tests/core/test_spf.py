@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Edges, Paths, Topology
+from tests.helpers.work import instructions
 
 A, B, C, D, E, F = (RouterId(name) for name in "ABCDEF")
 
@@ -186,3 +187,14 @@ def test_a_graph_that_has_changed_gives_the_same_paths_as_a_new_one(changes: lis
         kept.replace(edges)
         assert all(kept.paths(root) == topology(edges).paths(root) for root in edges)
         kept.check_invariants()
+
+
+def test_a_change_costs_a_small_part_of_the_whole_graph() -> None:
+    count = 200
+    names = [f"r{number}" for number in range(count)]
+    wires = [(names[number], names[(number + step) % count], 1) for number in range(count) for step in (1, 7, 31)]
+    made = Topology()
+    edges = symmetric(*wires)
+    whole = instructions(lambda: made.replace(edges))
+    less = symmetric(*wires[1:])
+    assert 3 * instructions(lambda: made.replace(less)) <= whole

@@ -1,22 +1,26 @@
 """Shortest paths over the graph of routers, alike at every router that has the same link state.
 
-Among the predecessors that a shortest path may use, the one with the smallest (distance from the root, id) is taken: a
-multicast along trees that differ from router to router is duplicated or lost. Dijkstra's algorithm finds it without
-looking for it, since routers are settled in that very order. It stands here because it is so short: a library of graphs
-takes each router 15 MB of memory, and a tenth of a second when it starts.
+Distances come from networkx, ties never do: its choice among predecessors at the same distance depends on the order in
+which edges were added, and a multicast along trees that differ from router to router is duplicated or lost. Among the
+predecessors that a shortest path may use, the one with the smallest (distance from the root, id) is taken.
+
+networkx is imported with the first neighbor, or a moment before, by `load_algorithms`: it takes 13 MB and a tenth of a
+second, which no start has to wait for.
 
 Source: docs/reference/inter-router-protocol.md#ties.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 import attrs
 
 from router.core.ids_and_conditions import RouterId
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Edges = Mapping[RouterId, Mapping[RouterId, int]]
 """Cost of each directed edge, 1 at least, by its two ends; every router is a key."""
@@ -50,37 +54,36 @@ class TreePlace:
     """Neighbors away from the root, in the order of their ids, each with the routers below it, itself included."""
 
 
-def shortest_paths(edges: Edges, root: RouterId) -> Paths:
-    """Every shortest path from *root*, which is in *edges*."""
-    distance = {root: 0}
-    predecessor: dict[RouterId, RouterId] = {}
+def shortest_paths(graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]], root: RouterId) -> Paths:
+    """Every shortest path from *root*, which is in *graph*; edges have their cost as `cost`."""
+    import networkx as nx  # noqa: PLC0415 - see above
+
+    predecessors, distance = nx.dijkstra_predecessor_and_distance(graph, root, weight="cost")
+    # Whole costs: networkx' types say float.
+    costs = {router: int(cost) for router, cost in distance.items()}
+    order = tuple(sorted(costs, key=lambda router: (costs[router], router)))
+    chosen: dict[RouterId, RouterId] = {}
     next_hop: dict[RouterId, RouterId] = {}
     hops = {root: 0}
-    order: list[RouterId] = []
-    waiting = [(0, root)]
-    while waiting:
-        cost, router = heappop(waiting)
-        if cost > distance[router]:
-            continue  # it was reached by a shorter path since
-        order.append(router)
-        if router != root:
-            before = predecessor[router]
-            next_hop[router] = router if before == root else next_hop[before]
-            hops[router] = hops[before] + 1
-        for far, more in edges[router].items():
-            # An equal one comes later: its predecessor is farther away, or has a higher id.
-            if cost + more < distance.get(far, math.inf):
-                distance[far] = cost + more
-                predecessor[far] = router
-                heappush(waiting, (cost + more, far))
+    for router in order[1:]:
+        before = min(predecessors[router], key=lambda candidate: (costs[candidate], candidate))
+        chosen[router] = before
+        next_hop[router] = router if before == root else next_hop[before]
+        hops[router] = hops[before] + 1
     return Paths(
-        root=root,
-        distance={router: distance[router] for router in order},  # not in the order of edges
-        predecessor={router: predecessor[router] for router in order[1:]},
-        order=tuple(order),
-        next_hop=next_hop,
-        radius=max(hops.values()),
+        root=root, distance=costs, predecessor=chosen, order=order, next_hop=next_hop, radius=max(hops.values())
     )
+
+
+def load_algorithms() -> None:
+    """Import networkx, for who knows that there will be neighbors; safe in another thread."""
+    _new_graph()
+
+
+def _new_graph() -> nx.DiGraph[RouterId, dict[str, int], dict[str, int]]:
+    import networkx as nx  # noqa: PLC0415 - see above
+
+    return nx.DiGraph()
 
 
 class Topology:
@@ -90,6 +93,8 @@ class Topology:
         self.edges: Edges = {}
         self.runs = 0
         """Runs of Dijkstra's algorithm since the start."""
+        self._graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]] | None = None
+        """Made with the first edges."""
         self._paths: dict[RouterId, Paths] = {}
 
     def __getstate__(self) -> dict[str, object]:
@@ -104,8 +109,17 @@ class Topology:
         """Take *edges* as the whole graph. Returns: whether it differs from the one before."""
         if edges == self.edges:
             return False
-        self.edges = edges
+        before, self.edges = self.edges, edges
         self._paths.clear()
+        # To make the graph anew would take longer than Dijkstra's algorithm.
+        graph = self._graph = self._graph if self._graph is not None else _new_graph()
+        graph.remove_nodes_from([router for router in before if router not in edges])
+        graph.add_nodes_from(router for router in edges if router not in before)
+        for near, peers in edges.items():
+            old = before.get(near, {})
+            if peers != old:
+                graph.remove_edges_from([(near, far) for far in old if far not in peers])
+                graph.add_weighted_edges_from(((near, far, cost) for far, cost in peers.items()), weight="cost")
         return True
 
     def count_edges(self) -> int:
@@ -116,8 +130,9 @@ class Topology:
         """The paths from *root*; None when it is not in the graph."""
         found = self._paths.get(root)
         if found is None and root in self.edges:
+            assert self._graph is not None, "it has routers"
             self.runs += 1
-            found = self._paths[root] = shortest_paths(self.edges, root)
+            found = self._paths[root] = shortest_paths(self._graph, root)
         return found
 
     def tree(self, root: RouterId, at: RouterId) -> TreePlace:
