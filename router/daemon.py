@@ -321,13 +321,13 @@ class Daemon:
         self.listeners.remove(again)
         self.listeners[self.listeners.index(listener)] = again
 
-    def prepare_http(self, settings: RouterSettings) -> HttpServer | None:
-        """Bind the HTTP listener that *settings* have; None where they have none.
+    def prepare_http(self, settings: RouterSettings, place: str | None) -> HttpServer | None:
+        """Bind the HTTP listener that *settings* have, at the address *place* of its host; None where they have none.
 
         Raises:
             LocalError: it cannot be bound, or what it needs is not installed.
         """
-        return self.http.prepare(settings)
+        return self.http.prepare(settings, place)
 
     def serve_http(self, server: HttpServer | None) -> None:
         """Serve HTTP by *server* from now on; connections of the one before it end."""

@@ -41,8 +41,10 @@ class HttpListening:
         self._scope = trio.CancelScope()
         self._is_running = False
 
-    def prepare(self, settings: RouterSettings) -> HttpServer | None:
-        """Bind the listener that *settings* have; None where they have none.
+    def prepare(self, settings: RouterSettings, place: str | None = None) -> HttpServer | None:
+        """Bind the listener that *settings* have, at the address *place* of its host; None where they have none.
+
+        Without *place* the host is looked up, which may take a while: not for a router that serves.
 
         Raises:
             LocalError: it cannot be bound, what it needs is not installed, or a file of its cannot be used.
@@ -63,6 +65,7 @@ class HttpListening:
             settings.http,
             self._entrance,
             self._server,
+            place,
         )
         return server
 

@@ -31,6 +31,7 @@ def http_server(
     settings: HttpSettings,
     entrance: Entrance,
     before: HttpServer | None,
+    place: str | None,
 ) -> HttpServer:
     """The HTTP listener of a router, bound.
 
@@ -42,6 +43,7 @@ def http_server(
         settings: host, port and bounds.
         entrance: finds out who asks, by the files of *settings*, which are read already.
         before: the one whose place it takes, and whose socket if that is bound to the same address.
+        place: address of the host; None: it is looked up, which may take a while.
     Raises:
         LocalError: it cannot be bound.
     """
@@ -65,7 +67,7 @@ def http_server(
         sign_in=partial(_sign_in, runtime, entrance, settings) if has_users else None,
     )
     tls = partial(entrance.authority.tls, settings) if settings.tls is not None else None
-    return HttpServer(settings, app, counters, runtime.turn_fault, before, tls)
+    return HttpServer(settings, app, counters, runtime.turn_fault, before, tls, place)
 
 
 async def _sign_in(

@@ -146,6 +146,7 @@ class HttpServer:
         fault: told of faults of ours with a connection.
         before: the one that it is to take the place of; its socket stays bound if it has the same address.
         tls: makes the context of a new connection; None for HTTP without TLS.
+        place: address of the host; None: it is looked up, which may take a while.
     Raises:
         LocalError: the address cannot be bound; says which and why.
     """
@@ -158,12 +159,13 @@ class HttpServer:
         fault: Callable[[Exception], None],
         before: HttpServer | None = None,
         tls: Callable[[], ssl.SSLContext] | None = None,
+        place: str | None = None,
     ) -> None:
         self._settings = settings
         self._tls = tls
         self._app = ASGIWrapper(app)  # type: ignore[arg-type]
         shared = before._shared(settings) if before is not None else None
-        self._sock = shared if shared is not None else _bound(settings)
+        self._sock = shared if shared is not None else _bound(settings, place or encoded(settings.host))
         self.host, self.port = self._sock.getsockname()[:2]
         self._pace = ReadPace(settings.max_requests_per_s)
         self._connections: dict[trio.CancelScope, trio.socket.SocketType] = {}
@@ -232,12 +234,12 @@ class HttpServer:
             self._connections.pop(scope, None)
 
 
-def _bound(settings: HttpSettings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+def _bound(settings: HttpSettings, place: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((encoded(settings.host), settings.port or 0))
+        sock.bind((place, settings.port or 0))
         sock.listen(BACKLOG)
     except OSError as error:
         sock.close()

@@ -15,7 +15,7 @@ from typing import Final
 import trio
 
 from mesh_config.hosts import encoded
-from mesh_config.models import ListenerSettings
+from mesh_config.models import HttpSettings, ListenerSettings
 from router.core.errors import LocalError
 
 BACKLOG: Final = 1024
@@ -231,7 +231,7 @@ class Listener:
         self._sock.close()
 
 
-def address_of(settings: ListenerSettings) -> str:
+def address_of(settings: ListenerSettings | HttpSettings) -> str:
     """Look up the address that the host of a listener has. A name server may take its time: not for the event loop.
 
     Raises:

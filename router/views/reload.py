@@ -7,7 +7,7 @@ right as a whole is looked at further, and what can fail, such as binding, comes
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from functools import partial
@@ -41,6 +41,8 @@ Read = Callable[[], Found]
 
 Result = TypeVar("Result")
 Held = TypeVar("Held", Listener, Connector)
+Places = Mapping[ListenerSettings | HttpSettings, str]
+"""Addresses of the hosts of listeners, looked up."""
 CONFLICT: Final = 409
 FINDINGS_SAID: Final = 5
 """Faults of a file that the answer tells of; the log has them all."""
@@ -73,8 +75,8 @@ class Sockets(Protocol):
     def end_connector(self, connector: Connector) -> None:
         """Connect no more, and close its connection."""
 
-    def prepare_http(self, settings: RouterSettings) -> HttpServer | None:
-        """Bind what is to serve HTTP. Raises: LocalError, and nothing has changed."""
+    def prepare_http(self, settings: RouterSettings, place: str | None) -> HttpServer | None:
+        """Bind what is to serve HTTP, at the address *place* of its host. Raises: LocalError; nothing has changed."""
 
     def serve_http(self, server: HttpServer | None) -> None:
         """Serve HTTP by *server* from now on, and end what did so before."""
@@ -110,7 +112,7 @@ class Reloading:
             self._is_busy = True
             try:
                 new, mesh, findings = yield from in_thread(self._read)
-                places = yield from in_thread(partial(_places, plan_change(self._in_file, new).opened))
+                places = yield from in_thread(partial(_places, plan_change(self._in_file, new), new.http))
             finally:
                 self._is_busy = False
             return self._take(new, mesh, findings, places)
@@ -129,7 +131,7 @@ class Reloading:
         new: RouterSettings,
         mesh: MeshSettings | None,
         findings: tuple[Finding, ...],
-        places: Mapping[ListenerSettings, str],
+        places: Places,
     ) -> dict[str, list[str]]:
         if has_errors(findings):
             raise ChangeError(_said(findings))
@@ -152,7 +154,7 @@ class Reloading:
         self._runtime.log.info("reloaded", applied=len(applied), needs_restart=len(plan.needs_restart))
         return {"applied": applied, "needsRestart": list(plan.needs_restart)}
 
-    def _apply(self, plan: ChangePlan, new: RouterSettings, places: Mapping[ListenerSettings, str]) -> None:
+    def _apply(self, plan: ChangePlan, new: RouterSettings, places: Places) -> None:
         sockets = self._sockets
         http = self._bind(plan, new, places)
         for before, after in plan.altered:
@@ -176,7 +178,7 @@ class Reloading:
             logs.set_level(new.log.level)
             logs.set_format(new.log.format)
 
-    def _bind(self, plan: ChangePlan, new: RouterSettings, places: Mapping[ListenerSettings, str]) -> HttpServer | None:
+    def _bind(self, plan: ChangePlan, new: RouterSettings, places: Places) -> HttpServer | None:
         """Do what can fail. Returns: what is to serve HTTP, where that has changed.
 
         Raises:
@@ -187,7 +189,7 @@ class Reloading:
         with ExitStack() as undo:
             try:
                 undo.callback(sockets.prepare(plan, new.http))
-                if "http" in plan.taken_over and (http := sockets.prepare_http(new)) is not None:
+                if "http" in plan.taken_over and (http := sockets.prepare_http(new, places.get(new.http))) is not None:
                     undo.callback(http.close)
                 for each in plan.opened:
                     undo.callback(sockets.close_listener, sockets.open_listener(each, places[each]))
@@ -256,8 +258,10 @@ def _with(held: list[Held], settings: object) -> list[Held]:
     return [each for each in held if each.settings == settings][:1]
 
 
-def _places(listeners: Iterable[ListenerSettings]) -> dict[ListenerSettings, str]:
-    """Addresses of the hosts of listeners. Raises: LocalError."""
+def _places(plan: ChangePlan, http: HttpSettings) -> Places:
+    """Addresses of the hosts of the listeners that are to be bound, that for HTTP too. Raises: LocalError."""
+    is_bound = "http" in plan.taken_over and http.port is not None
+    listeners: list[ListenerSettings | HttpSettings] = [*plan.opened, *([http] if is_bound else [])]
     return {each: address_of(each) for each in listeners}
 
 

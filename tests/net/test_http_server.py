@@ -224,3 +224,10 @@ def test_an_address_that_is_taken_is_named() -> None:
         with pytest.raises(LocalError, match=f"cannot listen for HTTP on 127.0.0.1:{port}: Address already in use"):
             HttpServer(HttpSettings(port=port), lambda *_: None, HttpCounters(), lambda _: None)  # type: ignore[arg-type,return-value]
     assert BACKLOG > 0
+
+
+def test_a_host_that_was_looked_up_is_not_looked_up_again_where_messages_wait() -> None:
+    settings = HttpSettings(host="nowhere.invalid", port=0)
+    server = HttpServer(settings, lambda *_: None, HttpCounters(), lambda _: None, place="127.0.0.1")  # type: ignore[arg-type,return-value]
+    assert server.host == "127.0.0.1"
+    server.close()
