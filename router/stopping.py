@@ -16,8 +16,9 @@ from router.drain_state import DrainState
 from router.runtime import Runtime
 
 REROUTE_S: Final = 0.3
-"""From the moment when others hear that paths are to lead elsewhere until nothing new is taken. They hear it at
-once, and compute new paths after their `spf_hold_down_s`."""
+"""From the moment when others have heard that paths are to lead elsewhere, and their `spf_hold_down_s` is over, until
+nothing new is taken: they compute in this time, and what is on its way arrives. They are taken to have the same setting
+as this router."""
 REPLIES_S: Final = 0.25
 """From the moment when all is settled until clients get back what they wait to send: a server of oslo.messaging
 acknowledges a request before it answers."""
@@ -74,7 +75,7 @@ async def take_no_more(runtime: Runtime, *, is_told: bool) -> None:
         runtime.events.append(TransitEnded())
         runtime.settle()
     if neighbor_count(runtime) > 1:
-        await trio.sleep(REROUTE_S)
+        await trio.sleep(runtime.settings.link_state.spf_hold_down_s + REROUTE_S)
     await _settle(runtime)
 
 

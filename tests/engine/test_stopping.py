@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import pytest
+import trio
+
+from mesh_config.models import LinkStateSettings
+from router.stopping import take_no_more
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -39,3 +46,26 @@ def test_replies_pass_while_the_router_gives_back_what_waits(bench: Bench) -> No
     bench.run()
     assert reply.outcome == "accepted"
     assert len(replies.messages) == 1
+
+
+@pytest.mark.parametrize("hold_down_s", [0.005, 2.0])
+async def test_others_have_new_paths_before_a_router_that_stops_takes_nothing_more(
+    autojump_clock: object, hold_down_s: float
+) -> None:
+    bench = Bench()
+    a, b, c, d = (bench.router(name, link_state=LinkStateSettings(spf_hold_down_s=hold_down_s)) for name in "ABCD")
+    for one, other in ((a, b), (b, d), (a, c), (c, d)):
+        bench.join(one, other)
+    bench.advance(30 * hold_down_s)  # the pauses grow while changes go on
+    before = a.fib.route(d.me)
+    assert before is not None
+    assert before.next_hop == b.me
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(take_no_more, b, is_told=True))
+        while not b.data_plane.settlement.is_stopping:
+            await trio.sleep(0.05)
+            bench.advance(0.05)
+        nursery.cancel_scope.cancel()
+    after = a.fib.route(d.me)
+    assert after is not None
+    assert after.next_hop == c.me
