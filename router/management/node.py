@@ -219,7 +219,7 @@ class ManagementNode:
         if request.operation == "CREATE" or (request.name is None and request.identity is None):
             raise RefusedError(BAD_REQUEST, f"{request.operation} needs the `type` of the entity")
         for kind in TYPES.values():
-            for row in self._rows(kind, request.access):
+            for row in (yield from self._rows(kind, request.access)):
                 if (request.identity is None or row.identity == request.identity) and (
                     request.name is None or row.name == request.name
                 ):
@@ -239,7 +239,7 @@ class ManagementNode:
         """The entity with that identity, or that name, or both."""
         kind, name, identity = request.type, request.name, request.identity
         assert kind is not None
-        rows = self._rows(kind, request.access)
+        rows = yield from self._rows(kind, request.access)
         if name is None and identity is None:
             if kind.is_singleton:
                 for row in rows:
@@ -282,7 +282,7 @@ class ManagementNode:
         self._change(lambda: self._changes.update(row, wanted))
         # What was changed may be gone by now, as a connection that was closed.
         values = request.type.values(row)
-        for each in self._rows(request.type, request.access):
+        for each in (yield from self._rows(request.type, request.access)):
             if each.identity == row.identity:
                 values = request.type.values(each)
                 break
@@ -332,9 +332,7 @@ class ManagementNode:
         total = 0
         is_full = False
         for kind in kinds:
-            if request.key is None and request.access.vhost is None:
-                yield from self._view.prepare(kind.row)
-            rows = self._rows(kind, request.access, request.key, goes_on=request.offset > 0)
+            rows = yield from self._rows(kind, request.access, request.key, goes_on=request.offset > 0)
             page = rows.page(max(0, request.offset - total), 0 if is_full else request.count - len(results))
             for row in page:
                 results.append([kind.value(row, name) for name in names])
@@ -369,12 +367,15 @@ class ManagementNode:
                 raise RefusedError(BAD_REQUEST, str(UnknownNameError(f"attribute of {of}", name, known)))
         return wanted or known
 
-    def _rows(self, kind: EntityType, access: Access, key: str | None = None, *, goes_on: bool = False) -> LazyRows:
+    def _rows(
+        self, kind: EntityType, access: Access, key: str | None = None, *, goes_on: bool = False
+    ) -> Generator[None, None, LazyRows]:
         view = self._view if access.vhost is None else self._view.of_vhost(access.vhost)
         if kind.row is ManagementRow:
             return LazyRows([ManagementRow(name="self", identity="self")])
         if key is not None:
             return view.rows_of_address(kind.row, key)
+        yield from view.prepare(kind.row, goes_on=goes_on)
         return view.rows(kind.row, goes_on=goes_on)
 
     def _reload(self) -> Steps:

@@ -25,6 +25,7 @@ PROBLEM_KINDS: Final = (
     "connector-failed",
     "wrong-role",
     "router-refused",
+    "publisher-floods",
     "publishers-blocked",
     "subscriber-slow",
     "no-subscriber",
@@ -37,6 +38,8 @@ PROBLEM_KINDS: Final = (
     "router-drained",
 )
 """Kinds of problems, the most urgent first. These words are stable: metrics have them as labels."""
+OF_ADDRESS: Final = ("publishers-blocked", "subscriber-slow")
+"""Those of an address, of which the router with its subscribers tells the cause."""
 SEEN_BY_ALL: Final = ("router-absent", "link-absent", "flapping", "router-drained")
 """Those that each router of the mesh tells of, each in its own way."""
 
@@ -408,6 +411,7 @@ class ProblemRow(Row):
     sentence: str = attribute("Explanation.")
     since: int | None = attribute("Time of its beginning: seconds since 1970, UTC; null where that is not known.")
     command: str = attribute("Command that shows more.")
+    cause_elsewhere: bool = attribute("Whether its cause is at another router, which tells of it.", default=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -534,8 +538,8 @@ class View(Protocol):
             goes_on: somebody has seen the first of them and asks for more: what is there of an order may be used again.
         """
 
-    def prepare(self, kind: type[Row]) -> Generator[None, None, None]:
-        """Do in pieces what the next call of `rows` would do at once."""
+    def prepare(self, kind: type[Row], *, goes_on: bool = False) -> Generator[None, None, None]:
+        """Do in pieces what the next call of `rows`, with the same arguments, would do at once."""
 
     def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
         """Those of one address, of a kind that belongs to addresses."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from itertools import islice
+from typing import Final
 
 from mesh_config.models import DEFAULT_ADDRESSES, AddressSettings
 from router import logs
@@ -90,6 +91,10 @@ def log_lines(most: int) -> list[LogLine]:
     return [LogLine(int(at), level, text) for at, level, text in islice(lines, max(0, len(lines) - most), None)]
 
 
+LOOKED: Final = 100
+"""Links on which a message is looked for, to learn its size."""
+
+
 def allocator_rows(runtime: Runtime) -> LazyRows:
     """Objects in memory, by kind."""
     return LazyRows([_allocator_row(*each) for each in _objects(runtime)])
@@ -99,12 +104,12 @@ def _objects(runtime: Runtime) -> Iterator[tuple[str, int, int]]:
     data_plane = runtime.data_plane
     connection = next(iter(runtime.connections.values()), None)
     link = next(iter(data_plane.links), None)
-    transfer = next(iter(data_plane.transfers()), None)
+    transfer = next((each for one in islice(data_plane.links, LOOKED) for each in data_plane.transfers_on(one)), None)
     entry = next(runtime.fib.entries(), None)
     yield "connection", _size(connection), len(runtime.connections)
     yield "link", _size(link), len(data_plane.links)
     yield "delivery", _size(transfer), data_plane.settlement.count
-    yield "address", _size(entry), sum(1 for _ in runtime.fib.entries())
+    yield "address", _size(entry), runtime.fib.entry_count()
 
 
 def _size(thing: object) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from typing import Final
 
 import attrs
 
@@ -30,6 +31,9 @@ from router.dataplane.multicast_controller import MulticastController
 from router.engine.connection import Connection
 from router.management.snapshot import CreditRow, PartyRow
 from router.views.link_address_rows import AnyLink, credit_of, key_of
+
+AT_ONCE: Final = 100
+"""Links, or addresses, that are looked at between two events."""
 
 
 @attrs.frozen
@@ -65,13 +69,21 @@ def has_credit(entry: AddressEntry) -> bool:
     return entry.service is None and bool(entry.controller is not None or entry.subscribers)
 
 
-def parties(links: Iterable[AnyLink], controllers: Iterable[CreditController]) -> Iterator[Party]:
-    """Those of all addresses, links in the given order."""
-    for link in links:
+def parties_in_pieces(
+    links: Iterable[AnyLink], controllers: Iterable[CreditController]
+) -> Generator[None, None, list[Party]]:
+    """List those of all addresses, links in the given order; pauses after each few."""
+    found: list[Party] = []
+    for number, link in enumerate(links):
         if isinstance(link, SubscriberLink) or _controller_of(link) is not None:
-            yield link
-    for controller in controllers:
-        yield from _windows(controller)
+            found.append(link)
+        if number % AT_ONCE == AT_ONCE - 1:
+            yield
+    for number, controller in enumerate(controllers):
+        found += _windows(controller)
+        if number % AT_ONCE == AT_ONCE - 1:
+            yield
+    return found
 
 
 def _controller_of(link: AnyLink) -> CreditController | None:

@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import heapq
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, cast, overload
 
 from router.engine.connection import Connection
 from router.views.link_address_rows import AnyLink
 
+AT_ONCE: Final = 100
+"""Things that are looked at between two events."""
 KEPT_S: Final = 10.0
 """An order is used for so long after a page was asked for, seconds."""
 
 T = TypeVar("T")
+
+
+def at_once(work: Generator[None, None, T]) -> T:
+    """Do all of *work* without a pause."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return cast("T", done.value)
+
+
+def sorted_in_pieces(
+    things: Iterable[T], key: Callable[[T], str], is_shown: Callable[[T], bool]
+) -> Generator[None, None, list[T]]:
+    """Sort those that are shown; pauses after each few.
+
+    Args:
+        things: listed before the first pause.
+        key: by which they are sorted.
+        is_shown: whether one is among them.
+    """
+    listed = list(things)
+    parts: list[list[tuple[str, int, T]]] = []
+    for begin in range(0, len(listed), AT_ONCE):
+        chosen = enumerate(listed[begin : begin + AT_ONCE], begin)
+        parts.append(sorted((key(thing), number, thing) for number, thing in chosen if is_shown(thing)))
+        yield
+    found: list[T] = []
+    for _, _, thing in heapq.merge(*parts):
+        found.append(thing)
+        if len(found) % AT_ONCE == 0:
+            yield
+    return found
 
 
 class Order(Generic[T]):
@@ -21,13 +57,28 @@ class Order(Generic[T]):
     What comes meanwhile is not shown, and what goes is shown as it is then.
 
     Args:
-        make: lists all things in order.
+        make: lists all things in order, in pieces.
     """
 
-    def __init__(self, make: Callable[[], list[T]]) -> None:
+    def __init__(self, make: Callable[[], Generator[None, None, list[T]]]) -> None:
         self._make = make
         self._things: list[T] | None = None
         self._used_at = 0.0
+        self._is_prepared = False
+
+    def prepare(self, now: float, *, goes_on: bool) -> Generator[None, None, None]:
+        """Make in pieces what the next call of `get`, with the same arguments, would make at once.
+
+        Args:
+            now: seconds, monotonic.
+            goes_on: the first ones were shown before.
+        """
+        if self._is_to_be_made(now, goes_on):
+            self._things = yield from self._make()
+        self._is_prepared = True
+
+    def _is_to_be_made(self, now: float, goes_on: bool) -> bool:
+        return self._things is None or not goes_on or now - self._used_at > KEPT_S
 
     def get(self, now: float, *, goes_on: bool) -> Sequence[T]:
         """All things.
@@ -37,8 +88,9 @@ class Order(Generic[T]):
             goes_on: the first ones were shown before.
         """
         things = self._things
-        if things is None or not goes_on or now - self._used_at > KEPT_S:
-            things = self._things = self._make()
+        if things is None or (not self._is_prepared and self._is_to_be_made(now, goes_on)):
+            things = self._things = at_once(self._make())
+        self._is_prepared = False
         self._used_at = now
         return _Pages(things, self._drop)
 

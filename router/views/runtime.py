@@ -6,22 +6,17 @@ under way is done once for each request, and nothing is counted for management a
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar, cast
 
 import attrs
 
 from mesh_config.models import Role
-from router import SPEED, __version__
 from router.core.controlplane import NeighborView
 from router.core.forwarding.fib import AddressEntry
-from router.core.ids_and_conditions import AREA
-from router.dataplane.links import EgressLink, IngressLink, PublisherLink
+from router.dataplane.links import PublisherLink
 from router.engine.connection import Connection
 from router.engine.neighbor_links import ControlEnd
 from router.management.config_rows import (
@@ -75,25 +70,23 @@ from router.views.credit import (
     entry_of,
     has_credit,
     oldest_wait_s,
-    parties,
+    parties_in_pieces,
     parties_of,
 )
 from router.views.link_address_rows import (
     AnyLink,
     ConnectionCounts,
     address_row,
-    ages_under_way,
     control_link_row,
-    is_blocked,
     key_of,
     link_row,
     passed,
-    total,
 )
 from router.views.link_rates import LinkRates
 from router.views.mesh_rows import mesh_link_rows, node_rows
-from router.views.paged_lists import Joined, Order, PagedLinks
+from router.views.paged_lists import Joined, Order, PagedLinks, at_once, sorted_in_pieces
 from router.views.problem_scan import ProblemScan
+from router.views.router_row import take_router_row
 from router.views.socket_rows import connector_rows, listener_row
 from router.views.vhosts import OwnThings, vhost_rows
 
@@ -101,6 +94,8 @@ SHOWN_PROPERTIES: Final = 20
 """Properties of a peer that are shown,"""
 SHOWN_CHARS: Final = 200
 """and characters of each, and of other texts that a peer chooses."""
+
+T = TypeVar("T")
 
 
 class RuntimeView:
@@ -117,16 +112,18 @@ class RuntimeView:
     ) -> None:
         """*own* picks what belongs to one virtual host, None for everything; *rates* are shared with another view."""
         self._runtime = runtime
-        self.problem_scan = ProblemScan(runtime, listeners, connectors)
         self._own = own
         self.rates = LinkRates(runtime) if rates is None else rates
+        self.problem_scan = ProblemScan(runtime, listeners, connectors, self.rates)
         self._listeners = listeners
         self._connectors = connectors
         self._started = runtime.clock()
-        self._by_key = Order(lambda: sorted(self._entries(), key=key_of))
-        self._with_credit = Order(lambda: sorted(filter(has_credit, self._entries()), key=key_of))
+        self._by_key = Order(lambda: self._in_order(lambda _: True))
+        self._with_credit = Order(lambda: self._in_order(has_credit))
+        self._prepared: dict[type[Row], object] = {}
+        """Taken in pieces for the next call of `rows`, by its kind."""
         self._makers: Mapping[type[Row], Callable[[bool], LazyRows]] = {
-            RouterRow: lambda _: LazyRows([self._router()] if own is None else ()),
+            RouterRow: lambda _: self._router() if own is None else LazyRows(),
             ConnectionRow: lambda _: self._connections(),
             LinkRow: lambda _: self._links(),
             AddressRow: self._addresses,
@@ -134,11 +131,7 @@ class RuntimeView:
             MeshLinkRow: lambda _: mesh_link_rows(runtime, self._offset()) if own is None else LazyRows(),
             ProblemRow: lambda _: self.problem_scan.rows() if own is None else LazyRows(),
             CreditRow: lambda goes_on: self._credit(self._with_credit.get(runtime.clock(), goes_on=goes_on)),
-            PartyRow: lambda _: self._parties(
-                parties(
-                    (link for _, link in self._all_links()), runtime.data_plane.credit_manager if own is None else ()
-                )
-            ),
+            PartyRow: lambda _: self._all_parties(),
             ListenerRow: lambda _: LazyRows(self._listeners, lambda found: listener_row(found, runtime.settings)),
             ConnectorRow: lambda _: connector_rows(runtime, self._connectors, self._offset()),
             AddressConfigRow: lambda _: address_config_rows(runtime) if own is None else LazyRows(),
@@ -163,10 +156,19 @@ class RuntimeView:
         """All entities of one kind: in the order in which they came, addresses by key."""
         return self._makers[kind](goes_on)
 
-    def prepare(self, kind: type[Row]) -> Generator[None, None, None]:
-        """Look for problems in pieces; all other rows are made one by one."""
+    def prepare(self, kind: type[Row], *, goes_on: bool = False) -> Generator[None, None, None]:
+        """Do in pieces, for the next call of `rows`, what looks at all there is of something."""
+        now = self._runtime.clock()
         if kind is ProblemRow and self._own is None:
             yield from self.problem_scan.prepare()
+        elif kind is AddressRow:
+            yield from self._by_key.prepare(now, goes_on=goes_on)
+        elif kind is CreditRow:
+            yield from self._with_credit.prepare(now, goes_on=goes_on)
+        elif kind is RouterRow and self._own is None:
+            self._prepared[kind] = yield from take_router_row(self._runtime, self._started)
+        elif kind is PartyRow:
+            self._prepared[kind] = yield from self._take_parties()
 
     def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
         """The entities that belong to one address."""
@@ -182,9 +184,19 @@ class RuntimeView:
         """The part of it that belongs to one virtual host."""
         return RuntimeView(self._runtime, (), (), own=OwnThings(self._runtime, vhost), rates=self.rates)
 
-    def _entries(self) -> Iterable[AddressEntry]:
-        entries = self._runtime.fib.entries()
-        return entries if self._own is None else filter(self._own.has_entry, entries)
+    def _in_order(self, is_shown: Callable[[AddressEntry], bool]) -> Generator[None, None, list[AddressEntry]]:
+        """Addresses by key."""
+        own = self._own
+        if own is None:
+            return sorted_in_pieces(self._runtime.fib.entries(), key_of, is_shown)
+        return sorted_in_pieces(
+            self._runtime.fib.entries(), key_of, lambda entry: own.has_entry(entry) and is_shown(entry)
+        )
+
+    def _taken(self, kind: type[Row], take: Callable[[], Generator[None, None, T]]) -> T:
+        """Give what `prepare` has taken, else take all at once."""
+        found = self._prepared.pop(kind, None)
+        return cast("T", found) if found is not None else at_once(take())
 
     def _shown(self) -> list[Connection]:
         """The connections that are shown."""
@@ -211,67 +223,8 @@ class RuntimeView:
     def _all_links(self) -> PagedLinks:
         return PagedLinks(self._shown())
 
-    # The router
-
-    def _router(self) -> RouterRow:
-        runtime = self._runtime
-        settings = runtime.settings
-        links = [link for _, link in self._all_links()]
-        ingress = [link for link in links if isinstance(link, IngressLink)]
-        egress = [link for link in links if isinstance(link, EgressLink)]
-        taken = total(ingress, runtime.data_plane.gone_ingress)
-        counts = runtime.fib.counts()
-        under_way = ages_under_way(runtime.data_plane.transfers(), runtime.clock())
-        entries = list(runtime.fib.entries())
-        between = any(each.role is Role.INTER_ROUTER for each in (*settings.listeners, *settings.connectors))
-        return RouterRow(
-            name=runtime.me,
-            identity="1",
-            id=runtime.me,
-            mode="interior" if between else "standalone",
-            area=AREA,
-            version=__version__,
-            speed=SPEED,
-            site=settings.site,
-            metadata=settings.site,
-            host_name=socket.gethostname(),
-            process_id=os.getpid(),
-            uptime_seconds=int(runtime.clock() - self._started),
-            drain_state=str(runtime.drain_state),
-            memory_usage=resident_bytes(),
-            charged_bytes=runtime.account.total,
-            charged_mark_bytes=runtime.account.process_mark,
-            is_above_mark=runtime.account.is_over,
-            connections_above_mark=runtime.account.connections_over,
-            worker_threads=1,
-            connection_count=len(runtime.connections),
-            link_count=len(ingress) + len(egress),
-            addr_count=len(entries),
-            node_count=len(runtime.fib.routes),
-            unreachable_node_count=sum(not each.is_present for each in runtime.watch.routers.values()),
-            link_route_count=0,
-            auto_link_count=0,
-            links_blocked=sum(map(is_blocked, egress)),
-            waiting_count=sum(len(entry.waiting) for entry in entries) + sum(len(link.waiting) for link in egress),
-            waiting_bytes=sum(entry.waiting_bytes for entry in entries),
-            unsettled_count=under_way.sent,
-            presettled_deliveries=taken.presettled,
-            dropped_presettled_deliveries=sum(runtime.data_plane.settlement.dropped),
-            accepted_deliveries=taken.accepted,
-            rejected_deliveries=taken.rejected,
-            released_deliveries=taken.released,
-            modified_deliveries=taken.modified,
-            deliveries_delayed1_sec=under_way.late,
-            deliveries_delayed10_sec=under_way.stuck,
-            deliveries_stuck=under_way.stuck,
-            deliveries_ingress=counts.ingress,
-            deliveries_egress=counts.egress,
-            deliveries_transit=counts.transit,
-            deliveries_ingress_route_container=0,
-            deliveries_egress_route_container=0,
-            deliveries_redirected_to_fallback=0,
-            control_counters={**runtime.control.counters(), **runtime.pacer.counters()},
-        )
+    def _router(self) -> LazyRows:
+        return LazyRows([self._taken(RouterRow, lambda: take_router_row(self._runtime, self._started))])
 
     # Connections and links
 
@@ -334,6 +287,14 @@ class RuntimeView:
     def _credit(self, entries: Sequence[AddressEntry]) -> LazyRows:
         now = self._runtime.clock()
         return LazyRows(entries, lambda entry: credit_row(entry, now))
+
+    def _take_parties(self) -> Generator[None, None, list[Party]]:
+        links = (link for _, link in self._all_links())
+        controllers = list(self._runtime.data_plane.credit_manager) if self._own is None else ()
+        return parties_in_pieces(links, controllers)
+
+    def _all_parties(self) -> LazyRows:
+        return self._parties(self._taken(PartyRow, self._take_parties))
 
     def _parties(self, found: Iterable[Party]) -> LazyRows:
         view = PartyRows(self._runtime.connections, self._runtime.clock())
@@ -413,12 +374,3 @@ def _plain(value: object) -> object:
         return str(value[:SHOWN_CHARS] if isinstance(value, (str, bytes)) else value)[:SHOWN_CHARS]
     # To write out what it holds takes longer than it is worth.
     return type(value).__name__
-
-
-def resident_bytes() -> int:
-    """Memory of this process that is in RAM; 0 where the system does not tell."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -6,7 +6,7 @@ import resource
 from pathlib import Path
 
 from router.runtime import Runtime
-from router.views.runtime import resident_bytes
+from router.views.router_row import resident_bytes
 
 
 def log_state(runtime: Runtime, *, started: float, tasks: int) -> None:
@@ -25,7 +25,7 @@ def log_state(runtime: Runtime, *, started: float, tasks: int) -> None:
         connections=len(connections),
         neighbors=sum(connection.port.is_router for connection in connections),
         links=len(data_plane.links),
-        addresses=sum(1 for _ in runtime.fib.entries()),
+        addresses=runtime.fib.entry_count(),
         routers=len(runtime.fib.routes),
         waiting=data_plane.waiting.count,
         unsettled=data_plane.settlement.count,

@@ -48,7 +48,7 @@ class FakeView:
         count = 1 if any(each.row is kind and each.is_singleton for each in TYPES.values()) else self.count
         return LazyRows(range(count), lambda number: sample(kind, number))
 
-    def prepare(self, kind: type[Row]) -> Generator[None, None, None]:
+    def prepare(self, kind: type[Row], *, goes_on: bool = False) -> Generator[None, None, None]:
         yield from ()
 
     def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:

@@ -6,8 +6,9 @@ subscribes to; one `Route` for each reachable router. Nothing here looks at a cl
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Final, Protocol
 
 from mesh_config.models import Treatment
@@ -308,12 +309,35 @@ class Fib:
 
     def counts(self) -> MessageTotals:
         """Sum up the messages of all addresses since the start, of those that are forgotten too."""
+        counting = self.count_in_pieces(math.inf)
+        try:
+            while True:
+                next(counting)
+        except StopIteration as done:
+            found: MessageTotals = done.value
+            return found
+
+    def count_in_pieces(self, at_once: float) -> Generator[None, None, MessageTotals]:
+        """Sum up the same in pieces: what is forgotten meanwhile counts as it stood at last.
+
+        Args:
+            at_once: addresses that are looked at before each pause.
+        """
         counts = MessageTotals()
         for gone in self.gone:
             counts.add(gone)
-        for entry in (*self.entries(), *self._toward.values()):
+        counted = 0
+        for entry in self.all_entries():
             counts.add(entry)
+            counted += 1
+            if counted >= at_once:
+                counted = 0
+                yield
         return counts
+
+    def entry_count(self) -> int:
+        """Number of the entries that `entries` goes through."""
+        return len(self._mobile) + len(self._local) + sum(map(len, self._reply.values()))
 
     def route(self, router: RouterId) -> Route | None:
         """Find the way to *router*; None when it is unreachable."""

@@ -1,0 +1,94 @@
+"""What is asked of a router with very much is answered in pieces, between which messages pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import attrs
+import pytest
+
+from router.engine.codec import Message
+from router.management.node import ManagementNode
+from router.management.snapshot import AddressRow, CreditRow, LinkRow, PartyRow, RouterRow, Row
+from router.views.console import ConsoleSource
+from router.views.mesh_questions import MeshQuestions
+from router.views.router_row import AT_ONCE
+from router.views.runtime import RuntimeView
+from tests.helpers.engine import Bench
+from tests.helpers.peer import message
+
+COUNT = 1500
+
+
+@pytest.fixture(scope="module")
+def crowded() -> RuntimeView:
+    """The view of a router with 1,500 addresses, each with a subscriber; some messages wait, some are under way."""
+    bench = Bench()
+    a = bench.router("A")
+    client = bench.client(a)
+    session = client.session()
+    for number in range(COUNT):
+        client.receiver(f"x/{number:04}", credit=number % 2, session=session)
+    bench.run()
+    sender = bench.client(a).sender(None)
+    bench.run()
+    for number in range(200):
+        sender.send(message("x", address=f"x/{number:04}"))
+        bench.run()
+    return RuntimeView(a, [], [])
+
+
+def pauses(work: Iterator[None]) -> int:
+    return sum(1 for _ in work)
+
+
+@pytest.mark.parametrize("kind", [RouterRow, AddressRow, CreditRow, PartyRow])
+def test_rows_that_need_a_look_at_all_there_is_are_prepared_in_pieces(crowded: RuntimeView, kind: type[Row]) -> None:
+    at_once = list(crowded.rows(kind))
+    assert pauses(crowded.prepare(kind)) >= COUNT // AT_ONCE
+    prepared = list(crowded.rows(kind))
+    if kind is RouterRow:
+        (row,) = prepared
+        assert isinstance(row, RouterRow)
+        assert (row.addr_count, row.link_count, row.waiting_count, row.unsettled_count) == (
+            COUNT,
+            COUNT + 1,
+            100,
+            100,
+        )
+        assert (row.deliveries_ingress, row.deliveries_egress) == (200, 100)
+        changes = {"memory_usage": 0, "uptime_seconds": 0}
+        at_once, prepared = ([attrs.evolve(each, **changes) for each in rows] for rows in (at_once, prepared))
+    assert prepared == at_once
+    assert len(prepared) >= (1 if kind is RouterRow else COUNT)
+    if kind is AddressRow:
+        assert all(one.identity < other.identity for one, other in pairwise(prepared))
+
+
+def test_what_goes_while_it_is_looked_at_is_left_out(crowded: RuntimeView) -> None:
+    bench = Bench()
+    a = bench.router("A")
+    client = bench.client(a)
+    session = client.session()
+    links = [client.receiver(f"x/{number}", credit=1, session=session) for number in range(3 * AT_ONCE)]
+    bench.run()
+    view = RuntimeView(a, [], [])
+    for kind in (RouterRow, LinkRow, PartyRow, AddressRow):
+        work = view.prepare(kind)
+        next(work)
+        for _ in range(20):
+            links.pop().close()
+        bench.run()
+        pauses(work)
+        rows = list(view.rows(kind))
+        if kind is LinkRow:
+            assert len(rows) == len(links)
+
+
+def test_a_read_and_a_page_of_the_console_are_made_in_pieces(crowded: RuntimeView) -> None:
+    properties: dict[str, object] = {"operation": "READ", "type": "org.apache.qpid.dispatch.router"}
+    request = Message(to="$management", reply_to="answers", application_properties=properties)
+    assert pauses(ManagementNode(crowded).work(request)) >= 2 * COUNT // AT_ONCE
+    source = ConsoleSource(crowded._runtime, crowded, MeshQuestions(crowded._runtime))
+    assert pauses(source.page()) >= 3 * COUNT // AT_ONCE
