@@ -36,6 +36,8 @@ class LinkLook:
     unsettled: int
     is_blocked: bool
     deliveries: int
+    is_full: bool = False
+    """Whether it names no address, and has as many messages under way as it may."""
 
 
 class LinkWatch:
@@ -100,4 +102,8 @@ class LinkWatch:
             is_blocked=row["isBlocked"]
             or (row["linkDir"] == "in" and not row["creditAvailable"] and bool(row["undeliveredCount"])),
             deliveries=count,
+            is_full=row["linkDir"] == "in"
+            and row["owningAddr"] is None
+            and not row["creditAvailable"]
+            and bool(row["unsettledCount"]),
         )

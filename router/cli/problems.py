@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from rich.text import Text
 
 from router.cli.stat_columns import Entity, moment, printable
-from router.management.snapshot import PROBLEM_KINDS, SEEN_BY_ALL
+from router.management.snapshot import OF_ADDRESS, PROBLEM_KINDS, SEEN_BY_ALL
+
+SHOWN: Final = 4
+"""Routers that are named."""
 
 
 def merged(found: Sequence[tuple[str, Sequence[Entity]]]) -> list[dict[str, Any]]:
@@ -26,7 +29,22 @@ def merged(found: Sequence[tuple[str, Sequence[Entity]]]) -> list[dict[str, Any]
                 problems[key] = {**row, "seenBy": [router]}
             else:
                 known["seenBy"].append(router)
-    return sorted(problems.values(), key=_urgency)
+    return sorted(_folded(list(problems.values())), key=_urgency)
+
+
+def _folded(problems: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Take what follows from a cause at another router to that, where it is told of, as `alsoAt`."""
+    causes = {
+        each["subject"]: each for each in problems if each["kind"] in OF_ADDRESS and not each.get("causeElsewhere")
+    }
+    kept = []
+    for each in problems:
+        cause = causes.get(each["subject"]) if each.get("causeElsewhere") else None
+        if cause is None:
+            kept.append(each)
+        else:
+            cause["alsoAt"] = [*cause.get("alsoAt", []), *each["seenBy"]]
+    return kept
 
 
 def _urgency(problem: Entity) -> int:
@@ -49,9 +67,13 @@ def problem_parts(found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) ->
     for problem in problems:
         since = moment(problem["since"])
         begun = f", since {since}" if since else ""
-        seen = problem["seenBy"]
-        by = ", ".join(map(str, seen[:4])) + (" ..." if len(seen) > 4 else "")
-        parts.append(Text(f"{problem['kind']} ({printable(by)}{begun})", style="red"))
+        also = problem.get("alsoAt")
+        waiting = f"; publishers wait for it at {_listed(also)} too" if also else ""
+        parts.append(Text(f"{problem['kind']} ({_listed(problem['seenBy'])}{begun}{waiting})", style="red"))
         parts.append(Text(f"  {printable(str(problem['sentence']))}"))
         parts.append(Text(f"  > {printable(str(problem['command']))}{suffix}", style="dim"))
     return parts
+
+
+def _listed(routers: Sequence[object]) -> str:
+    return printable(", ".join(map(str, routers[:SHOWN])) + (" ..." if len(routers) > SHOWN else ""))

@@ -32,7 +32,7 @@ ORDERS: Final = {
     "rate": lambda one: (-one.rate, -one.waiting, one.container),
     "waiting": lambda one: (-one.waiting, -one.waited_s, -one.rate, one.container),
     "unsettled": lambda one: (-one.unsettled, -one.rate, one.container),
-    "trouble": lambda one: (not one.is_blocked, -one.waited_s, -one.waiting, -one.rate, one.container),
+    "trouble": lambda one: (not one.is_blocked, not one.is_full, -one.waited_s, -one.waiting, -one.rate, one.container),
 }
 BY: Final = ("links", "clients", "addresses", "routers")
 
@@ -69,8 +69,8 @@ def top(
 
     Each router is asked for its clients' links every --interval seconds. `in/s` is what they send, `out/s` what they
     are sent; `waits` counts messages that no subscriber has room for yet, `for` how long the oldest has waited, and
-    `unsett` messages without an outcome. BLOCKED: messages wait, and there is no credit; `no credit`: a subscriber that
-    grants none.
+    `unsett` messages without an outcome. BLOCKED: messages wait, and there is no credit; FULL: a sender without an
+    address of its own has as many messages without outcome as it may; `no credit`: a subscriber that grants none.
     """
     try:
         with ManagementClient(access) as client:
@@ -97,6 +97,8 @@ class Row:
     unsettled: int = 0
     links: int = 0
     is_blocked: bool = False
+    is_full: bool = False
+    """Whether a sender has as many messages under way as it may."""
     is_idle: bool = False
     """Whether a subscriber grants no credit."""
 
@@ -138,6 +140,7 @@ def rows_by(found: Iterable[LinkLook], by: str) -> list[Row]:
         row.unsettled += link.unsettled
         row.links += 1
         row.is_blocked |= link.is_blocked
+        row.is_full |= link.is_full
         row.is_idle |= link.direction == "out" and not link.credit
     return list(rows.values())
 
@@ -179,7 +182,15 @@ def _screen(
 
 def _values(row: Row) -> tuple[object, ...]:
     return (
-        "BLOCKED" if row.is_blocked else "no credit" if row.is_idle else "waits" if row.waiting else None,
+        "BLOCKED"
+        if row.is_blocked
+        else "FULL"
+        if row.is_full
+        else "no credit"
+        if row.is_idle
+        else "waits"
+        if row.waiting
+        else None,
         row.router,
         row.container,
         row.address,

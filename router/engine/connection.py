@@ -63,6 +63,10 @@ MAX_UNANSWERED: Final = 20_000
 """Begins and Attaches whose answers the peer leaves unread. Each takes 2 to 4 kB."""
 MAX_REFUSED: Final = 1000
 """Links that were refused and that the peer never detaches."""
+PROTON_BROKEN_OFF: Final = "amqp:connection:framing-error: connection aborted"
+"""Words of proton for the end of a peer's bytes without a Close,"""
+BROKEN_OFF: Final = "broken off without a Close: its process died, or the network cut it"
+"""and what they mean."""
 LEAST_WINDOW_FRAMES: Final = 4
 """Of a client's session, however many there are."""
 
@@ -382,7 +386,8 @@ class Connection(ByteStreams):
         elif kind == pn.CONNECTION_REMOTE_OPEN:
             self._opened()
         elif kind == pn.TRANSPORT_ERROR:
-            self.fault = self.fault or proton_data.read_condition(pn.pn_transport_condition(self._transport))
+            found = proton_data.read_condition(pn.pn_transport_condition(self._transport))
+            self.fault = self.fault or (BROKEN_OFF if found == PROTON_BROKEN_OFF else found)
         elif kind in (pn.CONNECTION_REMOTE_CLOSE, pn.TRANSPORT_CLOSED):
             self.end()
 

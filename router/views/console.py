@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from router import __version__
 from router.core.forwarding.fib import AddressEntry
 from router.engine.connection import Connection
-from router.management.snapshot import SEEN_BY_ALL, MeshLinkRow, NodeRow, ProblemRow
+from router.management.snapshot import OF_ADDRESS, PROBLEM_KINDS, SEEN_BY_ALL, MeshLinkRow, NodeRow, ProblemRow
 from router.runtime import Runtime
 from router.views.credit import credit_row, may_be_blocked
 from router.views.link_address_rows import address_row, passed
@@ -59,7 +59,10 @@ class ConsoleSource:
         self._questions.ask()
         yield
         expected = runtime.watch.expected
-        counts = runtime.fib.counts()
+        counts = yield from runtime.fib.count_in_pieces(AT_ONCE)
+        yield from self._view.prepare(ProblemRow)
+        problems = self._problems()
+        yield
         parts: Fields = {
             "at": time.time(),
             "me": runtime.me,
@@ -67,7 +70,7 @@ class ConsoleSource:
             "version": __version__,
             "uptime": runtime.clock() - runtime.watch.started,
             "totals": {
-                "addresses": len(runtime.fib.all_entries()),
+                "addresses": runtime.fib.entry_count(),
                 "connections": len(runtime.connections),
                 "waiting": runtime.data_plane.waiting.count,
                 "held_bytes": runtime.account.total,
@@ -78,7 +81,7 @@ class ConsoleSource:
             },
         }
         yield
-        parts["problems"] = self._problems()
+        parts["problems"] = problems
         yield
         parts["routers"] = yield from _made(self._view.rows(NodeRow).page(0, MOST_ROUTERS), self._router)
         parts["links"] = yield from _made(self._view.rows(MeshLinkRow).page(0, MOST_LINKS), self._link())
@@ -98,11 +101,19 @@ class ConsoleSource:
         for each in (*map(self._own_problem, self._view.rows(ProblemRow)), *self._questions.problems()):
             router = "" if each["kind"] in SEEN_BY_ALL else each["router"]
             found.setdefault((each["kind"], each["subject"], router), each)
-        return list(found.values())[:MOST_PROBLEMS]
+        return _folded(list(found.values()))[:MOST_PROBLEMS]
 
     def _own_problem(self, row: object) -> Fields:
         assert isinstance(row, ProblemRow)
-        return problem_fields(self._runtime.me, row.kind, row.subject, row.sentence, row.since, row.command)
+        return {
+            "router": self._runtime.me,
+            "kind": row.kind,
+            "subject": row.subject,
+            "sentence": row.sentence,
+            "since": row.since,
+            "command": row.command,
+            "causeElsewhere": row.cause_elsewhere,
+        }
 
     def _router(self, row: NodeRow) -> Fields:
         return {
@@ -240,18 +251,19 @@ class ConsoleSource:
         }
 
 
-def problem_fields(
-    router: str, kind: object, subject: object, sentence: object, since: object, command: object
-) -> Fields:
-    """One problem, as the console has it; *router* has told of it."""
-    return {
-        "router": router,
-        "kind": kind,
-        "subject": subject,
-        "sentence": sentence,
-        "since": since,
-        "command": command,
-    }
+def _folded(problems: Sequence[Fields]) -> list[Fields]:
+    """Take what follows from a cause at another router to that, where it is told of; the most urgent kinds first."""
+    causes = {each["subject"]: each for each in problems if each["kind"] in OF_ADDRESS and not each["causeElsewhere"]}
+    kept: list[Fields] = []
+    also: dict[object, list[object]] = {}
+    for each in problems:
+        if each["causeElsewhere"] and each["subject"] in causes:
+            also.setdefault(each["subject"], []).append(each["router"])
+        else:
+            kept.append(each)
+    order = {kind: at for at, kind in enumerate(PROBLEM_KINDS)}
+    kept.sort(key=lambda each: order.get(str(each["kind"]), len(order)))
+    return [{**each, "also": also.get(each["subject"], []) if each in causes.values() else []} for each in kept]
 
 
 def _made(things: Iterable[object], make: Callable[..., Fields]) -> Generator[None, None, list[Fields]]:

@@ -9,9 +9,11 @@ from typing import Final
 import attrs
 
 from router.binding.proton_functions import pn_link_credit
-from router.dataplane.links import EgressLink, IngressLink
+from router.dataplane.links import EgressLink, IngressLink, PublisherLink
 from router.runtime import Runtime
 
+FULL_S: Final = 0.5
+"""A publisher that has all under way that it may, and whose messages take as long as this, sends too much."""
 MOST_LOOKED: Final = 2000
 """Links looked at in one look; of more, each look takes the next ones;"""
 AT_ONCE: Final = 250
@@ -34,12 +36,23 @@ class LinkSample:
     """Time of the last look that found new messages, seconds, monotonic."""
 
 
+@attrs.frozen
+class Flood:
+    """A publisher that sends faster than its messages are taken."""
+
+    link: PublisherLink
+    since: float
+    """Time of the first look that found it so, seconds, monotonic."""
+
+
 class LinkRates:
     """Samples of all links of a router."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._samples: dict[IngressLink | EgressLink, LinkSample] = {}
+        self._full: dict[PublisherLink, float] = {}
+        """Publishers that were full, and their messages late, at each look since this time, seconds."""
         self._offset = 0
 
     def look(self) -> Iterator[None]:
@@ -48,6 +61,7 @@ class LinkRates:
         known = self._runtime.data_plane.links
         if len(self._samples) > len(known):
             self._samples = {link: sample for link, sample in self._samples.items() if link in known}
+            self._full = {link: since for link, since in self._full.items() if link in known}
         links = list(islice(known, self._offset, self._offset + MOST_LOOKED))
         self._offset = self._offset + MOST_LOOKED if len(links) == MOST_LOOKED else 0
         for index, link in enumerate(links):
@@ -56,6 +70,7 @@ class LinkRates:
                 now = self._runtime.clock()
             if link in known:  # it may be gone by now
                 self._look_at(link, now)
+                self._look_for_flood(link, now)
 
     def _look_at(self, link: IngressLink | EgressLink, now: float) -> None:
         deliveries = link.counters.deliveries
@@ -73,6 +88,25 @@ class LinkRates:
         sample.rate = (deliveries - sample.deliveries) / passed_s
         sample.settle_rate = max(0, settled - sample.settled) / passed_s
         sample.at, sample.deliveries, sample.settled = now, deliveries, settled
+
+    def _look_for_flood(self, link: IngressLink | EgressLink, now: float) -> None:
+        if not isinstance(link, PublisherLink) or link.controller is not None:
+            return  # the credit of an address is dealt to its publishers: none of them can send too much
+        if 0 < link.window <= link.in_flight and self._is_late(link, now):
+            self._full.setdefault(link, now)
+        else:
+            self._full.pop(link, None)
+
+    def _is_late(self, link: PublisherLink, now: float) -> bool:
+        """Whether messages of it wait for their outcomes, the first of them and all."""
+        oldest = next(iter(self._runtime.data_plane.transfers_on(link)), None)
+        is_late = oldest is not None and now - oldest.arrived >= FULL_S
+        return is_late and FULL_S * self._samples[link].settle_rate < link.in_flight
+
+    def floods(self) -> list[Flood]:
+        """Publishers without an address that the last look found full, those first that were so first."""
+        known = self._runtime.data_plane.links
+        return [Flood(link, since) for link, since in self._full.items() if link in known]
 
     def of(self, link: IngressLink | EgressLink) -> LinkSample | None:
         """The sample of a link; None for one that nobody has looked at yet."""

@@ -34,7 +34,7 @@ MOST_BYTES: Final = 65536
 MOST_VALUES: Final = 2000
 MOST_CHARS: Final = 500
 PROBLEMS: Final = "problem"
-PROBLEM: Final = ("kind", "subject", "sentence", "since", "command")
+PROBLEM: Final = ("kind", "subject", "sentence", "since", "command", "causeElsewhere")
 FIGURES: Final = {
     "connectionCount": "connections",
     "waitingCount": "waiting",

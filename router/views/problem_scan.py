@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
 from mesh_config.models import Role
 from router.core.addressing.address import masked
 from router.core.forwarding.fib import AddressEntry
+from router.dataplane.links import Transfer
 from router.management.snapshot import LazyRows, ProblemRow
 from router.net.connector import Connector
 from router.net.listener import Listener
@@ -31,10 +33,12 @@ from router.views.credit import (
     may_be_blocked,
     oldest_wait_s,
 )
+from router.views.link_rates import Flood, LinkRates
 from router.views.mesh_rows import troubled_rows
 from router.views.problems import (
     AddressTrouble,
     DroppedMessages,
+    FloodingPublisher,
     FullListener,
     HeldConnection,
     Problem,
@@ -55,6 +59,8 @@ MOST_TROUBLED: Final = 1000
 """Addresses in trouble that are remembered,"""
 SHOWN: Final = 50
 """and shown, those longest in trouble first."""
+MOST_UNDER_WAY: Final = 2000
+"""Messages that are looked at for where they came from, or go."""
 GRANTORS: Final = 20
 """Subscribers and circuits of one address that are looked at."""
 PATIENCE_S: Final = 1.0
@@ -76,8 +82,16 @@ class _Trouble:
 class ProblemScan:
     """Looks for trouble in one router."""
 
-    def __init__(self, runtime: Runtime, listeners: Sequence[Listener], connectors: Sequence[Connector]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        listeners: Sequence[Listener],
+        connectors: Sequence[Connector],
+        rates: LinkRates | None = None,
+    ) -> None:
+        """*rates*: of its links, looked at elsewhere; None: nobody looks for who sends too much."""
         self._runtime = runtime
+        self._rates = rates
         self._listeners = listeners
         self._connectors = connectors
         self._troubled: dict[AddressEntry, _Trouble] = {}
@@ -180,6 +194,7 @@ class ProblemScan:
                 for it in runtime.watch.refused_routers.values()
                 if now - it.last <= RECENT_S
             ],
+            floods=[self._flood(each, offset) for each in (self._rates.floods() if self._rates else ())[:SHOWN]],
             addresses=list(self._addresses(now, offset)),
             is_above_mark=account.is_over,
             held=[
@@ -213,6 +228,32 @@ class ProblemScan:
             unusable=self._unusable(),
         )
 
+    def _flood(self, flood: Flood, offset: float) -> FloodingPublisher:
+        connection = self._runtime.connections.get(flood.link.port.id)
+        peer = connection.peer if connection is not None else None
+        under_way = islice(self._runtime.data_plane.transfers_on(flood.link), MOST_UNDER_WAY)
+        texts = [each.entry.text for each in under_way if each.entry is not None]
+        return FloodingPublisher(
+            container=peer.container if peer is not None else "",
+            host=connection.host if connection is not None else "",
+            under_way=flood.link.in_flight,
+            address=masked(_most(texts) or ""),
+            since=flood.since + offset,
+        )
+
+    def _origin(self, entry: AddressEntry) -> str:
+        """Name whom more than half of the messages came from that wait at an address."""
+        ports = [
+            each.ingress.port
+            for each in islice(entry.waiting, MOST_UNDER_WAY)
+            if isinstance(each, Transfer) and each.ingress is not None
+        ]
+        found = _most([port.id for port in ports])
+        connection = self._runtime.connections.get(found) if found is not None else None
+        if connection is None or connection.peer is None:
+            return ""
+        return f"{'router' if connection.port.is_router else 'client'} {connection.peer.container}"
+
     def _addresses(self, now: float, offset: float) -> Iterable[AddressTrouble]:
         parties = PartyRows(self._runtime.connections, now)
         known = self._runtime.data_plane.links
@@ -236,7 +277,16 @@ class ProblemScan:
                 grantors=grantors,
                 behind=behind,
                 since=trouble.since + offset,
+                origin=self._origin(entry) if is_late else "",
             )
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def _most(keys: Sequence[Key]) -> Key | None:
+    """That one of which more than half are; None where there is none."""
+    return next((key for key, count in Counter(keys).most_common(1) if 2 * count > len(keys)), None)
 
 
 def _name(entry: AddressEntry) -> str:
@@ -253,4 +303,5 @@ def _row(problem: Problem) -> ProblemRow:
         sentence=problem.sentence,
         since=int(problem.since) if problem.since is not None else None,
         command=problem.command,
+        cause_elsewhere=problem.is_elsewhere,
     )

@@ -40,6 +40,8 @@ class Problem:
     """Time of its beginning, seconds since 1970; None where that is not known."""
     command: str
     """Command that shows more."""
+    is_elsewhere: bool = False
+    """Whether its cause is at another router, which tells of it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -55,6 +57,22 @@ class AddressTrouble:
     """Busy publishers at other routers that wait for the subscribers of this one."""
     since: float | None = None
     """Time since which nothing of it moves, as far as it was seen, seconds since 1970."""
+    origin: str = ""
+    """Sender of most of the messages that wait here: `client C` or `router R`; empty for several."""
+
+
+@attrs.frozen(kw_only=True)
+class FloodingPublisher:
+    """A publisher without an address that sends faster than its messages are taken."""
+
+    container: str
+    host: str
+    under_way: int
+    """Messages of it without outcome, as many as there may be."""
+    address: str
+    """Address of most of them; empty where that is not known."""
+    since: float
+    """Seconds since 1970."""
 
 
 @attrs.frozen(kw_only=True)
@@ -123,6 +141,7 @@ class ProblemSnapshot:
     connectors: Sequence[ConnectorRow] = ()
     wrong_roles: Sequence[WrongRole] = ()
     refusals: Sequence[RouterRefusal] = ()
+    floods: Sequence[FloodingPublisher] = ()
     addresses: Sequence[AddressTrouble] = ()
     is_above_mark: bool = False
     """Whether the process holds more than its mark."""
@@ -144,6 +163,7 @@ def problems(snapshot: ProblemSnapshot) -> list[Problem]:
     found = [
         *_absent(snapshot),
         *_connectors(snapshot),
+        *_floods(snapshot),
         *_addresses(snapshot),
         *_memory(snapshot),
         *_listeners(snapshot),
@@ -252,6 +272,20 @@ def _flapping(snapshot: ProblemSnapshot) -> Iterator[Problem]:
 # Messages
 
 
+def _floods(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    for flood in snapshot.floods:
+        name = escaped(flood.container) or flood.host
+        most = f", most of them to {escaped(flood.address)}" if flood.address else ""
+        yield Problem(
+            kind="publisher-floods",
+            subject=name,
+            sentence=f"client {name} sends faster than its messages are taken: {flood.under_way} are under way{most},"
+            " as many as it may have",
+            since=flood.since,
+            command=f"amqp-mesh top --router {snapshot.router} --by links",
+        )
+
+
 def _addresses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
     for trouble in snapshot.addresses:
         credit, text = trouble.credit, escaped(trouble.text)
@@ -262,6 +296,7 @@ def _addresses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             late = (
                 f"{_count(credit.waiting_count, 'message')} of {text} {verb} here,"
                 f" the oldest for {credit.oldest_wait_seconds} s"
+                + (f", most of them from {escaped(trouble.origin)}" if trouble.origin else "")
             )
             yield Problem(
                 kind="subscriber-slow" if credit.has_subscriber else "no-subscriber",
@@ -285,7 +320,13 @@ def _addresses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             sentence=f"{who}{waiting}: {_who(trouble.grantors) if credit.has_subscriber else 'nobody subscribes'}",
             since=snapshot.now - credit.blocked_seconds,
             command=command,
+            is_elsewhere=credit.has_subscriber and _is_elsewhere(trouble.grantors),
         )
+
+
+def _is_elsewhere(grantors: Sequence[PartyRow]) -> bool:
+    """Whether only subscribers at other routers could grant credit."""
+    return any(party.root is not None for party in grantors) and all(party.role != "subscriber" for party in grantors)
 
 
 def _who(grantors: Sequence[PartyRow]) -> str:

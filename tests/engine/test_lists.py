@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from router.management.snapshot import LazyRows
-from router.views.paged_lists import KEPT_S, Order, PagedLinks
+from router.views.paged_lists import KEPT_S, Order, PagedLinks, at_once, sorted_in_pieces
 
 
 class Sorter:
@@ -18,8 +20,9 @@ class Sorter:
         self.made = 0
         self.order = Order(self._make)
 
-    def _make(self) -> list[int]:
+    def _make(self) -> Generator[None, None, list[int]]:
         self.made += 1
+        yield
         return sorted(self.things)
 
     def page(self, offset: int, count: int, now: float = 0.0) -> list[Any]:
@@ -31,6 +34,21 @@ def test_an_order_is_made_once_for_all_pages() -> None:
     sorter = Sorter(1000)
     assert [thing for offset in range(0, 1000, 10) for thing in sorter.page(offset, 10)] == list(range(1000))
     assert sorter.made == 1
+
+
+def test_an_order_that_is_prepared_in_pieces_is_made_once() -> None:
+    sorter = Sorter(20)
+    for offset in (0, 10):
+        for _ in sorter.order.prepare(0.0, goes_on=offset > 0):
+            pass
+        assert sorter.page(offset, 5) == list(range(offset, offset + 5))
+    assert sorter.made == 1
+
+
+def test_things_are_sorted_in_pieces(rng: random.Random) -> None:
+    things = [rng.randrange(10_000) for _ in range(1000)]
+    work = sorted_in_pieces(things, str, lambda thing: thing % 7 > 0)
+    assert at_once(work) == sorted((thing for thing in things if thing % 7), key=str)
 
 
 def test_whoever_begins_sees_what_is_new_and_whoever_goes_on_does_not() -> None:

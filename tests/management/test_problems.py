@@ -246,6 +246,7 @@ def test_a_subscriber_that_stops_granting_is_found_at_both_ends() -> None:
             exhaust(scan.look())
         bench.advance(PATIENCE_S + 1)
     (at_ingress,), (at_egress,) = (scans[each].problems() for each in (a.me, b.me))
+    assert (at_ingress.is_elsewhere, at_egress.is_elsewhere) == (True, False)
     assert (at_ingress.kind, at_egress.kind) == ("publishers-blocked", "subscriber-slow")
     assert "router B grant none" in at_ingress.sentence
     assert "grants no credit and has 2 messages without outcome" in at_egress.sentence
@@ -309,9 +310,56 @@ def test_messages_on_no_publishers_account_are_told_of_where_they_wait() -> None
     exhaust(scans[b.me].look())
     (found,) = scans[b.me].problems()
     assert (found.kind, found.subject) == ("subscriber-slow", "jobs")
-    assert found.sentence.startswith("3 messages of jobs wait here, the oldest for 5 s: subscriber ")
+    assert found.sentence.startswith("3 messages of jobs wait here, the oldest for 5 s, most of them from router A: ")
     assert found.sentence.endswith("grants no credit and has 2 messages without outcome")
     assert not scans[a.me].problems()
+
+
+def test_a_publisher_that_sends_faster_than_its_messages_are_taken_is_named() -> None:
+    bench = Bench()
+    a, b = bench.mesh(("A", "B"))
+    views = {router.me: RuntimeView(router, [], []) for router in (a, b)}
+    receiver = bench.client(b, container="worker").receiver("jobs", credit=2)
+    bench.run()
+    calm, greedy = (bench.client(a, container=name).sender(None) for name in ("calm", "greedy"))
+    bench.run()
+    calm.send(message("x", address="jobs"))
+    while greedy.credit > 0:
+        greedy.send(message("x", address="jobs"))
+        bench.run()
+    problems_of = {me: view.problem_scan.problems for me, view in views.items()}
+    exhaust(views[a.me].look())
+    assert not problems_of[a.me](), "a burst"
+    bench.advance(1.0)
+    exhaust(views[a.me].look())
+    (found,) = problems_of[a.me]()
+    assert (found.kind, found.subject) == ("publisher-floods", "greedy")
+    sent = len(greedy.sent)
+    assert found.sentence == (
+        f"client greedy sends faster than its messages are taken: {sent} are under way, most of them to jobs,"
+        " as many as it may have"
+    )
+    bench.advance(WAIT_S)
+    exhaust(views[b.me].look())
+    (slow,) = problems_of[b.me]()
+    assert slow.sentence.startswith(
+        f"{sent - 1} messages of jobs wait here, the oldest for 6 s, most of them from router A"
+    )
+    receiver.accepting().flow(1000)
+    bench.run()
+    exhaust(views[a.me].look())
+    assert not problems_of[a.me]()
+
+
+def test_what_waits_for_a_cause_elsewhere_is_told_of_with_that() -> None:
+    def told(kind: str, *, elsewhere: bool) -> dict[str, object]:
+        row = {"kind": kind, "subject": "jobs", "sentence": kind, "since": 1, "command": ""}
+        return row | {"causeElsewhere": elsewhere}
+
+    waits = told("publishers-blocked", elsewhere=True)
+    (found,) = merged([("A", [waits]), ("B", [told("subscriber-slow", elsewhere=False)]), ("C", [waits])])
+    assert (found["kind"], found["seenBy"], found["alsoAt"]) == ("subscriber-slow", ["B"], ["A", "C"])
+    assert [each["seenBy"] for each in merged([("A", [waits]), ("C", [waits])])] == [["A"], ["C"]]
 
 
 def test_settled_messages_to_nobody_are_told_of_and_counted() -> None:

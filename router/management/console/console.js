@@ -93,8 +93,8 @@ function say(words, level) {
 
 function showProblems() {
   const { problems, at } = model.state, list = by("problem-list");
-  const told = JSON.stringify(problems.map((it) => [it.router, it.sentence]));
-  const ages = problems.map((it) => `${it.since ? `since ${span(at - it.since)} · ` : ""}told by router ${it.router}`);
+  const told = JSON.stringify(problems.map((it) => [it.router, it.sentence, it.also]));
+  const ages = problems.map((it) => `${it.since ? `since ${span(at - it.since)} · ` : ""}told by router ${it.router}${it.also.length ? ` · publishers wait for it at router${it.also.length > 1 ? "s" : ""} ${it.also.slice(0, 6).join(", ")}${it.also.length > 6 ? " ..." : ""} too` : ""}`);
   if (list.dataset.told !== told) {
     list.dataset.told = told;
     list.replaceChildren(...problems.map((it) => {
