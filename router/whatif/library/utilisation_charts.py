@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from router.whatif.library.failure_chart import shortened
 from router.whatif.pipeline.table_files import files_of, partition_of
 from router.whatif.pipeline.table_layouts import SCENARIO_LOAD
-from router.whatif.report.pictures import CLASS_COLORS, CLASSES, STEPS, WIDE, WIDTH, curve_styles, falling
+from router.whatif.report.pictures import CLASS_COLORS, CLASSES, WIDE, WIDTH, curve_styles, falling
 from router.whatif.report.run_facts import Facts, LinkFacts
+from router.whatif.report.single_failures import STEPS
 from router.whatif.report.svg_drawing import INK, PAPER, Picture, figure, svg_of
 from router.whatif.wording import BASE, NOTHING, counted, failure_of
 

@@ -12,13 +12,23 @@ import jinja2
 
 from router.whatif.analysis.availability import AddressAvailability, PairAvailability, Range
 from router.whatif.analysis.suggest import MOST_ROUTERS
-from router.whatif.report.html_parts import Column, Paragraph, Part, PictureRow, Section, Table, Terms, name
+from router.whatif.report.html_parts import (
+    Column,
+    FailureChooser,
+    Paragraph,
+    Part,
+    PictureRow,
+    Section,
+    Table,
+    Terms,
+    name,
+)
 from router.whatif.report.run_facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
 from router.whatif.report.svg_drawing import Picture, style_of_colors
 from router.whatif.report.verdicts import Verdict
 from router.whatif.wording import BASE, amount, counted, failure_of, per_year, percent, served
 
-SIGNS: Final = {"good": "\N{CHECK MARK}", "fair": "!", "bad": "\N{MULTIPLICATION SIGN}", "plain": ""}
+SIGNS: Final = {"good": "\N{CHECK MARK}", "fair": "!", "bad": "\N{MULTIPLICATION SIGN}", "unknown": "?"}
 """Signs for what colors say, for those who do not see them."""
 
 
@@ -73,7 +83,8 @@ def _figures(pictures: Pictures, *names: str) -> list[Part]:
 
 
 def _mesh(facts: Facts, pictures: Pictures) -> list[Part]:
-    return _figures(pictures, "mesh")
+    tried = [FailureChooser(facts.single_failures)] if facts.single_failures else []
+    return [*tried, *_figures(pictures, "mesh")]
 
 
 def _spof(facts: Facts, pictures: Pictures) -> list[Part]:
@@ -89,7 +100,8 @@ def _spof(facts: Facts, pictures: Pictures) -> list[Part]:
         Column("publishers without subscriber", lambda row: row["starved_publishers"], _whole),
     ]
     caption = "What fails alone and takes something from others. Pairs are ordered, and of routers that live."
-    return [Table(caption, columns, facts.spof, "router_spof")]
+    helping = _links_that_help(facts, "unreachable_pairs", "cut_pairs")
+    return [Table(caption, columns, facts.spof, "router_spof"), *helping]
 
 
 def _scenarios(facts: Facts, pictures: Pictures) -> list[Part]:
@@ -111,7 +123,7 @@ def _scenarios(facts: Facts, pictures: Pictures) -> list[Part]:
         caption = "The worst scenarios by demand lost, pairs lost, utilisation and stretch."
         parts.append(Table(caption, columns, facts.worst, "scenario"))
         parts.append(Paragraph("tells all of one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER"))
-    return parts
+    return [*parts, *_links_that_help(facts, "mean_cost")]
 
 
 def _families(facts: Facts) -> Table:
@@ -141,7 +153,8 @@ def _links(facts: Facts, pictures: Pictures) -> list[Part]:
         name("when this fails", _cause_of({row["scenario"]: row for row in facts.link_rows}), is_long=True),
     ]
     caption = "Links in their busier direction, as they are and in the worst case."
-    return [*_figures(pictures, "loads"), Table(caption, columns, facts.links, "link_worst")]
+    helping = _links_that_help(facts, "max_utilisation", "load")
+    return [*_figures(pictures, "loads"), Table(caption, columns, facts.links, "link_worst"), *helping]
 
 
 def _cause_of(rows: dict[int, Row]) -> Callable[[LinkFacts], str | None]:
@@ -168,7 +181,7 @@ def _addresses(facts: Facts, pictures: Pictures) -> list[Part]:
         Column("in scenario", lambda it: it.worst_scenario, _whole),
     ]
     rows: tuple[AddressFacts, ...] = facts.addresses
-    return [Table("Addresses, those in danger first.", columns, rows, "address_impact")]
+    return [Table("Addresses, those in danger first.", columns, rows, "address_impact"), *_subscribers_that_help(facts)]
 
 
 def _credit(facts: Facts, pictures: Pictures) -> list[Part]:
@@ -263,36 +276,52 @@ def _shares(title: str, of: Callable[[Any], Range]) -> list[Column]:
     return [column("at least", lambda it: it.at_least), column("at most", lambda it: it.at_most)]
 
 
-def _placement(facts: Facts, pictures: Pictures) -> list[Part]:
+def _links_that_help(facts: Facts, *measures: str) -> list[Part]:
+    """Links that make some measures better, of the table `placement`."""
+    rows = [row for row in facts.placement if row["kind"] == "link" and row["measure"] in measures]
     columns = [
         Column("rank", lambda row: row["rank"]),
         name("between", lambda row: f"{row['a']} and {row['b']}"),
         Column("cost", lambda row: row["cost"]),
+        *_gain(),
+    ]
+    return [Table("What would help: where one more link helps most.", columns, rows, "placement")] if rows else []
+
+
+def _subscribers_that_help(facts: Facts) -> list[Part]:
+    """Places where subscribers had better sit, of the same table."""
+    found: list[Part] = []
+    for kind, caption in (
+        ("move", "What would help: where subscribers had better sit."),
+        ("addition", "What would help: where one more subscriber helps most."),
+    ):
+        columns = [
+            Column("rank", lambda row: row["rank"]),
+            name("address", lambda row: row["address"]),
+            *([name("from", lambda row: row["a"])] if kind == "move" else []),
+            name("to", lambda row: row["b"]),
+            *_gain(),
+        ]
+        rows = [row for row in facts.placement if row["kind"] == kind]
+        if rows:
+            found.append(Table(caption, columns, rows, "placement"))
+    return found
+
+
+def _gain() -> list[Column]:
+    return [
         name("makes better", lambda row: row["measure"].replace("_", " ")),
         Column("before", lambda row: row["before"], amount),
         Column("after", lambda row: row["after"], amount),
         Column("gain", lambda row: row["gain"], amount),
     ]
-    moves = [
-        Column("rank", lambda row: row["rank"]),
-        name("address", lambda row: row["address"]),
-        name("from", lambda row: row["a"]),
-        name("to", lambda row: row["b"]),
-        *columns[3:],
-    ]
-    parts: list[Part] = []
-    for kind, caption, chosen in (
-        ("link", "Where one more link helps most.", columns),
-        ("move", "Where subscribers had better sit.", moves),
-        ("addition", "Where one more subscriber helps most.", [column for column in moves if column is not moves[2]]),
-    ):
-        rows = [row for row in facts.placement if row["kind"] == kind]
-        if rows:
-            parts.append(Table(caption, chosen, rows, "placement"))
-    if facts.run["routers"] > MOST_ROUTERS:
-        said = f"With more than {MOST_ROUTERS} routers a run does not look for links that make paths or loads better: "
-        parts.append(Paragraph(f"{said}ask amqp-mesh whatif suggest."))
-    return parts
+
+
+def _not_looked_for(facts: Facts, pictures: Pictures) -> list[Part]:
+    if facts.run["routers"] <= MOST_ROUTERS:
+        return []
+    said = f"With more than {MOST_ROUTERS} routers a run does not look for links that make paths or loads better: "
+    return [Paragraph(f"{said}ask amqp-mesh whatif suggest.")]
 
 
 def _about(facts: Facts, pictures: Pictures) -> list[Part]:
@@ -329,7 +358,7 @@ SECTIONS: Final[tuple[tuple[str, str, Callable[[Facts, Pictures], Sequence[Part]
     ("credit", "Credit", _credit),
     ("variants", "Growth and other variants", _variants),
     ("availability", "Availability", _availability),
-    ("placement", "What would help", _placement),
+    ("placement", "What would help", _not_looked_for),
     ("about", "About this run", _about),
 )
 """Topic, title, and what makes the parts; a section without parts is left out."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import attrs
 
+from router.whatif.report.single_failures import SingleFailure
 from router.whatif.report.svg_drawing import Picture
 
 
@@ -69,7 +71,21 @@ class Terms:
     pairs: Sequence[tuple[str, object]]
 
 
-Part = Paragraph | Table | PictureRow | Terms
+@attrs.frozen
+class FailureChooser:
+    """Failures that a reader may try in the picture of the mesh."""
+
+    form: ClassVar = "chooser"
+    failures: Sequence[SingleFailure]
+
+    @property
+    def data(self) -> str:
+        """Words and states for the page's script, as JSON without anything that is markup."""
+        text = json.dumps([[each.said, each.links] for each in self.failures])
+        return text.replace("<", "\\u003c")
+
+
+Part = FailureChooser | Paragraph | Table | PictureRow | Terms
 
 
 @attrs.frozen

@@ -29,3 +29,30 @@ for (const table of document.querySelectorAll("table")) {
     });
   });
 }
+
+// A link or router that is chosen fails: what that does was worked out before.
+const chooser = document.querySelector("#failing");
+if (chooser) {
+  const failures = JSON.parse(document.querySelector("#failing-data").textContent);
+  const picture = document.querySelector("#mesh-picture svg");
+  const said = document.querySelector("#failing-said");
+  const elements = [...picture.querySelectorAll("[data-place]")];
+  const show = () => {
+    const place = Number(chooser.value);
+    const [words, links] = place < 0 ? ["", ""] : failures[place];
+    picture.classList.toggle("failing", place >= 0);
+    said.textContent = words;
+    elements.forEach((element, at) => {
+      element.dataset.state = links[at] ?? (at === place ? "x" : "");
+    });
+  };
+  chooser.addEventListener("change", show);
+  for (const element of elements) {
+    element.addEventListener("click", () => {
+      const place = element.dataset.place;
+      chooser.value = chooser.value === place ? "-1" : place;
+      show();
+    });
+  }
+  show();
+}

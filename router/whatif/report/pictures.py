@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.model.mesh_model import Model
+from router.whatif.report.mesh_elements import mesh_elements
 from router.whatif.report.router_positions import positions
 from router.whatif.report.run_facts import Facts, LinkFacts, VariantFacts
+from router.whatif.report.single_failures import STEPS
 from router.whatif.report.svg_drawing import (
     BAD,
     FAINT,
@@ -39,8 +41,6 @@ NAMED: Final = 60
 """Routers of a mesh in which each has its name in the picture; in a larger one only what is critical has."""
 MOST_NAMES: Final = 25
 
-STEPS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
-"""Borders of the classes of utilisation."""
 CLASSES: Final = ("up to 20 %", "to 40 %", "to 60 %", "to 80 %", "to 100 %", "above 100 %")
 CLASS_COLORS: Final = tuple(STAND_INS[f"load-{at}"] for at in range(len(CLASSES)))
 CLASS_WIDTHS: Final = (1.0, 1.5, 2.1, 2.8, 3.6, 4.6)
@@ -68,7 +68,13 @@ def topology(facts: Facts) -> Picture:
     worst = {link.link: link.worst_utilisation for link in facts.links}
     title = "The mesh, each link by its utilisation in the worst case"
     svg = draw_mesh(
-        facts.model, title, worst=worst, marked_routers=cut_routers, marked_links=cut_links, has_legend=False
+        facts.model,
+        title,
+        worst=worst,
+        marked_routers=cut_routers,
+        marked_links=cut_links,
+        has_legend=False,
+        has_elements=bool(facts.single_failures),
     )
     marks = "Rings are routers, and dotted halos links, that are single points of failure." if facts.spof else ""
     used = sorted({class_of(utilisation) for utilisation in worst.values()})
@@ -77,6 +83,7 @@ def topology(facts: Facts) -> Picture:
         title=title,
         caption=f"The wider a link, the busier it is in its worst case. {marks}".strip(),
         svg=svg,
+        is_wide=True,
         legend=tuple((f"load-{at}", CLASS_WIDTHS[at], CLASSES[at]) for at in used),
     )
 
@@ -95,6 +102,7 @@ def draw_mesh(
     name: str = "mesh",
     has_legend: bool = True,
     marks_are_spof: bool = True,
+    has_elements: bool = False,
 ) -> str:
     """A mesh as SVG.
 
@@ -111,6 +119,7 @@ def draw_mesh(
         name: of the picture, by which its ids differ from those of others in a page.
         has_legend: say what the colours mean.
         marks_are_spof: whether what is marked is called a single point of failure.
+        has_elements: whether links and routers are elements of their own too, see `mesh_elements`.
     """
     points = positions(model)
     place = {router.id: at for at, router in enumerate(model.routers)}
@@ -136,7 +145,8 @@ def draw_mesh(
         if has_legend:
             handles, labels = axes.get_legend_handles_labels()
             made.legend(handles, labels, loc="lower left", ncols=8, columnspacing=1.2, handlelength=1.4)
-        return svg_of(made, name, title)
+        over = mesh_elements(axes, height + below, points, model) if has_elements else ""
+        return f"{svg_of(made, name, title).removesuffix('</svg>')}{over}</svg>"
 
 
 def _joined(segments: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

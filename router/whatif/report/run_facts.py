@@ -1,4 +1,4 @@
-"""Facts of a report, read from the tables of a run: nothing is worked out anew, and nothing is drawn here."""
+"""Facts of a report, read from the tables of a run, and what each element alone does, if there are not too many."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from router.whatif.analysis.availability import (
 from router.whatif.analysis.offered_deliveries import deliveries
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.chunk_evaluator import ECMP
 from router.whatif.pipeline.run_folder import variant_of
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, TableError
+from router.whatif.report.single_failures import SingleFailure, single_failures
 from router.whatif.scenarios.run_request import CHANGED
 from router.whatif.wording import BASE, NOTHING
 
@@ -131,6 +133,8 @@ class Facts:
     """Paths with credit that is not enough first, then by what is missing of it."""
     placement: tuple[Row, ...]
     availability: Availability | None
+    single_failures: tuple[SingleFailure, ...]
+    """Of the mesh as it is, played here; none where they are too many."""
 
     @property
     def sent_msgs_per_s(self) -> float:
@@ -180,6 +184,7 @@ def facts_of(folder: Path, model: Model) -> Facts:
         credit=tuple(sorted(_rows(folder, "credit_plan"), key=_credit_order)),
         placement=tuple(_rows(folder, "placement")),
         availability=availability(folder, model, calm),
+        single_failures=single_failures(model, is_split=run[0]["routing"] == ECMP),
     )
 
 

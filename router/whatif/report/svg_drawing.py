@@ -131,6 +131,8 @@ class Picture:
     caption: str
     """Caption: what is to be seen in it, for readers who see it and those who do not."""
     svg: str
+    is_wide: bool = False
+    """Whether a small window moves over it, since its letters would be too small there."""
     legend: tuple[tuple[str, float, str], ...] = ()
     """Legend that the page shows beside it, where letters stay readable: name of a color, width in pixels, words."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import attrs
 
-from router.whatif.analysis.availability import unrated
+from router.whatif.analysis.availability import Range, unrated
 from router.whatif.report.run_facts import Facts, Row, VariantFacts
 from router.whatif.wording import (
     BASE,
@@ -30,6 +30,14 @@ VAGUE: Final = 0.1
 """With more of the time not covered, only both ends of an availability tell something."""
 LONG: Final = 2.0
 """From this stretch on paths are said to be long."""
+SOME_LOST: Final = 0.01
+"""With more of what should arrive lost in a scenario it is said to be fair, ..."""
+MUCH_LOST: Final = 0.1
+"""... and with more than this to be bad."""
+THREE_NINES: Final = 0.999
+"""An availability is good from here on, ..."""
+TWO_NINES: Final = 0.99
+"""... and bad below this."""
 
 
 class State(enum.StrEnum):
@@ -38,8 +46,8 @@ class State(enum.StrEnum):
     GOOD = "good"
     FAIR = "fair"
     BAD = "bad"
-    PLAIN = "plain"
-    """Neither good nor bad: a number."""
+    UNKNOWN = "unknown"
+    """It can't be told: something isn't known."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,6 +60,8 @@ class Verdict:
     value: str
     note: str
     state: State
+    remedy: str = ""
+    """Most helpful change, of what a run looks at; empty where nothing is to be done, or nothing was found."""
 
 
 def verdicts(facts: Facts) -> list[Verdict]:
@@ -76,7 +86,8 @@ def _spof(facts: Facts) -> Iterator[Verdict]:
         return
     worst = found[0]
     note = f"The worst is {worst['kind']} {worst['element']}: {harm_of(worst)}."
-    yield Verdict(topic="spof", label=label, value=f"{len(found):,}", note=note, state=State.BAD)
+    remedy = _link_remedy(facts, "unreachable_pairs") or _link_remedy(facts, "cut_pairs")
+    yield Verdict(topic="spof", label=label, value=f"{len(found):,}", note=note, state=State.BAD, remedy=remedy)
 
 
 def _lost(facts: Facts) -> Iterator[Verdict]:
@@ -91,7 +102,9 @@ def _lost(facts: Facts) -> Iterator[Verdict]:
     share = min(1.0, worst["lost_msgs_per_s"] / facts.wanted_msgs_per_s)
     own = ", what it sends itself and is sent included" if worst["failed_routers"] else ""
     note = f"{rate(worst['lost_msgs_per_s'])}{own}, in {scenario_text(worst)}."
-    yield Verdict(topic="scenarios", label=label, value=percent(share), note=note, state=State.PLAIN)
+    state = State.BAD if share > MUCH_LOST else State.FAIR if share > SOME_LOST else State.GOOD
+    remedy = _subscriber_remedy(facts, "lost_msgs") if state is not State.GOOD else ""
+    yield Verdict(topic="scenarios", label=label, value=percent(share), note=note, state=state, remedy=remedy)
 
 
 def _links(facts: Facts) -> Iterator[Verdict]:
@@ -100,7 +113,8 @@ def _links(facts: Facts) -> Iterator[Verdict]:
     before, after = facts.base["max_utilisation"], facts.links[0].worst_utilisation
     state = State.BAD if after > 1 else State.FAIR if after > BUSY else State.GOOD
     if not facts.has_capacities:
-        state = State.PLAIN
+        state = State.UNKNOWN
+    remedy = _link_remedy(facts, "max_utilisation") if state is not State.GOOD else ""
     worst = facts.links[0]
     by_number = {row["scenario"]: row for row in facts.link_rows}
     cause = next((by_number[number] for number in worst.scenarios if number in by_number), None)
@@ -112,7 +126,7 @@ def _links(facts: Facts) -> Iterator[Verdict]:
         note += " The model has no capacities: 100 % is the busiest link as it is."
     elif unknown := sum(not link.has_capacity for link in facts.model.links):
         note += f" Without {counted(unknown, 'link')} of which no capacity is known."
-    yield Verdict(topic="links", label="Busiest link", value=percent(after), note=note, state=state)
+    yield Verdict(topic="links", label="Busiest link", value=percent(after), note=note, state=state, remedy=remedy)
 
 
 def _paths(facts: Facts) -> Iterator[Verdict]:
@@ -126,7 +140,8 @@ def _paths(facts: Facts) -> Iterator[Verdict]:
     value = worst["stretch_p99"]
     note = f"99 % of the paths cost at most {amount(value)} times as much, in {scenario_text(worst)}."
     state = State.FAIR if value > LONG else State.GOOD
-    yield Verdict(topic="scenarios", label=label, value=f"{amount(value)} x", note=note, state=state)
+    remedy = _link_remedy(facts, "mean_cost") if state is State.FAIR else ""
+    yield Verdict(topic="scenarios", label=label, value=f"{amount(value)} x", note=note, state=state, remedy=remedy)
 
 
 def _addresses(facts: Facts) -> Iterator[Verdict]:
@@ -146,7 +161,8 @@ def _addresses(facts: Facts) -> Iterator[Verdict]:
         said.append(f"Nobody subscribes to {listed([it.address for it in without], most=2)}.")
     state = State.BAD if without else State.FAIR
     count = f"{len(single) + len(without):,}"
-    yield Verdict(topic="addresses", label=label, value=count, note=" ".join(said), state=state)
+    remedy = _subscriber_remedy(facts, "lost_msgs")
+    yield Verdict(topic="addresses", label=label, value=count, note=" ".join(said), state=state, remedy=remedy)
 
 
 def _credit(facts: Facts) -> Iterator[Verdict]:
@@ -165,7 +181,8 @@ def _credit(facts: Facts) -> Iterator[Verdict]:
         f"Of {len(known):,}. All paths of {worst['address']} to {worst['dst']} together need "
         f"{worst['shared_needed']:,}, and {worst['configured']:,} are configured."
     )
-    yield Verdict(topic="credit", label=label, value=f"{len(short):,}", note=note, state=State.BAD)
+    remedy = f"Subscribers of {worst['address']} at {worst['dst']} that grant {worst['shared_needed']:,} together."
+    yield Verdict(topic="credit", label=label, value=f"{len(short):,}", note=note, state=State.BAD, remedy=remedy)
 
 
 def _changes(facts: Facts) -> Iterator[Verdict]:
@@ -193,7 +210,7 @@ def _changes(facts: Facts) -> Iterator[Verdict]:
             signs.add(new > old)
             said.append(f"{what.format(text(new))}, not {text(old)}")
     value, state = {
-        (): ("no matter", State.PLAIN),
+        (): ("no matter", State.FAIR),
         (False,): ("better", State.GOOD),
         (True,): ("worse", State.BAD),
         (False, True): ("better and worse", State.FAIR),
@@ -251,5 +268,45 @@ def _availability(facts: Facts) -> Iterator[Verdict]:
         label="Availability",
         value=value,
         note=note,
-        state=State.PLAIN,
+        state=_availability_state(share),
     )
+
+
+def _availability_state(share: Range) -> State:
+    """Judge an availability, if both of its ends are judged alike."""
+    low, high = (
+        State.GOOD if each >= THREE_NINES else State.FAIR if each >= TWO_NINES else State.BAD
+        for each in (share.at_least, share.at_most)
+    )
+    return low if low == high else State.UNKNOWN
+
+
+# What would help
+
+
+def _link_remedy(facts: Facts, measure: str) -> str:
+    """Name the link that makes a measure best, of the table `placement`."""
+    row = _best(facts, measure, ("link",))
+    if row is None:
+        return ""
+    what = measure.replace("_", " ")
+    return (
+        f"One more link between {row['a']} and {row['b']}: {what} {amount(row['after'])}, not {amount(row['before'])}."
+    )
+
+
+def _subscriber_remedy(facts: Facts, measure: str) -> str:
+    """Name the subscriber to be added or moved that makes a measure best, of the table `placement`."""
+    row = _best(facts, measure, ("addition", "move"))
+    if row is None:
+        return ""
+    saved = f"{rate(row['after'])} lost over all single failures, not {rate(row['before'])}"
+    if row["kind"] == "addition":
+        return f"One more subscriber of {row['address']}, at {row['b']}: {saved}."
+    return f"Subscribers of {row['address']} at {row['b']} instead of {row['a']}: {saved}."
+
+
+def _best(facts: Facts, measure: str, kinds: Sequence[str]) -> Row | None:
+    """The row of `placement` with the largest gain, of one measure."""
+    rows = [row for row in facts.placement if row["measure"] == measure and row["kind"] in kinds and row["gain"] > 0]
+    return max(rows, key=lambda row: (row["gain"], row["kind"]), default=None)

@@ -36,8 +36,8 @@ heads[0].querySelector("button").click();
 const names = rows().map((row) => row.cells[0].textContent);
 
 const isOutside = (element) =>
-  !element.closest(".table, svg") && element.getBoundingClientRect().right > window.innerWidth + 1;
-const letters = [...document.querySelectorAll("#scenarios svg text")];
+  !element.closest(".table, .wide, svg") && element.getBoundingClientRect().right > window.innerWidth + 1;
+const letters = [...document.querySelectorAll("svg text")];
 return {
   faint,
   sorted,
@@ -45,6 +45,7 @@ return {
   width: [document.documentElement.scrollWidth, window.innerWidth],
   outside: [...document.querySelectorAll("main *")].filter(isOutside).map((element) => element.outerHTML.slice(0, 80)),
   dark: luminance(getComputedStyle(document.body).backgroundColor) < 0.1,
-  svg: [...document.querySelectorAll("svg")].map((svg) => svg.getBoundingClientRect().width),
+  svg: [...document.querySelectorAll("figure > svg")].map((svg) => svg.getBoundingClientRect().width),
+  mesh: document.querySelector("#mesh-picture svg").getBoundingClientRect().width,
   small: Math.min(...letters.map((text) => text.getBoundingClientRect().height)),
 };

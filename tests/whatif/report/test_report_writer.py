@@ -33,7 +33,7 @@ from router.whatif.report.run_facts import facts_of
 from router.whatif.report.svg_drawing import DARK, LIGHT, STAND_INS
 from router.whatif.report.verdicts import verdicts
 from router.whatif.scenarios.run_request import Request
-from router.whatif.wording import per_year
+from router.whatif.wording import counted, per_year, percent
 from tests.whatif import browser
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, models, site
@@ -163,7 +163,7 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
             {
                 "With the changes": (
                     "no matter",
-                    "plain",
+                    "fair",
                     "The busiest link has as much, and as much gets lost, in the worst case too.",
                 ),
             },
@@ -267,8 +267,8 @@ def test_what_is_lost_while_nothing_fails_is_told_and_is_no_harm_of_failures(tmp
 def test_suggestions_for_subscribers_are_shown(tmp_path: Path) -> None:
     model = mesh("A-B B-C C-D", addresses=[address("q")], subscribers=[site("q", "A")], demands=[demand("D", "q", 9)])
     page = (run(model, Request(), tmp_path / "run") / report.PAGE).read_text()
-    assert "Where subscribers had better sit." in page
-    assert "Where one more subscriber helps most." in page
+    assert "What would help: where subscribers had better sit." in page
+    assert "where one more subscriber helps most." in page
 
 
 @pytest.mark.parametrize(("most", "is_said"), [(3, True), (4, False)])
@@ -427,7 +427,7 @@ def test_a_browser_shows_all_tables_and_has_nothing_to_say(whole: Path, tmp_path
 PROBE = Path(__file__).with_name("probe.js").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (1280, True), (400, False), (400, True)])
+@pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (1280, True), (420, False), (400, True)])
 def test_in_wide_and_small_windows_light_and_dark_all_can_be_read(
     whole: Path, tmp_path: Path, width: int, is_dark: bool
 ) -> None:
@@ -438,8 +438,10 @@ def test_in_wide_and_small_windows_light_and_dark_all_can_be_read(
     # Nothing but tables, each in a frame of its own, is wider than the window.
     assert found["width"][0] <= found["width"][1] == width
     assert found["outside"] == []
+    # The mesh keeps its size, and is moved in its frame.
     assert all(100 < each <= width for each in found["svg"])
-    assert found["small"] >= 7
+    assert found["mesh"] >= min(width, 700)
+    assert found["small"] >= 8
     # Heads sort: numbers first from the largest on, names from the first on.
     (first, falling_values), (second, rising_values) = found["sorted"]
     assert (first, second) == ("descending", "ascending")
@@ -450,6 +452,63 @@ def test_in_wide_and_small_windows_light_and_dark_all_can_be_read(
     assert names == sorted(
         names, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
     )
+
+
+FAIL = """
+const at = (place) => document.querySelector(`[data-place="${place}"]`);
+const seen = [];
+for (const place of [0, %d, %d]) {
+  at(place).querySelector(".hit").dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  const states = [...document.querySelectorAll("#mesh-picture [data-place]")].map((each) => each.dataset.state);
+  seen.push([
+    document.querySelector("#failing").selectedOptions[0].textContent,
+    document.querySelector("#failing-said").textContent,
+    states,
+    getComputedStyle(at(0).querySelector(".shown")).stroke,
+  ]);
+}
+return seen;
+"""
+
+
+def test_who_clicks_an_element_sees_what_its_failure_does(whole: Path, tmp_path: Path) -> None:
+    """A link, then a router, then the router again, which brings back the mesh as it is."""
+    model = model_of(whole)
+    router = len(model.links) + 3
+    link, node, none = browser.probed(whole / report.PAGE, tmp_path, FAIL % (router, router))
+    rows = {tuple(row["failed_links"] + row["failed_routers"]): row for row in outcomes_of(whole)}
+    for found, name, kind in ((link, model.links[0].id, "link"), (node, model.routers[3].id, "router")):
+        row = rows[name,]
+        assert found[0] == f"{kind} {name}"
+        lost = row["unreachable_pairs"] - row["dead_end_pairs"]
+        assert (f"{counted(lost, 'pair')} of living routers" in found[1].lower()) == bool(lost)
+        assert f"at {percent(row['max_utilisation'])}." in found[1]
+    assert link[2][0] == "x"
+    assert node[2][router] == "x"
+    down = {at for at, it in enumerate(model.links) if model.routers[3].id in (it.a, it.b)}
+    assert {at for at, state in enumerate(node[2][: len(model.links)]) if state == "x"} == down
+    assert none[:2] == ["nothing", ""]
+    assert set(none[2]) == {""}
+    assert link[3] not in (none[3], "none")
+
+
+def outcomes_of(folder: Path) -> list[Any]:
+    """Scenarios of the mesh as it is in which one thing fails."""
+    return [row for _, _, row in Outcomes.read(folder).alone() if row["group"] is None]
+
+
+def test_every_card_has_a_verdict_and_says_what_would_help(whole: Path) -> None:
+    found = {each.label: each for each in verdicts(facts_of(whole, model_of(whole)))}
+    assert {each.state.value for each in found.values()} <= {"good", "fair", "bad", "unknown"}
+    page = (whole / report.PAGE).read_text()
+    assert page.count('class="sign" role="img"') == len(found)
+    spof = found["Single points of failure"]
+    best = max(
+        (row for row in read_table(whole, "placement").to_pylist() if row["measure"] == "cut_pairs"),
+        key=lambda row: row["gain"],
+    )
+    assert spof.remedy.startswith(f"One more link between {best['a']} and {best['b']}: cut pairs ")
+    assert page.count("What would help:</em>") == sum(bool(each.remedy) for each in found.values()) > 1
 
 
 def test_names_are_never_taken_for_markup_or_mathematics(tmp_path: Path) -> None:
