@@ -7,7 +7,6 @@ gets back. The classes of actions below are the machines' own: only a type check
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
 from router.core.forwarding import credit_actions, multicast_tree
@@ -59,8 +58,6 @@ else:
     from router.core.forwarding.credit_actions import DrainCircuit, Grant, GrantCircuit, Send, TellWithdrawn
     from router.core.forwarding.multicast_tree import ReturnSubscriberCredit, SendCopies
 
-_unsettled_of = attrgetter("in_flight")
-
 __all__ = [
     "TellWithdrawn",
     "DrainCircuit",
@@ -100,5 +97,6 @@ def loads_to_tell(
         now: seconds, monotonic.
     Returns: as `AnycastScheduler.reports`.
     """
-    reports, due = scheduler.reports(_unsettled_of, now)
+    unsettled: dict[Key, int] = {circuit: circuit.in_flight for circuit in circuits_of(scheduler.told_circuits())}
+    reports, due = scheduler.reports(unsettled, now)
     return cast("list[tuple[IngressCircuitLink, int, int]]", reports), due

@@ -142,7 +142,8 @@ class AnycastRouter(CreditRouter):
     def _report(self) -> None:
         """Tell neighbors of loads."""
         now = self._mesh.network.now
-        reports, due = self.machine.reports(lambda key: self.circuits[key][2].in_flight, now)
+        unsettled = {key: self.circuits[key][2].in_flight for key in self.machine.told_circuits()}
+        reports, due = self.machine.reports(unsettled, now)
         for key, elsewhere, subscribers in reports:
             egress, neighbor, link = self.circuits[key]
             there = self._mesh.neighbor(neighbor)

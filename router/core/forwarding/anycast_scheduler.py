@@ -10,7 +10,7 @@ Source: docs/explanation/credit.md#who-gets-how-much.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Final
 
 from router.core.forwarding.credit_actions import Key
@@ -146,11 +146,15 @@ class AnycastScheduler(CreditPoolScheduler):
         """Whether loads are looked at."""
         return not self._is_closest and len(self.candidates) > 1
 
-    def reports(self, unsettled_of: Callable[[Key], int], now: float) -> tuple[list[tuple[Key, int, int]], float]:
-        """Find the neighbors behind circuits that are to be told of loads, where there is a choice of egresses.
+    def told_circuits(self) -> list[Key]:
+        """Find the circuits whose neighbors are told of loads: all, where there is a choice of egresses."""
+        return [key for pool in self.candidates for key in pool.circuits] if self.has_choice else []
+
+    def reports(self, unsettled: Mapping[Key, int], now: float) -> tuple[list[tuple[Key, int, int]], float]:
+        """Find the neighbors that are to be told of loads *now*.
 
         Args:
-            unsettled_of: messages of a circuit that have no outcome.
+            unsettled: messages without an outcome of each of `told_circuits`.
             now: seconds.
         Returns: circuits, each with the messages of others at its egress and the subscribers there; and when to ask
             again, seconds.
@@ -161,7 +165,7 @@ class AnycastScheduler(CreditPoolScheduler):
             return found, due
         for pool in self.candidates:
             for circuit in pool.circuits.values():
-                own = unsettled_of(circuit.key)
+                own = unsettled[circuit.key]
                 time = circuit.report.next_time(pool.load, own, now)
                 if time <= now:
                     found.append((circuit.key, *circuit.report.tell(pool.load, own, now)))
