@@ -87,12 +87,12 @@ class DatagramFanout:
         Who attached since may have had it before its router started again. Who had not granted yet, or was excluded,
         was to miss it.
         """
-        audience = [link for link in local_subscribers(entry) if link.attached_at <= sent_at]
+        links = local_subscribers(entry)
         controller = entry.controller
-        if isinstance(controller, MulticastController):
-            known = controller.machine.local_subscribers.subscribers
-            audience = [link for link in audience if link in known and known[link].live_since <= sent_at]
-        return audience
+        if not isinstance(controller, MulticastController):
+            return [link for link in links if link.attached_at <= sent_at]
+        known = controller.machine.local_subscribers.subscribers  # each is live only since it attached
+        return [link for link in links if link in known and known[link].live_since <= sent_at]
 
     def send_to(self, transfer: Transfer, entry: AddressEntry, ingress: RouterId, hop: Route) -> bool:
         """Send a copy to the neighbor *hop*, as a datagram. Returns: whether there is a way to it."""

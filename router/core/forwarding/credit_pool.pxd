@@ -26,7 +26,7 @@ cdef class CreditPool:
     cpdef object holders(self)
     cpdef list claimants(self)
     cpdef Py_ssize_t target(self, Claimant claimant, Py_ssize_t total)
-    cpdef object ask(self, Claimant claimant)
+    cpdef object ask(self, Claimant claimant, double now)
     @cython.locals(claimant=Claimant)
     cpdef object set_returning(self, Py_ssize_t credit, double now)
     cpdef object take_from(self, Claimant claimant, Py_ssize_t credit)

@@ -90,8 +90,8 @@ class CreditPool:
         """Most that a claimant may hold, where all together have the weight *total*."""
         raise NotImplementedError
 
-    def ask(self, claimant: Claimant) -> None:
-        """Ask a claimant to use what it holds or to return it."""
+    def ask(self, claimant: Claimant, now: float) -> None:
+        """Ask a claimant at *now* (seconds) to use what it holds or to return it."""
         raise NotImplementedError
 
     # What happens
@@ -166,15 +166,21 @@ class CreditPool:
 
     # Taking back
 
-    def ask_for(self, credit: int) -> int:
-        """Ask claimants until *credit* is on its way back, the least recently used first. Returns: what is missing."""
+    def ask_for(self, credit: int, now: float) -> int:
+        """Ask claimants until *credit* is on its way back, the least recently used first.
+
+        Args:
+            credit: messages.
+            now: seconds.
+        Returns: what is missing.
+        """
         credit -= sum(claimant.out for claimant in self.holders() if claimant.is_draining)
         for claimant in sorted(self.holders(), key=lambda claimant: claimant.since):
             if credit <= 0:
                 break
             if claimant.out > 0 and not claimant.is_draining:
                 credit -= claimant.out
-                self.ask(claimant)
+                self.ask(claimant, now)
         return max(0, credit)
 
     def ask_unused(self, holders: Iterable[Claimant], hold_s: float, now: float) -> float:
@@ -187,7 +193,7 @@ class CreditPool:
             if claimant.is_draining:
                 continue
             if claimant.since + hold_s <= now:
-                self.ask(claimant)
+                self.ask(claimant, now)
             else:
                 due = min(due, claimant.since + hold_s)
         return due

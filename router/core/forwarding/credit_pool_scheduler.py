@@ -286,8 +286,6 @@ class CreditPoolScheduler(CreditScheduler):
         for pool in self.pools.values():
             pool.answer_drain(now)
             pool.tell_weight()
-            if pool.asked:
-                pool.expect_answers(now)
             due = min(due, pool.next_deadline())
         self._deadline = now if is_more else min(due, self.publishers.next_deadline())
         self._unlent = self.allotted() - self.publishers.backed
@@ -418,7 +416,7 @@ class CreditPoolScheduler(CreditScheduler):
             unlent = self.allotted() - self.publishers.backed
             credit = max(0, min(lacking, unlent, pool.local.out))
             pool.local.out -= credit
-            missing = min(pool.ask_for(lacking - credit), pool.local.out)
+            missing = min(pool.ask_for(lacking - credit, now), pool.local.out)
             if missing:
                 self.publishers.lower_for(missing - min(0, unlent), now)
             if free < 0:

@@ -60,7 +60,7 @@ class IncomingCircuit(Claimant):
         self.was_told_closed = False
         """In a multicast's tree: it was told that nobody is live, and has not been granted any credit since."""
         self.answer_due = math.inf
-        """Time until which its neighbor has to answer a drain, seconds; infinity until the turn after it was asked."""
+        """Time until which its neighbor has to answer the last drain, seconds."""
         self.unreturned = 0
         """Credit that was asked back and is overdue. Others have it now; the neighbor gets none until it is returned or
         used."""
@@ -240,8 +240,6 @@ class EgressCreditPool(CreditPool):
         for circuit in list(self.asked):
             if not circuit.is_draining:
                 del self.asked[circuit]
-            elif circuit.answer_due == math.inf:
-                circuit.answer_due = now + self.timing.drain_bound_s
             elif circuit.answer_due <= now:
                 circuit.unreturned += circuit.out
                 self.take_from(circuit, circuit.out)
@@ -483,16 +481,16 @@ class EgressCreditPool(CreditPool):
         unneeded = [c for c in self.circuits.values() if c.weight == 0 and c.out > much]
         return self.ask_unused(unneeded, self.timing.busy_s, now)
 
-    def ask(self, claimant: Claimant) -> None:
-        """Drain a circuit."""
+    def ask(self, claimant: Claimant, now: float) -> None:
+        """Drain a circuit at *now* (seconds)."""
         assert claimant.key is not None, "the local publishers are not drained"
         claimant.rest(self.timing.first_window)
-        self.recall(self.circuits[claimant.key])
+        self.recall(self.circuits[claimant.key], now)
 
-    def recall(self, circuit: IncomingCircuit) -> None:
-        """Drain a circuit, whatever it is used for."""
+    def recall(self, circuit: IncomingCircuit, now: float) -> None:
+        """Drain a circuit at *now* (seconds), whatever it is used for."""
         circuit.is_draining = True
-        circuit.answer_due = math.inf
+        circuit.answer_due = now + self.timing.drain_bound_s
         self.asked[circuit] = None
         self._actions.append(DrainCircuit(circuit.key))
 
@@ -536,7 +534,7 @@ class EgressCreditPool(CreditPool):
 
     def next_deadline(self) -> float:
         """Tell the time at which something is due without an event, whether others are backlogged or not, seconds."""
-        due = min([circuit.answer_due for circuit in self.asked], default=math.inf)
+        due = min([circuit.answer_due for circuit in self.asked if circuit.is_draining], default=math.inf)
         if self.is_at_egress:
             if self.state == OPEN:
                 due = min(due, self.withdrawn_at + self.timing.linger_s)

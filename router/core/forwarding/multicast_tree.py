@@ -316,7 +316,7 @@ class MulticastTree:
         """Send, deal, lend and take back at *now* (seconds)."""
         self.is_due = False
         for circuit in self.pool.circuits.values():
-            self._look_after(circuit)
+            self._look_after(circuit, now)
         if self._holding or self._excluded:
             self._judge_branches(now)
         self._restate(now)
@@ -381,20 +381,20 @@ class MulticastTree:
             self._hungry_until = now + self._timing.busy_s
         self.weight = self._busy * HUNGRY if now < self._hungry_until else self._busy
 
-    def _look_after(self, circuit: IncomingCircuit) -> None:
+    def _look_after(self, circuit: IncomingCircuit, now: float) -> None:
         weight = circuit.neighbor_weight
         if not self._is_upstream(circuit):
             weight = 0
-            self._recall(circuit)
+            self._recall(circuit, now)
         elif circuit.was_told_closed:
             # Only credit tells it that somebody is live again, and until then live subscribers miss its messages.
             weight = max(HUNGRY, weight)
         if circuit.weight != weight:
             self.machine.set_weight(self.ingress, circuit.key, weight)
 
-    def _recall(self, circuit: IncomingCircuit) -> None:
+    def _recall(self, circuit: IncomingCircuit, now: float) -> None:
         if circuit.out > 0 and not circuit.is_draining:
-            self.pool.recall(circuit)
+            self.pool.recall(circuit, now)
 
     def _restate(self, now: float) -> None:
         credits_ = [branch.credit for branch in self._live]
@@ -414,7 +414,7 @@ class MulticastTree:
             del pool.core[message]
             self._actions.append(SendCopies(message, self.ingress, [], [], self._subscribers.miss()))
         for circuit in pool.circuits.values():
-            self._recall(circuit)
+            self._recall(circuit, now)
         if not pool.is_closed and not any(circuit.out for circuit in pool.circuits.values()):
             pool.close()
             self._pass_on(self.machine.take_actions(), now)

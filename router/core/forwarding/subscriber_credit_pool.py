@@ -115,8 +115,8 @@ class SubscriberCreditPool(CreditPool):
         # What lies idle at one is missing elsewhere; who streams uses much and must not wait for each.
         return min(target, max(2 * claimant.weight, 2 * use))
 
-    def ask(self, claimant: Claimant) -> None:
-        """Ask a tree for all that it holds."""
+    def ask(self, claimant: Claimant, now: float) -> None:
+        """Ask a tree at *now* (seconds) for all that it holds."""
         assert isinstance(claimant, TreeShare)
         claimant.is_draining = True
         self.moved[claimant.ingress] = None
@@ -257,9 +257,9 @@ class SubscriberCreditPool(CreditPool):
         if not self.is_closed:
             due = min(due, self.withdrawn_at + self.timing.linger_s)
         if self.returning:
-            self.ask_for(self.capacity)
+            self.ask_for(self.capacity, now)
         elif self.free() < 0 and self.debt_since + self.timing.debt_s <= now:
-            self.ask_for(-self.free())
+            self.ask_for(-self.free(), now)
             self.renew_debt(now)
             due = now + self.timing.debt_s
         if not (self.free() <= 0 < self.capacity and self.is_starving(self.claimants())):
