@@ -32,7 +32,7 @@ CLASSES = (
 HEAD = "| what is bounded | by | default | beyond it |\n|---|---|---|---|\n"
 
 CONSTANTS = (
-    ("router.guard.frame_guard", "MAX_NAME_BYTES", "Name of a link, in bytes.", "closed"),
+    ("router.guard.endpoint_guard", "MAX_NAME_BYTES", "Name of a link, in bytes.", "closed"),
     ("router.binding.proton_data", "MOST_PROPERTIES", "Properties of an Open or a link that are read.", "left out"),
     (
         "router.binding.proton_data",

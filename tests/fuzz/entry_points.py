@@ -597,8 +597,9 @@ def _address_seeds() -> list[bytes]:
 
 SCANNER: Final = ("router.dataplane.section_scanner", "router.dataplane.annotation_writer",
                   "router.dataplane.annotation_reader", "router.dataplane.value_skipping")  # fmt: skip
-GUARD: Final = ("router.guard.frame_guard", "router.guard.frame_watch", "router.guard.value_check",
-                "router.guard.endpoints", "router.guard.outcome_forms", "router.guard.performatives")  # fmt: skip
+GUARD: Final = ("router.guard.frame_guard", "router.guard.endpoint_guard", "router.guard.frame_watch",
+                "router.guard.value_check", "router.guard.endpoints",
+                "router.guard.outcome_forms", "router.guard.performatives")  # fmt: skip
 ADDRESS_TOKENS: Final = tuple(
     it.encode()
     for it in ("amqp:/", "amqps://", "amqp://", "/", ".", "_topo/0/", "_topo/", "0/", "all/", "A/", "_local/", "_edge/",

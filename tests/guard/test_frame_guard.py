@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from proton import Data, Described, symbol, ubyte, ulong, ushort
 
-from router.guard.frame_guard import MAX_NAME_BYTES, FrameGuard
+from router.guard.endpoint_guard import MAX_NAME_BYTES
+from router.guard.frame_guard import FrameGuard
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, source, target, write
 
 OPEN = write(0x10, ["peer"])
