@@ -1,15 +1,16 @@
 import cython
 
 from router.binding.proton_functions cimport *
+from router.dataplane.backpressure cimport Backpressure
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.data_plane_interface cimport LinkEventHandler
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, EgressLargeMessageLink, IngressCircuitLink, IngressLink
-from router.dataplane.links cimport SubscriberLink, Transfer, new_transfer
-from router.dataplane.port cimport Port
+from router.dataplane.links cimport Transfer, new_transfer
 from router.dataplane.arrival_progress cimport ArrivalProgress
+from router.dataplane.sender_violations cimport SenderViolations
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.stalled_senders cimport StalledSenders
 from router.dataplane.waiting_messages cimport WaitingMessages
@@ -23,12 +24,8 @@ cdef class Reader(LinkEventHandler):
     cdef Forwarder _forwarder
     cdef CreditManager _credit_manager
     cdef StalledSenders _unfinished
-    cdef public dict unread
-    cdef public dict violations
-    cdef public dict slowed
-    cdef public double slowed_due
-    cdef dict _alone
-    cdef Py_ssize_t _left
+    cdef public Backpressure backpressure
+    cdef public SenderViolations violations
     cdef bint _is_resuming
     cdef bint _is_ending
     cdef object _faults
@@ -46,34 +43,18 @@ cdef class Reader(LinkEventHandler):
     @cython.locals(was_resuming=bint)
     cpdef object resume(self, IngressLink link)
     cpdef object resume_safely(self, IngressLink link)
-    @cython.locals(link=IngressLink, unread=dict)
+    @cython.locals(link=IngressLink)
     cpdef object go_on(self)
     @cython.locals(delivery=size_t)
     cpdef object end(self, IngressLink link)
-    @cython.locals(alone=dict)
-    cdef _forget_alone(self, IngressLink link)
     cdef bint _has_read_enough(self, IngressLink link, Py_ssize_t count) except -1
-    cdef _pause(self, IngressLink link)
-    @cython.locals(delivery=size_t)
+    @cython.locals(delivery=size_t, is_counted=bint)
     cpdef object read(self, IngressLink link)
-    @cython.locals(now=double, wait_s=double)
-    cdef bint _may_begin(self, IngressLink link) except -1
     @cython.locals(link=IngressLink)
     cpdef object resume_slowed(self, double now)
-    @cython.locals(pending=Py_ssize_t, has_moved_on=bint)
+    @cython.locals(transfer=Transfer, pending=Py_ssize_t, has_moved_on=bint)
     cdef bint _take_limited(self, IngressLink link, size_t delivery) except -1
-    @cython.locals(transfer=Transfer)
-    cdef _refuse(self, IngressLink link, size_t delivery)
-    cdef bint _is_beyond_limit(self, IngressLink link) except -1
-    cdef _close_later(self, IngressLink link, object error)
-    @cython.locals(link=IngressLink, violations=dict)
-    cpdef object close_violating(self)
-    @cython.locals(link=IngressLink)
-    cpdef object give_up_stalled(self, double now)
-    @cython.locals(transfer=Transfer)
-    cdef _give_up(self, IngressLink link)
     cdef _count(self, IngressLink link, Py_ssize_t received, Py_ssize_t unread)
-    cdef _watch(self, IngressLink link, Py_ssize_t received)
     @cython.locals(transfer=Transfer, pending=Py_ssize_t, is_complete=bint, data=bytes)
     cdef bint _take(self, IngressLink link, size_t delivery) except -1
     @cython.locals(controller=CreditController, forwarder=Forwarder, is_first=bint)
@@ -84,12 +65,8 @@ cdef class Reader(LinkEventHandler):
     cdef _read_number(self, Transfer transfer, size_t delivery)
     cdef _complete(self, IngressLink link, Transfer transfer, size_t delivery)
     cdef _swallow(self, IngressLink link, size_t delivery)
-    @cython.locals(egress=EgressLink, is_over=bint)
     cdef bint _must_pause(self, IngressLink link, Transfer transfer) except -1
-    @cython.locals(port=Port, asking=Transfer)
-    cdef bint _must_stop(self, IngressLink link) except -1
     @cython.locals(transfer=Transfer)
     cdef Transfer _begin_above_mark(self, IngressLink link, size_t delivery)
-    cdef bint _is_large(self, Transfer transfer) except -1
     @cython.locals(transfer=Transfer)
     cdef _aborted(self, IngressLink link, size_t delivery)

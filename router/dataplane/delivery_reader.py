@@ -4,20 +4,16 @@
 made per event; any other event is returned to the engine. Written for two speeds (docs/explanation/two-speeds.md):
 ints, bytes and handles, no closures.
 
-A link is read as long as its messages can go on, be held or wait within their bounds. When they cannot it is paused:
-its bytes stay in the session, whose window closes, until there is room again. By then these may be megabytes, of which
-a turn takes a part: others are to have theirs.
+A link is read until it is paused (`backpressure.py`), or its sender breaks the rules (`sender_violations.py`).
 """
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import cython
 
-from router.core.errors import RemoteProtocolError
-from router.core.ids_and_conditions import Condition
+from router.dataplane.backpressure import Backpressure
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.data_plane_interface import LinkEventHandler
 from router.dataplane.internal_errors import InternalErrorCallbacks
@@ -27,13 +23,13 @@ from router.dataplane.links import (
     EgressLink,
     IngressCircuitLink,
     IngressLink,
-    SubscriberLink,
     Transfer,
     new_transfer,
 )
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import AGE_BYTES, MessageSender
-from router.dataplane.settlement import REFUSED, RELEASE, Settlement
+from router.dataplane.sender_violations import SenderViolations
+from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.waiting_messages import WaitingMessages
@@ -65,7 +61,7 @@ if not cython.compiled:  # else they come by the .pxd
         receive,
         tag_of_size,
     )
-    from router.dataplane.transfer_stages import DONE, NEW, STREAM_BUFFER_BYTES, STREAMING, WAITING
+    from router.dataplane.transfer_stages import NEW
 
 
 class Reader(LinkEventHandler):
@@ -87,18 +83,10 @@ class Reader(LinkEventHandler):
         self._forwarder = forwarder
         self._credit_manager = credit_manager
         self._unfinished = unfinished
-        self.unread: dict[IngressLink, None] = {}
-        """Paused links that are to be read again in the next turn, in their order."""
-        self.violations: dict[IngressLink, RemoteProtocolError] = {}
-        """Links to be closed, and why: a message larger than they were told, or beyond their credit."""
-        self.slowed: dict[IngressLink, float] = {}
-        """Links that are paused since their connection sends faster than it may, each with the time until then,"""
-        self.slowed_due = math.inf
-        """and the first of these, seconds."""
-        self._alone: dict[Handle, dict[IngressLink, None]] = {}
-        """Paused links by session, of whose messages no more is read since no other of the session is unfinished."""
-        self._left = TURN_BYTES
-        """Rest of what may be read of such links in this turn, bytes."""
+        self.backpressure = Backpressure(waiting, egress, unfinished)
+        """Links that are not read for now."""
+        self.violations = SenderViolations(settlement, forwarder, unfinished, faults)
+        """Links whose senders broke their rules."""
         self._is_resuming = False
         self._is_ending = False
         self._faults = faults
@@ -125,8 +113,8 @@ class Reader(LinkEventHandler):
                     self._credit_manager.freed()
                 if self._waiting.relieved:
                     self.resume_relieved()
-                if self.violations:
-                    self.close_violating()
+                if self.violations.links:
+                    self.violations.close()
                 return NULL
             kind = pn_event_type(event)
             if kind == DELIVERY:
@@ -190,9 +178,7 @@ class Reader(LinkEventHandler):
 
     def resume(self, link: IngressLink) -> None:
         """Read a paused link again, as far as this turn goes; `go_on` takes what is left."""
-        if self._left <= 0:
-            self.unread[link] = None
-        if link in self.unread:
+        if not self.backpressure.may_resume(link):
             return
         was_resuming, self._is_resuming = self._is_resuming, True
         link.is_paused = False
@@ -210,17 +196,15 @@ class Reader(LinkEventHandler):
             self.resume(link)
         except StageError as error:
             self._forwarder.end_faulty(error)
-            self.unread[link] = None  # there may be more to read behind it
-            self._pause(link)
+            self.backpressure.postpone(link, self._forwarder.now)  # there may be more to read behind it
         except Exception as error:  # a fault of ours must end one connection and not the router
             self._faults.of_port(link.port, error)
 
     def go_on(self) -> None:
         """Begin a turn: go on with the links of which there was more in the last one."""
-        self._left = TURN_BYTES
-        if self.unread:
-            unread, self.unread = self.unread, {}
-            for link in unread:
+        self.backpressure.begin_turn()
+        if self.backpressure.unread:
+            for link in self.backpressure.take_unread():
                 if link.is_paused and not link.is_gone:
                     self.resume_safely(link)
 
@@ -242,34 +226,7 @@ class Reader(LinkEventHandler):
                     break
         finally:
             self._is_ending = False
-        self.slowed.pop(link, None)
-        self.unread.pop(link, None)
-        self._forget_alone(link)
-
-    def _forget_alone(self, link: IngressLink) -> None:
-        """Take a link that is gone out of those that are paused."""
-        alone = self._alone.get(link.session)
-        if alone is not None:
-            alone.pop(link, None)
-            if not alone:
-                del self._alone[link.session]
-
-    def _has_read_enough(self, link: IngressLink, count: int) -> bool:
-        """Whether the rest of a link is for the next turn."""
-        if not self._is_resuming:
-            return False  # what has just come from a socket is a piece, and that has a bound
-        self._left -= count
-        if self._left > 0:
-            return False
-        self._pause(link)
-        self.unread[link] = None
-        return True
-
-    def _pause(self, link: IngressLink) -> None:
-        """Stop reading a link in the middle of a message."""
-        link.is_paused = True
-        if link.progress is not None:
-            link.progress.pause(self._forwarder.now)
+        self.backpressure.forget(link)
 
     def read(self, link: IngressLink) -> None:
         """Take everything that the link has, as far as it can be sent on."""
@@ -277,23 +234,11 @@ class Reader(LinkEventHandler):
             delivery = pn_link_current(link.handle)
             if delivery == NULL:
                 return
-            if link.rate is not None and link.current is None and not self._may_begin(link):
+            is_counted = link.rate is not None and link.current is None
+            if is_counted and not self.backpressure.may_begin(link, self._forwarder.now):
                 return
             if not (self._take_limited(link, delivery) if link.most_bytes else self._take(link, delivery)):
                 return
-
-    def _may_begin(self, link: IngressLink) -> bool:
-        """Count a message against the rate of its connection; when that is used up, read on when it is not."""
-        assert link.rate is not None
-        now = self._forwarder.now
-        wait_s = link.rate.wait(now)
-        if wait_s == 0:
-            link.rate.take()
-            return True
-        self._pause(link)
-        self.slowed[link] = now + wait_s
-        self.slowed_due = min(self.slowed_due, now + wait_s)
-        return False
 
     def resume_slowed(self, now: float) -> None:
         """Read the links again whose connections may send more by now.
@@ -301,11 +246,7 @@ class Reader(LinkEventHandler):
         Args:
             now: seconds, monotonic.
         """
-        due = [link for link, at in self.slowed.items() if at <= now]
-        for link in due:
-            del self.slowed[link]
-        self.slowed_due = min(self.slowed.values(), default=math.inf)
-        for link in due:
+        for link in self.backpressure.take_slowed(now):
             if link.is_paused and not link.is_gone:
                 self.resume_safely(link)
 
@@ -315,98 +256,20 @@ class Reader(LinkEventHandler):
             link.current_bytes = 0
         pending = pn_delivery_pending(delivery)
         if link.current_bytes + pending > link.most_bytes and not pn_delivery_aborted(delivery):
-            self._refuse(link, delivery)
+            transfer = link.current if link.current is not None else self._begin(link, delivery)
+            self.violations.add_too_large(link, transfer)
             return False
         has_moved_on = self._take(link, delivery)
         if not has_moved_on:
             link.current_bytes += pending - pn_delivery_pending(delivery)
         return has_moved_on
 
-    def _refuse(self, link: IngressLink, delivery: Handle) -> None:
-        transfer = link.current if link.current is not None else self._begin(link, delivery)
-        if transfer.state != DONE:
-            if pn_delivery_settled(delivery):
-                self._settlement.count_dropped(transfer, REFUSED)
-            else:
-                self._settlement.tell_rejected(
-                    transfer, Condition.MESSAGE_SIZE_EXCEEDED, f"larger than {link.most_bytes} bytes"
-                )
-        self._close_later(
-            link,
-            RemoteProtocolError(
-                f"a message is larger than the {link.most_bytes} bytes that were announced",
-                condition=Condition.MESSAGE_SIZE_EXCEEDED,
-            ),
-        )
-
-    def _is_beyond_limit(self, link: IngressLink) -> bool:
-        """Whether the next transfer, for which there is no credit, breaks the rules: then its link is closed.
-
-        It does not when credit of the link was ever taken back, since it may be within an earlier limit. Nor is it
-        known then by how much: a proton that hears of less credit than it has used takes that for four billion.
-        """
-        # DEV-35: qdrouterd takes it, and lets others wait behind it.
-        if link.was_lowered:
-            return False
-        if not self._is_ending:
-            self._close_later(
-                link,
-                RemoteProtocolError(
-                    "a transfer beyond the credit of the link", condition=Condition.TRANSFER_LIMIT_EXCEEDED
-                ),
-            )
-        return True
-
-    def _close_later(self, link: IngressLink, error: RemoteProtocolError) -> None:
-        """Read no more of a link, and close it once the events at hand are worked through."""
-        link.is_paused = True
-        self.violations[link] = error
-
-    def close_violating(self) -> None:
-        """Close the links of senders that broke their rules; others of their connections go on."""
-        violations, self.violations = self.violations, {}
-        for link, error in violations.items():
-            if not link.is_gone:
-                link.is_paused = False  # there is nothing more to be read of it
-                link.port.close_link(link, error)
-
-    def give_up_stalled(self, now: float) -> None:
-        """Give up the messages whose senders do not go on with them, though they could.
-
-        Args:
-            now: seconds, monotonic.
-        """
-        for link in self._unfinished.stalled(now):
-            try:
-                self._give_up(link)
-            except Exception as error:  # a fault of ours must not keep the others from being given up
-                self._faults.of_port(link.port, error)
-
-    def _give_up(self, link: IngressLink) -> None:
-        """Abort what was sent of its message, and reject it; a client's link is closed too, a neighbor's is shared."""
-        # DEV-34: a qdrouterd waits for the rest for ever.
-        unfinished = self._unfinished
-        error = RemoteProtocolError(
-            f"fewer than {unfinished.least_bytes} bytes of an unfinished message came in"
-            f" {unfinished.window_of(link):g} s",
-            condition=Condition.RESOURCE_LIMIT_EXCEEDED,
-        )
-        transfer = link.current
-        unfinished.forget(link)
-        if transfer is not None:
-            if pn_delivery_settled(transfer.ingress_delivery):
-                self._settlement.count_dropped(transfer, REFUSED)
-            else:
-                self._settlement.tell_rejected(transfer, error.condition, str(error))
-        if not link.port.is_router:
-            link.port.close_link(link, error)
-        elif transfer is not None:
-            self._forwarder.abandon(transfer)
-
     def _take(self, link: IngressLink, delivery: Handle) -> bool:
         """Read what is there of the current delivery. Returns whether the link has moved on to the next."""
         transfer = link.current
-        if transfer is None and pn_link_credit(link.handle) <= 0 and self._is_beyond_limit(link):
+        if transfer is None and pn_link_credit(link.handle) <= 0 and self.violations.is_beyond_credit(link):
+            if not self._is_ending:
+                self.violations.add_beyond_credit(link)
             return False
         if pn_delivery_aborted(delivery):
             self._aborted(link, delivery)
@@ -418,10 +281,10 @@ class Reader(LinkEventHandler):
                 if is_complete:
                     self._swallow(link, delivery)
                 elif link.progress is None:
-                    self._watch(link, 0)
+                    self.backpressure.watch(link, 0, self._forwarder.now)
                 return bool(is_complete)
             if link.port.is_over or self._waiting.is_backlogged(link):
-                if not self._is_ending and self._must_stop(link):
+                if not self._is_ending and self.backpressure.must_stop(link):
                     return False
                 transfer = self._begin_above_mark(link, delivery)
             else:
@@ -443,6 +306,14 @@ class Reader(LinkEventHandler):
         self._has_read_enough(link, pending)
         return bool(is_complete)
 
+    def _must_pause(self, link: IngressLink, transfer: Transfer) -> bool:
+        """Whether no more of a message is read now, since what was read cannot be sent on."""
+        return not self._is_ending and self.backpressure.must_pause(link, transfer, self._forwarder.now)
+
+    def _has_read_enough(self, link: IngressLink, count: int) -> bool:
+        """Whether the rest of a link is for the next turn; what has just come from a socket has a bound of its own."""
+        return self._is_resuming and self.backpressure.has_read_enough(link, count, self._forwarder.now)
+
     def _pass_on(self, link: IngressLink, transfer: Transfer, data: bytes) -> None:
         """Hand on what was read of a message: to the controller of its link's address, if it has one.
 
@@ -460,17 +331,11 @@ class Reader(LinkEventHandler):
     def _count(self, link: IngressLink, received: int, unread: int) -> None:
         """Note bytes *received* of a message whose end has not come, of those *unread* that were there."""
         if link.progress is None:
-            self._watch(link, received)
+            self.backpressure.watch(link, received, self._forwarder.now)
         else:
             link.progress.received += received
         if link.progress is not None:
             link.progress.found_unread(unread)
-
-    def _watch(self, link: IngressLink, received: int) -> None:
-        """Watch a message whose end has not come. Siblings must not keep its sender from going on."""
-        self._unfinished.watch(link, received, self._forwarder.now)
-        if self._alone:
-            self.unread.update(self._alone.pop(link.session, {}))
 
     def _begin(self, link: IngressLink, delivery: Handle) -> Transfer:
         transfer = new_transfer(link, delivery, self._forwarder.now)
@@ -522,47 +387,6 @@ class Reader(LinkEventHandler):
         else:
             link.controller.used_for_nothing(link)
 
-    def _must_pause(self, link: IngressLink, transfer: Transfer) -> bool:
-        """Whether no more of it should be read now, since what was read cannot be sent on."""
-        if self._is_ending:
-            return False
-        egress = transfer.egress
-        if transfer.state == STREAMING and egress is not None and self._egress.is_full(egress):
-            self._pause(link)
-            egress.port.paused.append(link)
-            return True
-        if transfer.state != WAITING:
-            return False
-        is_over = link.port.is_over
-        if transfer.size > STREAM_BUFFER_BYTES and self._is_large(transfer):
-            # What it waits for may be the end of a message on another link of its session, whose window has to be open.
-            if is_over or not self._unfinished.has_sibling(link):
-                self._pause(link)  # until it is sent or settled (`Settlement.resume`), or such a message begins
-                self._alone.setdefault(link.session, {})[link] = None
-                return True
-        elif is_over:
-            self._pause(link)  # until it is sent, or that is over
-            link.port.stopped[link] = None
-            return True
-        return False
-
-    def _must_stop(self, link: IngressLink) -> bool:
-        """Whether no message of a link is to be begun: too much of it waits, or its connection is above its mark."""
-        port = link.port
-        if port.is_router and port.is_stopped:
-            return False  # it is read, and released
-        if self._waiting.is_backlogged(link):
-            link.is_paused = True  # until enough has left (`WaitingMessages.relieved`)
-            return True
-        if link.entry is not None and link.entry.service is not None:
-            return False  # whoever asks the router what is wrong gets an answer
-        asking = port.asking
-        if link.entry is None and not port.is_router and (asking is None or asking.state == DONE):
-            return False  # it may be such a question: one message of the connection at a time is looked at
-        link.is_paused = True
-        port.stopped[link] = None  # until that is over (`RouterDataPlane.release`)
-        return True
-
     def _begin_above_mark(self, link: IngressLink, delivery: Handle) -> Transfer:
         transfer = self._begin(link, delivery)
         if link.entry is None:
@@ -572,11 +396,6 @@ class Reader(LinkEventHandler):
                 link.controller.used_for_nothing(link)
             self._settlement.settle(transfer, RELEASE)  # its bytes are thrown away as they come
         return transfer
-
-    def _is_large(self, transfer: Transfer) -> bool:
-        egress, source = transfer.egress, transfer.ingress
-        is_to_router = egress is not None and not isinstance(egress, SubscriberLink)
-        return transfer.may_stream or is_to_router or isinstance(source, IngressCircuitLink)
 
     def _aborted(self, link: IngressLink, delivery: Handle) -> None:
         transfer = link.current
@@ -596,5 +415,3 @@ PART_BYTES: Final = 65536
 """Most of a message that is read at a time."""
 TAG_BYTES: Final = 16
 """Of the tag of a multicast that has a number; others have less."""
-TURN_BYTES: Final = 4 * PART_BYTES
-"""Read in one turn of all links that were paused."""

@@ -198,15 +198,15 @@ class RouterDataPlane(DataPlaneInterface):
 
     def has_unread(self) -> bool:
         """Whether links have more to read, or copies are to be written, which was left to the next turn."""
-        return bool(self._reader.unread) or self.credit_manager.copying.has_more()
+        return bool(self._reader.backpressure.unread) or self.credit_manager.copying.has_more()
 
     def go_on(self) -> None:
         """Begin a turn: go on with these."""
         self._reader.go_on()
         if self.credit_manager.copying.has_more():
             self.credit_manager.copying.go_on()
-        if self._reader.violations:
-            self._reader.close_violating()
+        if self._reader.violations.links:
+            self._reader.violations.close()
 
     # Links come and go
 
@@ -388,7 +388,7 @@ class RouterDataPlane(DataPlaneInterface):
 
     def next_deadline(self) -> float:
         """Time at which `handle_deadline` is due, seconds; infinity when never."""
-        due = min(self.unfinished.due, self._reader.slowed_due)
+        due = min(self.unfinished.due, self._reader.backpressure.slowed_due)
         other = self.waiting.next_deadline()
         if other < due:
             due = other
@@ -405,10 +405,10 @@ class RouterDataPlane(DataPlaneInterface):
             self.waiting.handle_deadline(now)
         except StageError as error:  # the others are due still
             self._forwarder.end_faulty(error)
-        if self._reader.slowed_due <= now:
+        if self._reader.backpressure.slowed_due <= now:
             self._reader.resume_slowed(now)
         if self.unfinished.due <= now:
-            self._reader.give_up_stalled(now)
+            self._reader.violations.give_up_stalled(now)
         self.credit_manager.handle_deadline(now)
 
     def is_quiet(self) -> bool:

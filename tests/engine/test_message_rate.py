@@ -129,7 +129,7 @@ def test_nothing_is_left_of_a_slowed_sender_that_leaves(bench: Bench) -> None:
     for number in range(50):
         sender.send(message(number))
     bench.run()
-    assert router.data_plane.reader.slowed
+    assert router.data_plane.reader.backpressure.slowed
     client.wire.cut()
     bench.advance(2)
-    assert not router.data_plane.reader.slowed
+    assert not router.data_plane.reader.backpressure.slowed

@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from mesh_config.models import ListenerSettings, RouterSettings
-from router.dataplane.delivery_reader import TURN_BYTES
+from router.dataplane.backpressure import TURN_BYTES
 from router.dataplane.links import IngressLink
 from router.dataplane.transfer_stages import PIECE_BYTES
 from router.engine.byte_streams import LEAST_PIECE_BYTES, PIECE_COPIES

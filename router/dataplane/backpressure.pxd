@@ -1,0 +1,40 @@
+import cython
+
+from router.binding.proton_functions cimport *
+from router.dataplane.arrival_progress cimport ArrivalProgress
+from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressLink, SubscriberLink, Transfer
+from router.dataplane.message_sender cimport MessageSender
+from router.dataplane.port cimport Port
+from router.dataplane.stalled_senders cimport StalledSenders
+from router.dataplane.transfer_stages cimport *
+from router.dataplane.waiting_messages cimport WaitingMessages
+
+
+cdef class Backpressure:
+    cdef WaitingMessages _waiting
+    cdef MessageSender _egress
+    cdef StalledSenders _unfinished
+    cdef public dict unread
+    cdef public dict slowed
+    cdef public double slowed_due
+    cdef dict _alone
+    cdef Py_ssize_t _left
+
+    cpdef object pause(self, IngressLink link, double now)
+    @cython.locals(alone=dict)
+    cpdef object forget(self, IngressLink link)
+    cpdef object begin_turn(self)
+    @cython.locals(unread=dict)
+    cpdef dict take_unread(self)
+    cpdef bint may_resume(self, IngressLink link) except -1
+    cpdef object postpone(self, IngressLink link, double now)
+    cpdef bint has_read_enough(self, IngressLink link, Py_ssize_t count, double now) except -1
+    @cython.locals(wait_s=double)
+    cpdef bint may_begin(self, IngressLink link, double now) except -1
+    cpdef list take_slowed(self, double now)
+    cpdef object watch(self, IngressLink link, Py_ssize_t received, double now)
+    @cython.locals(egress=EgressLink, is_over=bint)
+    cpdef bint must_pause(self, IngressLink link, Transfer transfer, double now) except -1
+    @cython.locals(port=Port, asking=Transfer)
+    cpdef bint must_stop(self, IngressLink link) except -1
+    cdef bint _is_large(self, Transfer transfer) except -1
