@@ -241,7 +241,7 @@ def open_at(worker: OsloWorker, mesh: MeshProcesses, router: str, others: str, *
 
     The driver begins with any of its hosts; it is opened anew until that is *router*. *others* are ids of one letter.
     """
-    for _ in range(20):
+    for _ in range(100):  # of three or four hosts, one by chance
         name = f"transport-{next(_TRANSPORTS)}"
         url = oslo_url(mesh, router, *others, container_name=name, **options)
         worker.do("open", transport=name, url=url)
