@@ -26,6 +26,7 @@ cdef class CreditPoolScheduler(CreditScheduler):
     cpdef bint is_unused(self)
     @cython.locals(pool=EgressCreditPool)
     cpdef Py_ssize_t allotted(self)
+    cdef Py_ssize_t _count_unlent(self)
     @cython.locals(publishers=LocalPublishers, publisher=Publisher, pool=EgressCreditPool, lent=Py_ssize_t, was_busy=bint, result=Py_ssize_t)
     cpdef Py_ssize_t published(self, object key, object message, double now, bint is_ready=*)
     @cython.locals(allotted=Py_ssize_t)

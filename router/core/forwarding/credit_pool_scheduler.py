@@ -11,9 +11,6 @@ as long as nobody withdraws credit or leaves; afterwards again once what was len
 Base of the scheduler of an anycast address (`anycast_scheduler.py`), which chooses among several pools, and of that of
 a multicast tree, which has one.
 
-Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, and what is to be done
-is returned (`credit_actions.py`). Times are seconds, monotonic; credit is messages.
-
 Source: docs/explanation/credit.md#who-gets-how-much; AMQP 1.0 part 2, 2.6.7.
 """
 
@@ -95,6 +92,10 @@ class CreditPoolScheduler(CreditScheduler):
             allotted += pool.local.out
         return allotted
 
+    def _count_unlent(self) -> int:
+        """Add up X of the rule, messages: what they may use and is not lent. Below 0 more is lent than there is."""
+        return self.allotted() - self.publishers.backed
+
     # Publishers
 
     def add_publisher(self, key: Key, held: int = 0, client: Key | None = None) -> None:
@@ -132,7 +133,7 @@ class CreditPoolScheduler(CreditScheduler):
                 self._spend_local(pool, now)
                 result = pool.number
         if self.is_calm and was_busy and not publishers.waiting:
-            self._unlent = self.allotted() - publishers.backed
+            self._unlent = self._count_unlent()
             self._look_after(publisher, now)
         else:
             self.is_due = True
@@ -288,7 +289,7 @@ class CreditPoolScheduler(CreditScheduler):
             pool.tell_weight()
             due = min(due, pool.next_deadline())
         self._deadline = now if is_more else min(due, self.publishers.next_deadline())
-        self._unlent = self.allotted() - self.publishers.backed
+        self._unlent = self._count_unlent()
         if self._unlent > 0 and self.publishers.left and self._rest_at > now:
             self._deadline = min(self._deadline, self._rest_at)
         self._is_sated = not self.publishers.is_backlogged
@@ -307,7 +308,7 @@ class CreditPoolScheduler(CreditScheduler):
         publishers = self.publishers
         room = 0
         if publishers.left:
-            room = max(0, self.allotted() - publishers.backed)
+            room = max(0, self._count_unlent())
             if publishers.is_anybody_busy and now < self._rest_at:
                 room = min(room, self._left_halves // 2)
         else:
@@ -391,7 +392,7 @@ class CreditPoolScheduler(CreditScheduler):
             is_backlogged = pool.starves_circuits() or (is_hungry and pool.local.weight > 0)
             if is_backlogged and pool.free() <= pool.returning:
                 is_scarce = True
-                unlent = self.allotted() - self.publishers.backed
+                unlent = self._count_unlent()
                 if pool.return_unlent(unlent, now):
                     due = now
                 elif pool.local.out > 0 and unlent > 0:
@@ -413,7 +414,7 @@ class CreditPoolScheduler(CreditScheduler):
         elif free < 0 and pool.debt_since + self._timing.debt_s <= now:
             lacking = -free
         if lacking:
-            unlent = self.allotted() - self.publishers.backed
+            unlent = self._count_unlent()
             credit = max(0, min(lacking, unlent, pool.local.out))
             pool.local.out -= credit
             missing = min(pool.ask_for(lacking - credit, now), pool.local.out)
@@ -424,13 +425,13 @@ class CreditPoolScheduler(CreditScheduler):
 
     def _back(self, now: float) -> float:
         """Take back what is lent beyond what was allotted, when it stays so. Returns: when to look again, seconds."""
-        unbacked = self.publishers.backed - self.allotted()
-        if unbacked <= 0:
+        unlent = self._count_unlent()
+        if unlent >= 0:
             self._debt_since = math.inf
         elif self._debt_since == math.inf:
             self._debt_since = now
         elif self._debt_since + self._timing.debt_s <= now:
-            self.publishers.lower_for(unbacked, now)
+            self.publishers.lower_for(-unlent, now)
             self._debt_since = now
         return self._debt_since + self._timing.debt_s
 

@@ -38,6 +38,9 @@ class CreditTiming:
 class CreditScheduler:
     """A credit machine: events are methods, what is to be done is returned, and nobody is called.
 
+    `turn` is to be called once after each batch of events, and at `next_deadline`. Times are seconds, monotonic; credit
+    is messages.
+
     Keys, such as those of publishers, circuits and messages, are what actions name them by; they are never looked into.
     What an event is told of a message, and returns, is the same for both machines and said here.
 

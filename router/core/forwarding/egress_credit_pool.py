@@ -173,15 +173,7 @@ class EgressCreditPool(CreditPool):
     def set_path(
         self, cost: int, next_hop: RouterId | None, distance: float, now: float, load: EgressLoad | None = None
     ) -> None:
-        """Note that the egress has subscribers, and how it is reached. A new next hop has granted nothing yet.
-
-        Args:
-            cost: of the path; 0 at the egress itself.
-            next_hop: neighbor on the way there; None at the egress itself.
-            distance: worth of the cost, messages.
-            now: seconds.
-            load: messages at its subscribers, counted by the caller; None leaves it as it is.
-        """
+        """See `AnycastScheduler.set_path`; *distance*: worth of the cost, messages."""
         if load is not None:
             self.load = load
         if self.has_path and self.next_hop != next_hop:
@@ -280,12 +272,7 @@ class EgressCreditPool(CreditPool):
         return True
 
     def add_uncredited(self, message: Key, client: Key) -> None:
-        """Let a message wait that came on no credit of this address.
-
-        Args:
-            message: what actions name it by.
-            client: whose it is; or the neighbor by which it came.
-        """
+        """See `AnycastScheduler.add_uncredited`."""
         self.uncredited.add(message, client)
         self._weigh_uncredited()
 

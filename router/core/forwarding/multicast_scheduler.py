@@ -11,9 +11,6 @@ So over any number of routers, for each live subscriber
 as long as nobody withdraws credit, leaves, joins or is excluded; afterwards again once what was lent on it has come
 back.
 
-Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, and what is to be done
-is returned (`credit_actions.py`, and for copies `multicast_tree.py`). Times are seconds, monotonic; credit is messages.
-
 Source: docs/explanation/credit.md#multicast.
 """
 

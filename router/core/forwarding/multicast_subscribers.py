@@ -42,6 +42,10 @@ class ExclusionTiming:
     """The pause doubles up to this. A subscriber that was excluded again within this time after it came back has
     relapsed; one that holds any credit at all comes back after this, whatever its usual grant was."""
 
+    def longer_pause_s(self, pause_s: float) -> float:
+        """Find the pause of one that has relapsed after one of *pause_s*, or of the first time after 0 s, seconds."""
+        return min(max(2 * pause_s, self.first_pause_s), self.longest_pause_s)
+
 
 class Subscriber:
     """Local subscriber of a multicast."""
@@ -160,11 +164,6 @@ class MulticastSubscribers:
     def live(self) -> list[Subscriber]:
         """Those that count, in the order in which they came to."""
         return list(self._live.values())
-
-    @property
-    def excluded(self) -> list[Subscriber]:
-        """Those that counted once and do not now, in the order in which they ceased to."""
-        return list(self._excluded.values())
 
     @property
     def has_live(self) -> bool:
@@ -394,9 +393,8 @@ class MulticastSubscribers:
     def _exclude(self, subscriber: Subscriber, now: float) -> None:
         patience = self.patience
         is_relapse = subscriber.readmitted_at + patience.longest_pause_s >= now
-        pause_s = 2 * subscriber.pause_s if is_relapse else patience.first_pause_s
         self._leave_out(subscriber)
-        subscriber.pause_s = min(pause_s, patience.longest_pause_s)
+        subscriber.pause_s = patience.longer_pause_s(subscriber.pause_s if is_relapse else 0.0)
         subscriber.enter(SubscriberEvent.TAKES_TOO_LITTLE)
         self._limits.cancel(subscriber)
         self._windows.cancel(subscriber)

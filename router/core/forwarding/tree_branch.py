@@ -132,8 +132,7 @@ class TreeBranch:
         """
         patience = self._patience
         is_first = self.readmitted_at + self.limit_s + patience.longest_pause_s < now
-        pause_s = 0.0 if is_first else max(2 * self.pause_s, patience.first_pause_s)
-        self.pause_s = min(pause_s, patience.longest_pause_s)
+        self.pause_s = 0.0 if is_first else patience.longer_pause_s(self.pause_s)
         self.excluded_at = now
         self._is_holding = False
         return is_first
