@@ -447,6 +447,9 @@ class Daemon:
         except BaseException:
             sock.close()
             raise
+        if connector not in self.connectors:  # it was taken away meanwhile
+            sock.close()
+            return "its connector was taken away"
         connection = await self._serve(sock, settings, None, admitted, HANDSHAKE_TIMEOUT_S)
         if connection is None or connection.was_of_use:
             return ""

@@ -333,6 +333,11 @@ class PartyRow(Row):
     unsettled_count: int = attribute(
         "Of those who grant: messages now that were sent and have no outcome yet.", default=0
     )
+    last_outcome_seconds: int | None = attribute(
+        "Seconds since its last outcome, or message that needed none, was noticed; links are looked at each second. "
+        "Null where none was, and for those who hold.",
+        default=None,
+    )
     missed_count: int = attribute(
         "Of a subscriber of a multicast, or a circuit out: copies that it missed while it was excluded.", default=0
     )

@@ -31,6 +31,7 @@ from router.dataplane.multicast_controller import MulticastController
 from router.engine.connection import Connection
 from router.management.snapshot import CreditRow, PartyRow
 from router.views.link_address_rows import AnyLink, credit_of, key_of
+from router.views.link_rates import LinkRates
 
 AT_ONCE: Final = 100
 """Links, or addresses, that are looked at between two events."""
@@ -304,12 +305,17 @@ class PartyRows:
     """Makes rows of parties, at one moment.
 
     Args:
+        connections: of the router.
         now: seconds, monotonic.
+        rates: of its links; None where nobody looks at them.
     """
 
-    def __init__(self, connections: Mapping[ConnectionId, Connection], now: float) -> None:
+    def __init__(
+        self, connections: Mapping[ConnectionId, Connection], now: float, rates: LinkRates | None = None
+    ) -> None:
         self._connections = connections
         self._now = now
+        self._rates = rates
         self._waiting: dict[AddressEntry, dict[IngressLink | None, list[float]]] = {}
         """Times of arrival of the messages that wait at an address, by the link on which they came; seconds."""
 
@@ -352,10 +358,15 @@ class PartyRows:
             waiting_count=len(link.waiting),
             oldest_wait_seconds=_age(oldest.arrived if oldest is not None else self._now, self._now),
             unsettled_count=link.outstanding,
+            last_outcome_seconds=self._since_outcome(link),
             is_draining=granted > 0 and bool(pn_link_get_drain(link.handle)),
             missed_count=branch.missed if branch is not None else 0,
             excluded_seconds=self._since(branch.excluded_at) if branch is not None else None,
         )
+
+    def _since_outcome(self, link: EgressLink) -> int | None:
+        sample = self._rates.of(link) if self._rates is not None else None
+        return self._since(sample.last_outcome) if sample is not None and sample.last_outcome is not None else None
 
     def _subscribing(self, entry: AddressEntry, link: SubscriberLink, row: PartyRow) -> PartyRow:
         controller = entry.controller

@@ -33,7 +33,9 @@ class LinkSample:
     settle_rate: float = 0.0
     """Messages settled a second, the same."""
     last: float | None = None
-    """Time of the last look that found new messages, seconds, monotonic."""
+    """Time of the last look that found new messages, seconds, monotonic,"""
+    last_outcome: float | None = None
+    """and of the last one that found new outcomes."""
 
 
 @attrs.frozen
@@ -85,6 +87,8 @@ class LinkRates:
             return
         if deliveries != sample.deliveries:
             sample.last = now
+        if settled > sample.settled:
+            sample.last_outcome = now
         sample.rate = (deliveries - sample.deliveries) / passed_s
         sample.settle_rate = max(0, settled - sample.settled) / passed_s
         sample.at, sample.deliveries, sample.settled = now, deliveries, settled

@@ -68,15 +68,22 @@ PATIENCE_S: Final = 1.0
 WAIT_S: Final = 5.0
 """A message that waits for less than this is no trouble: bursts do."""
 RECENT_S: Final = 60.0
-"""Time for which drops, and peers at the wrong listener, are told of, seconds."""
+"""Time for which drops, and peers at the wrong listener, are told of, and within which trouble that comes back is the
+same, seconds."""
 
 
 @attrs.define
 class _Trouble:
-    """An address in trouble, since when, and how many messages had left it then."""
+    """An address in trouble, or that was lately."""
 
-    since: float
+    still_since: float
+    """Time of the first look since which no message has left it, seconds."""
     egress: int
+    """Messages that had left it then."""
+    since: float = math.inf
+    """Time of the first look that found it held up, with pauses of RECENT_S at most, seconds,"""
+    last: float = -math.inf
+    """and of the last one."""
 
 
 class ProblemScan:
@@ -133,16 +140,24 @@ class ProblemScan:
             count, _ = self._dropped.get(entry, (0, now))
             if entry.dropped != count and (entry in self._dropped or len(self._dropped) < MOST_TROUBLED):
                 self._dropped[entry] = (entry.dropped, now)
-        if entry.service is not None or not (
-            may_be_blocked(entry) or busy_behind(entry) or oldest_wait_s(entry, now) >= WAIT_S
-        ):
-            self._troubled.pop(entry, None)
-            return
         known = self._troubled.get(entry)
-        if known is None and len(self._troubled) >= MOST_TROUBLED:
+        is_late = oldest_wait_s(entry, now) >= WAIT_S
+        if entry.service is not None or not (may_be_blocked(entry) or busy_behind(entry) or is_late):
+            if known is not None and now - known.last > RECENT_S:
+                del self._troubled[entry]
+            elif known is not None:
+                known.still_since = now
             return
-        if known is None or known.egress != entry.egress:
-            self._troubled[entry] = _Trouble(now, entry.egress)
+        if known is None:
+            if len(self._troubled) < MOST_TROUBLED:
+                self._troubled[entry] = _Trouble(now, entry.egress)
+            return
+        is_still = known.egress == entry.egress
+        if is_late or is_still:  # else it is busy, and happened to have no credit
+            known.since = known.still_since if now - known.last > RECENT_S else min(known.since, known.still_since)
+            known.last = now
+        if not is_still:
+            known.still_since, known.egress = now, entry.egress
 
     def problems(self) -> list[Problem]:
         """List what is wrong now."""
@@ -255,12 +270,12 @@ class ProblemScan:
         return f"{'router' if connection.port.is_router else 'client'} {connection.peer.container}"
 
     def _addresses(self, now: float, offset: float) -> Iterable[AddressTrouble]:
-        parties = PartyRows(self._runtime.connections, now)
+        parties = PartyRows(self._runtime.connections, now, self._rates)
         known = self._runtime.data_plane.links
-        oldest = sorted(self._troubled.items(), key=lambda item: item[1].since)
+        oldest = sorted(self._troubled.items(), key=lambda item: (item[1].since, item[1].still_since))
         for entry, trouble in islice(oldest, SHOWN):
             credit = credit_row(entry, now)
-            behind = busy_behind(entry) if now - trouble.since >= PATIENCE_S else 0
+            behind = busy_behind(entry) if now - trouble.still_since >= PATIENCE_S else 0
             is_late = oldest_wait_s(entry, now) >= WAIT_S
             if credit.blocked_count and credit.blocked_seconds < PATIENCE_S:
                 continue
@@ -276,7 +291,7 @@ class ProblemScan:
                 credit=credit,
                 grantors=grantors,
                 behind=behind,
-                since=trouble.since + offset,
+                since=min(trouble.since, trouble.still_since) + offset,
                 origin=self._origin(entry) if is_late else "",
             )
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -55,8 +56,8 @@ class AddressTrouble:
     """Some of the subscribers, circuits out and windows that credit could come from."""
     behind: int = 0
     """Busy publishers at other routers that wait for the subscribers of this one."""
-    since: float | None = None
-    """Time since which nothing of it moves, as far as it was seen, seconds since 1970."""
+    since: float = math.inf
+    """Time since which it is held up, with pauses, seconds since 1970; infinity where nobody has looked before."""
     origin: str = ""
     """Sender of most of the messages that wait here: `client C` or `router R`; empty for several."""
 
@@ -307,7 +308,7 @@ def _addresses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
                     else late
                 )
                 + f": {_who(trouble.grantors) if credit.has_subscriber else 'nobody subscribes'}",
-                since=trouble.since if trouble.behind else snapshot.now - credit.oldest_wait_seconds,
+                since=min(trouble.since, snapshot.now - (0 if trouble.behind else credit.oldest_wait_seconds)),
                 command=command,
             )
             continue
@@ -318,7 +319,7 @@ def _addresses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             kind="publishers-blocked" if credit.has_subscriber else "no-subscriber",
             subject=text,
             sentence=f"{who}{waiting}: {_who(trouble.grantors) if credit.has_subscriber else 'nobody subscribes'}",
-            since=snapshot.now - credit.blocked_seconds,
+            since=min(trouble.since, snapshot.now - credit.blocked_seconds),
             command=command,
             is_elsewhere=credit.has_subscriber and _is_elsewhere(trouble.grantors),
         )
@@ -336,7 +337,7 @@ def _who(grantors: Sequence[PartyRow]) -> str:
     roots = sorted({str(party.root) for party in empty if party.role != "subscriber" and party.root is not None})
     parts = [
         f"subscriber {escaped(party.container or '')} grants no credit"
-        + (f" and has {_count(party.unsettled_count, 'message')} without outcome" if party.unsettled_count else "")
+        + (f" and has {_owed(party)}" if party.unsettled_count else "")
         for party in subscribers[:NAMED]
     ]
     if len(subscribers) > NAMED:
@@ -350,10 +351,16 @@ def _unsettled(grantors: Sequence[PartyRow]) -> str:
     """Whoever has credit and owes outcomes: what they have got holds up the rest."""
     owing = [party for party in grantors if party.role == "subscriber" and party.granted and party.unsettled_count]
     return "; ".join(
-        f"subscriber {escaped(party.container or '')} has credit for {party.granted} more, but"
-        f" {_count(party.unsettled_count, 'message')} without outcome"
+        f"subscriber {escaped(party.container or '')} has credit for {party.granted} more, but {_owed(party)}"
         for party in owing[:NAMED]
     )
+
+
+def _owed(party: PartyRow) -> str:
+    """What a subscriber has got, and whether it is slow or hangs."""
+    last_s = party.last_outcome_seconds
+    since = "" if last_s is None else f", the last outcome {last_s} s ago"
+    return f"{_count(party.unsettled_count, 'message')} without outcome{since}"
 
 
 def _routers(roots: Sequence[str]) -> str:

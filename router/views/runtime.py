@@ -297,7 +297,7 @@ class RuntimeView:
         return self._parties(self._taken(PartyRow, self._take_parties))
 
     def _parties(self, found: Iterable[Party]) -> LazyRows:
-        view = PartyRows(self._runtime.connections, self._runtime.clock())
+        view = PartyRows(self._runtime.connections, self._runtime.clock(), self.rates)
         known = self._runtime.data_plane.links
         return LazyRows(
             list(found), lambda party: view.row(party) if isinstance(party, NeighborWindow) or party in known else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -185,7 +186,8 @@ def test_blocked_publishers_are_told_whose_credit_they_wait_for() -> None:
             "jobs",
             (
                 "2 of 3 publishers of jobs can't send, 2 messages wait here: subscriber worker-7 grants no credit and"
-                " has 5 messages without outcome; its subscribers at router R3 grant none: ask there"
+                " has 5 messages without outcome, the last outcome 1 s ago;"
+                " its subscribers at router R3 grant none: ask there"
             ),
         )
     ]
@@ -255,6 +257,52 @@ def test_a_subscriber_that_stops_granting_is_found_at_both_ends() -> None:
     receiver.flow(5)
     bench.run()
     assert not scans[a.me].problems() + scans[b.me].problems()
+
+
+def test_a_slow_subscriber_is_told_from_one_that_hangs_and_is_one_problem_as_long_as_it_comes_back() -> None:
+    bench = Bench()
+    a = bench.router("A")
+    view = RuntimeView(a, [], [])
+    subscriber = bench.client(a).receiver("jobs", credit=1)
+    bench.run()
+    sender = bench.client(a).sender("jobs")
+    bench.run()
+
+    def pass_time(seconds: int) -> None:
+        for _ in range(seconds):
+            exhaust(view.look())
+            bench.advance(1.0)
+
+    def work() -> None:
+        """Send what may be sent, settle it, and grant one more."""
+        while sender.credit > 0:
+            sender.send(message("x"))
+            bench.run()
+        subscriber.messages.pop().settle()
+        subscriber.flow(1)
+        bench.run()
+
+    pass_time(2)
+    begun = a.clock()
+    for _ in range(4):
+        work()
+        while sender.credit > 0:
+            sender.send(message("x"))
+            bench.run()
+        pass_time(4)
+        (found,) = view.problem_scan.problems()
+        assert re.search(r"1 message without outcome, the last outcome [34] s ago", found.sentence)
+        assert found.since - view._offset() <= begun + 2, "that of the first time"
+    work()
+    assert not view.problem_scan.problems()
+    pass_time(int(RECENT_S))
+    later = a.clock()
+    while sender.credit > 0:
+        sender.send(message("x"))
+        bench.run()
+    pass_time(4)
+    (found,) = view.problem_scan.problems()
+    assert found.since - view._offset() >= later - 1, "another one"
 
 
 def test_only_what_can_be_a_problem_has_a_row_and_the_mesh_is_looked_at_in_pieces() -> None:
@@ -394,11 +442,13 @@ def test_a_subscriber_with_credit_that_settles_nothing_is_named() -> None:
     assert kind == "subscriber-slow"
     assert sentence == (
         "11 messages of jobs wait here, the oldest for 14 s:"
-        " subscriber fl4 has credit for 957 more, but 43 messages without outcome"
+        " subscriber fl4 has credit for 957 more, but 43 messages without outcome, the last outcome 1 s ago"
     )
     ((kind, _, sentence),) = said(addresses=[AddressTrouble(text="jobs", credit=credit(), grantors=[frozen])])
     assert kind == "publishers-blocked"
-    assert sentence.endswith(": subscriber fl4 has credit for 957 more, but 43 messages without outcome")
+    assert sentence.endswith(
+        ": subscriber fl4 has credit for 957 more, but 43 messages without outcome, the last outcome 1 s ago"
+    )
 
 
 def test_the_link_of_a_blocked_publisher_says_since_when() -> None:

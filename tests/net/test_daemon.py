@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
+import socket
 
 import pytest
 import structlog
 import trio
+from proton import UNDESCRIBED, Array, Data, symbol, ubyte
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from mesh_config.models import ListenerSettings, RouterSettings
+from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
 from router.daemon import Daemon
 from router.router_process import FULL_COLLECTION, spare_collector
+from tests.helpers.frames import SASL_HEADER, write
 
 
 def test_the_collector_looks_through_all_objects_more_rarely() -> None:
@@ -44,3 +47,27 @@ async def test_a_timer_that_comes_late_is_told_of_once(
     for listener in daemon.listeners:
         listener.close()
     assert [line["seconds"] for line in lines if line["event"] == "stood_still"] == told
+
+
+async def test_a_connector_taken_away_while_it_is_let_in_is_no_fault() -> None:
+    settings = ConnectorSettings(host="127.0.0.1", port=1)
+    daemon = Daemon(RouterSettings(id="A", connectors=(settings,)))
+    (connector,) = daemon.connectors
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    mechanisms = Array(UNDESCRIBED, Data.SYMBOL, symbol("ANONYMOUS"))
+    reasons = []
+
+    async def serve() -> None:
+        reasons.append(await daemon._serve_connected(ours, connector))
+
+    with theirs, capture_logs() as lines:
+        daemon.runtime.log = structlog.get_logger()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            await trio.testing.wait_all_tasks_blocked()
+            daemon.end_connector(connector)
+            theirs.sendall(SASL_HEADER + write(0x40, [mechanisms], kind=1) + write(0x44, [ubyte(0)], kind=1))
+    assert reasons == ["its connector was taken away"]
+    assert ours.fileno() == -1
+    assert not lines
