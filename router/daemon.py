@@ -154,9 +154,8 @@ class Daemon:
                 self._manager.ready()
                 nursery.start_soon(self._manager.keep_telling)
                 task_status.started()
-                if any(
-                    one.role is Role.INTER_ROUTER for one in (*self._settings.listeners, *self._settings.connectors)
-                ):
+                ways = (*self._settings.listeners, *self._settings.connectors)
+                if any(one.role is Role.INTER_ROUTER for one in ways):
                     # The first neighbor would hold up everybody until it is there.
                     nursery.start_soon(self._keep_up, partial(trio.to_thread.run_sync, load_algorithms))
                 nursery.start_soon(self._watch, signals)
@@ -441,15 +440,14 @@ class Daemon:
         try:
             with trio.fail_after(HANDSHAKE_TIMEOUT_S):
                 admitted = await self._entrance.dial(sock, settings)
+            if connector not in self.connectors:
+                raise PeerRefused("its connector was taken away")
         except (PeerRefused, trio.TooSlowError) as error:
             sock.close()
             return str(error) or f"no answer within {HANDSHAKE_TIMEOUT_S:g} s"
         except BaseException:
             sock.close()
             raise
-        if connector not in self.connectors:  # it was taken away meanwhile
-            sock.close()
-            return "its connector was taken away"
         connection = await self._serve(sock, settings, None, admitted, HANDSHAKE_TIMEOUT_S)
         if connection is None or connection.was_of_use:
             return ""

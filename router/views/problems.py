@@ -357,7 +357,7 @@ def _unsettled(grantors: Sequence[PartyRow]) -> str:
 
 
 def _owed(party: PartyRow) -> str:
-    """What a subscriber has got, and whether it is slow or hangs."""
+    """Messages that a subscriber has settled none of, and the age of its last outcome: it is slow, or it hangs."""
     last_s = party.last_outcome_seconds
     since = "" if last_s is None else f", the last outcome {last_s} s ago"
     return f"{_count(party.unsettled_count, 'message')} without outcome{since}"

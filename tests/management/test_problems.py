@@ -259,7 +259,7 @@ def test_a_subscriber_that_stops_granting_is_found_at_both_ends() -> None:
     assert not scans[a.me].problems() + scans[b.me].problems()
 
 
-def test_a_slow_subscriber_is_told_from_one_that_hangs_and_is_one_problem_as_long_as_it_comes_back() -> None:
+def test_a_slow_subscriber_says_when_it_last_settled_and_stays_one_problem() -> None:
     bench = Bench()
     a = bench.router("A")
     view = RuntimeView(a, [], [])
