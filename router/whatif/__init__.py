@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from router.whatif.library import (
         Forecast,
+        LinkEdge,
         Model,
         Options,
         Request,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Forecast",
+    "LinkEdge",
     "Model",
     "Options",
     "Request",

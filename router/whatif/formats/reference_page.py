@@ -94,7 +94,10 @@ _DETAILS = """\
 YAML, for `--groups`; each key may be absent, and there may be several files, of which the later ones go first.
 Addresses of subscribers that are not listed have the treatment that the mesh's settings give them. Addresses,
 subscribers and groups have the fields that stand below under these names. `new_links` are those that are planned: each
-gets the next usual id, here `R1--R4`, under which groups and later files may name it.
+gets the next usual id, here `R1--R4`, under which groups and later files may name it. `defaults` fill what is not known
+of all routers and links that are there then, new ones of the same file too, but not those of a later file: these say
+their own. A link without failure rates never fails. A new link without `delay_ms` gets the delay of straight fibre
+when both its ends have coordinates; one of `run --add-link` without it has none that is known, which counts as 0.
 
 ```yaml
 defaults:

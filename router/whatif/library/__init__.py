@@ -9,6 +9,7 @@ from router.whatif.formats.importer import import_model
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.library.forecasts import Forecast, forecast
 from router.whatif.library.run_results import Run, open_run, play
+from router.whatif.model.elements import LinkEdge
 from router.whatif.model.mesh_model import (
     Model,
     grown,
@@ -23,6 +24,7 @@ from router.whatif.scenarios.run_request import Request
 
 __all__ = [
     "Forecast",
+    "LinkEdge",
     "Model",
     "Options",
     "Request",

@@ -18,7 +18,8 @@ from router.whatif.analysis.answer_tables import write_answers
 from router.whatif.analysis.explain import BaseAndScenario, Explanation
 from router.whatif.library.failure_chart import failures
 from router.whatif.library.notebook_display import Answer, Drawing, html_table
-from router.whatif.library.sql_views import make_views
+from router.whatif.library.scenario_columns import sections_of
+from router.whatif.library.sql_views import make_views, whole_frame
 from router.whatif.library.table_folder import TableFolder
 from router.whatif.library.utilisation_charts import heat, utilisations
 from router.whatif.model.mesh_model import Model
@@ -89,7 +90,7 @@ class Run(TableFolder):
         return super().arrow(table, columns)
 
     def spark(self, table: str, session: SparkSession) -> SparkFrame:
-        """A table as a DataFrame of Spark, read by its executors, in no order.
+        """A table as a DataFrame of Spark, read by its executors, in no order, with the columns of `arrow`.
 
         Args:
             table: one of `tables`.
@@ -99,7 +100,8 @@ class Run(TableFolder):
         layout = layout_of(table)
         if layout.name not in self.tables:
             raise TableError(f"{self.place}/{layout.name}: no such table")
-        return session.read.parquet(self._address(layout.name)).select(*layout.names)
+        frame = session.read.parquet(self._address(layout.name))
+        return whole_frame(frame, layout.name, sections_of(self.folder))
 
     def _address(self, name: str) -> str:
         """Name a part of the run as Spark takes it."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from router.whatif.formats.model_folder import PARTS
+from router.whatif.library.scenario_columns import implied_columns, sections_of
 from router.whatif.pipeline.run_folder import MODEL
-from router.whatif.pipeline.table_files import SUFFIX, read_table
+from router.whatif.pipeline.table_files import SUFFIX
 from router.whatif.pipeline.table_layouts import layout_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MODEL_PARTS: Final = (*PARTS, "demands")
-OF_SCENARIO: Final = ("variant", "family")
-"""Columns that tables with scenarios have here, whoever wrote them."""
 
 
 def make_views(
@@ -33,9 +31,8 @@ def make_views(
         address: of a part of the run, as Spark takes it.
     Returns: names of the views.
     """
-    (run,) = read_table(folder, "run", ["plan"]).to_pylist()
-    sections = json.loads(run["plan"])["sections"]
-    frames = {name: _table(session.read.parquet(address(name)), name, sections) for name in tables}
+    sections = sections_of(folder)
+    frames = {name: whole_frame(session.read.parquet(address(name)), name, sections) for name in tables}
     parts = {name: f"{MODEL}/{name}{SUFFIX}" for name in MODEL_PARTS}
     frames |= {name: session.read.parquet(address(file)) for name, file in parts.items() if (folder / file).exists()}
     for name, frame in frames.items():
@@ -43,16 +40,21 @@ def make_views(
     return tuple(f"{prefix}{name}" for name in frames)
 
 
-def _table(frame: DataFrame, name: str, sections: Sequence[dict[str, Any]]) -> DataFrame:
-    names = layout_of(name).names
-    if "scenario" not in layout_of(name).key:
-        return frame.select(*names)
+def whole_frame(frame: DataFrame, name: str, sections: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """A table as Spark has read it, with the columns of its layout and those that its scenarios imply.
+
+    Args:
+        frame: of the files of the table.
+        name: of the table.
+        sections: of the run's plan.
+    """
+    names, implied = layout_of(name).names, implied_columns(name)
     # Spark's own files have these two in the names of their folders: by them it leaves files out that nobody asks for.
-    missing = [f"{_case(sections, column)} AS {column}" for column in OF_SCENARIO if column not in frame.columns]
-    return frame.selectExpr("*", *missing).select(*names, *(each for each in OF_SCENARIO if each not in names))
+    missing = [f"{_case(sections, column)} AS {column}" for column in implied if column not in frame.columns]
+    return frame.selectExpr("*", *missing).select(*names, *implied)
 
 
-def _case(sections: Sequence[dict[str, Any]], column: str) -> str:
+def _case(sections: Sequence[Mapping[str, Any]], column: str) -> str:
     """Make the expression for what a scenario is one of, by its number."""
     branches = (
         f"WHEN scenario < {section['first'] + section['count']} THEN {_quoted(section[column])}" for section in sections

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from router.whatif.pipeline.table_files import read_table
+from router.whatif.library.scenario_columns import implied_columns, read_with_implied
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of
 
 
@@ -29,19 +29,21 @@ class TableFolder:
     def arrow(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A table, in the order of its key.
 
+        Tables with rows by scenario have the columns `variant` and `family`, too.
+
         Args:
             table: one of `tables`.
             columns: only these, in this order; None: all.
         Raises: TableError for a table or column that isn't there.
         """
-        layout = layout_of(table)
+        names = (*layout_of(table).names, *implied_columns(table))
         if table not in self.tables:
             raise TableError(f"{self.folder} has no table {table}; expected one of {', '.join(self.tables)}")
-        unknown = [name for name in columns or () if name not in layout.names]
+        unknown = [name for name in columns or () if name not in names]
         if unknown:
-            names = ", ".join(layout.names)
-            raise TableError(f"table {table} has no column {', '.join(unknown)}; expected some of {names}")
-        return read_table(self.folder, table, columns)
+            known = ", ".join(names)
+            raise TableError(f"table {table} has no column {', '.join(unknown)}; expected some of {known}")
+        return read_with_implied(self.folder, table, names if columns is None else columns)
 
     def pandas(self, table: str, columns: Sequence[str] | None = None) -> Any:
         """The same as a DataFrame of pandas. See `arrow`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 import attrs
 
@@ -17,6 +18,8 @@ from mesh_config.yaml_text import Place
 from router.whatif.model.demands import NOBODY, Demand, Demands
 from router.whatif.model.elements import AddressNode, Group, LinkCounter, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.validation import model_findings
+
+_T = TypeVar("_T")
 
 
 class ModelError(SettingsError):
@@ -121,7 +124,14 @@ def with_costs(model: Model, costs: Mapping[str, int]) -> Model:
 
 
 def with_links(model: Model, links: Iterable[LinkEdge]) -> Model:
-    """The model with more links."""
+    """The model with more links.
+
+    Args:
+        model: has the routers.
+        links: each `LinkEdge(id=..., a=..., b=..., cost=...)`, with an id that is free and `a` before `b`.
+    Raises: ModelError for what is no LinkEdge, and when one can't be added.
+    """
+    links = _all_are(LinkEdge, "links", links)
     return _checked(attrs.evolve(model, links=(*model.links, *links)))
 
 
@@ -181,12 +191,13 @@ def with_subscribers(
 
 def with_demands(model: Model, demands: Iterable[Demand]) -> Model:
     """The model with these demands instead of its own."""
+    demands = demands if isinstance(demands, Demands) else _all_are(Demand, "demands", demands)
     return _checked(attrs.evolve(model, demands=demands))
 
 
 def with_groups(model: Model, groups: Iterable[Group]) -> Model:
     """The model with these groups instead of its own."""
-    return _checked(attrs.evolve(model, groups=groups))
+    return _checked(attrs.evolve(model, groups=_all_are(Group, "groups", groups)))
 
 
 def grown(model: Model, factor: float) -> Model:
@@ -210,6 +221,23 @@ def _checked(model: Model) -> Model:
 
 def _place(*path: str) -> Place:
     return Place(file=None, line=None, path=path)
+
+
+def _all_are(kind: type[_T], what: str, items: object) -> list[_T]:
+    """Refuse what is no list of elements: texts and dicts, which callers without a type checker may give.
+
+    Raises: ModelError that shows the first one, and has the names of the fields.
+    """
+    if isinstance(items, Iterable) and not isinstance(items, str | Mapping):
+        found: list[Any] = list(items)
+        others = [each for each in found if not isinstance(each, kind)]
+    else:
+        found, others = [], [items]
+    if others:
+        fields = ", ".join(kind.__annotations__)
+        message = f"{others[0]!r} of type {type(others[0]).__name__}"
+        raise ModelError([_place(what).finding(message, expected=f"a list of {kind.__name__}, made of {fields}")])
+    return found
 
 
 def _refuse_unknown(what: str, named: Iterable[str], known: Iterable[str]) -> None:

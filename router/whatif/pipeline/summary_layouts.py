@@ -51,7 +51,7 @@ FAMILY_SUMMARY: Final = Layout(
             "pairs",
             is_nullable=True,
         ),
-        *_distribution("lost_msgs_per_s", "Demand that reaches nobody.", "msg/s"),
+        *_distribution("lost_msgs_per_s", "Messages that don't arrive, as in `scenario`.", "msg/s"),
         *_distribution("lost_pairs", "Ordered pairs of living routers that lose each other.", "pairs"),
         *_distribution("max_utilisation", "Highest utilisation of a link direction.", "1"),
         real(
@@ -72,7 +72,7 @@ ADDRESS_SUMMARY: Final = Layout(
         text("address", "The address."),
         count("scenarios", "Scenarios in which it loses subscribers or publishers.", unit="scenarios"),
         count("dead_scenarios", "Those of them that leave it without subscribers.", unit="scenarios"),
-        real("max_lost_msgs_per_s", "The most demand that reaches nobody in any of them.", "msg/s"),
+        real("max_lost_msgs_per_s", "The most that doesn't arrive in any of them, as in `address_impact`.", "msg/s"),
         count("worst_scenario", "The first scenario in which it is so much."),
         real(
             "probability",

@@ -84,8 +84,8 @@ SCENARIO: Final = Layout(
         variant_name(),
         text(
             "family",
-            "What the scenario is one of: `none` (nothing fails), `links:2`, `links:1+routers:1`, `srlg`, `sites`, "
-            "`maintenance`.",
+            "What the scenario is one of: `none` (nothing fails: the first scenario of each variant), `links:2`, "
+            "`links:1+routers:1`, `srlg`, `sites`, `maintenance`.",
         ),
         text("group", "The group that fails, or is held down while something else fails.", is_nullable=True),
         listing("failed_links", TEXT, "Links that fail by themselves; those of failed routers are not repeated."),
@@ -93,15 +93,27 @@ SCENARIO: Final = Layout(
         real(
             "probability",
             "That exactly this is down, from failure and repair rates; those of `maintenance` while the group is held "
-            "down. Null when the model has no rates.",
+            "down. They add up to at most 1 in each variant, so sum them within one. What has no rates of its own "
+            "never fails: 0. Null when nothing in the model has rates.",
             "1",
             is_nullable=True,
         ),
         count("unreachable_pairs", "Ordered pairs of routers that had a path and have none.", unit="pairs"),
-        count("dead_end_pairs", "Those of them of which one router itself has failed.", unit="pairs"),
-        real("lost_msgs_per_s", "Demand that reaches nobody, or none of its subscribers.", "msg/s"),
+        count(
+            "dead_end_pairs",
+            "Those of them of which one router itself has failed; the others are living routers that lose each other.",
+            unit="pairs",
+        ),
+        real(
+            "lost_msgs_per_s",
+            "Messages that don't arrive: demand for a router or an address that finds no way to one that takes it. It "
+            "includes what clients of failed routers would send, and what is lost while nothing fails. Of a multicast "
+            "each copy counts: the demand times its routers with subscribers that miss it, failed ones included; one "
+            "copy when it has no subscribers.",
+            "msg/s",
+        ),
         real("lost_bytes_per_s", "The same in bytes.", "bytes/s"),
-        count("dead_addresses", "Addresses that had subscribers and have none alive.", unit="addresses"),
+        count("dead_addresses", "Addresses all of whose subscribers sit at routers that failed.", unit="addresses"),
         count(
             "starved_publishers",
             "Demands for an address whose router lives and that find no subscriber, or none with credit left.",
@@ -163,7 +175,9 @@ LINK_LOAD: Final = Layout(
 
 LINK_WORST: Final = Layout(
     name="link_worst",
-    doc="The highest utilisation of each direction of each link over all scenarios of a variant, and what causes it.",
+    doc="The highest utilisation of each direction of each link over all scenarios of a variant, and what causes it. "
+    "All families count: of a run with `links:2`, two failures at once as well. For some families alone ask "
+    "`scenario_load`, or play these alone.",
     key=("variant", "link", "src"),
     columns=(
         variant_name(),
@@ -209,8 +223,17 @@ ADDRESS_IMPACT: Final = Layout(
         text("address", "The address."),
         count("subscriber_routers", "Routers with subscribers that still live.", unit="routers"),
         count("lost_subscriber_routers", "Routers with subscribers that failed.", unit="routers"),
-        count("starved_publishers", "Demands whose router lives and that find no subscriber.", unit="demands"),
-        real("lost_msgs_per_s", "Demand that reaches nobody.", "msg/s"),
+        count(
+            "starved_publishers",
+            "Demands for it that are starved, as in `scenario`: how many demands, not how many clients.",
+            unit="demands",
+        ),
+        real(
+            "lost_msgs_per_s",
+            "Messages for it that don't arrive, counted as in `scenario`: of a multicast each copy. So a multicast "
+            "that reaches nine of ten routers has lost something, with no publisher starved.",
+            "msg/s",
+        ),
     ),
 )
 
@@ -226,7 +249,12 @@ ROUTER_SPOF: Final = Layout(
         count("unreachable_pairs", "Ordered pairs of living routers that lose each other.", unit="pairs"),
         count("dead_addresses", "Addresses that lose their last subscriber.", unit="addresses"),
         count("starved_publishers", "Demands that find no subscriber though their router lives.", unit="demands"),
-        real("lost_msgs_per_s", "Demand that reaches nobody.", "msg/s"),
+        real(
+            "lost_msgs_per_s",
+            "As in `scenario`, less what is lost while nothing fails; of a router it includes what its own clients "
+            "would send.",
+            "msg/s",
+        ),
     ),
 )
 
@@ -447,7 +475,15 @@ Made from the program. Each table is a folder of Parquet files in the folder of 
 
 Tables that Spark has written have folders for the values of `variant`, and those with scenarios also of `family`, such
 as `scenario/variant=base/family=links%3A2`: whoever reads a part of the table reads that part of the files alone.
-Readers of partitioned Parquet give both as columns, of `pair_impact`, `scenario_load` and `address_impact` too.
+Readers of partitioned Parquet give both as columns, of `pair_impact`, `scenario_load` and `address_impact` too, and so
+does `Run` in [programs](../how_to/what-if-notebook.md) and [SQL](../how_to/what-if-sql.md), whoever wrote them. Other
+readers of what the local engine wrote join `scenario` for them.
+
+`base` is the variant that is the mesh as it is, with all its failures; that nothing fails is the family `none`. Of a
+link `src` and `dst` are the router that sends on it and the one that receives; of a pair or a demand they are the
+router at which messages enter and the one that they are for. A count of 0 is one of what was played: which failures
+these were is in `plan` of the table `run`. A table is missing where nobody has asked for it, and in runs of a version
+that didn't have it yet: run again.
 
 Rates and loads are exact sums of millionths, divided once at the end: no result depends on the order in which things
 are added, on the engine or on the number of workers.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -25,23 +25,31 @@ _ADDED_LINK: Final = re.compile(r"(.*?,[^,=]*)((?:,[^,=]*=[^,]*)*)")
 """Ends and cost, then the amounts, each after a comma. Ids may have commas and equals signs, a cost has none."""
 
 
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Several texts; one alone is one of them, not its letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 @attrs.frozen(kw_only=True)
 class Request:
-    """Request for a run. All texts, so that it can be written into a table and read again."""
+    """Request for a run. All texts, so that it can be written into a table and read again.
+
+    Where there may be several texts, one alone may be given as it is.
+    """
 
     families: str = DEFAULT_FAMILIES
     """As after `--fail`."""
-    maintenance: tuple[str, ...] = ()
+    maintenance: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """Names of groups, each held down while everything else fails one by one."""
     growth: str = ""
     """`FROM:TO:STEP`, or one factor: of the messages of all demands."""
-    costs: tuple[str, ...] = ()
+    costs: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """`LINK=COST`."""
-    links: tuple[str, ...] = ()
+    links: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """`A,B,COST` and then `FIELD=NUMBER` of LINK_AMOUNTS: links that are added."""
-    moves: tuple[str, ...] = ()
+    moves: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """`ADDRESS,FROM,TO`: subscribers that are moved."""
-    subscribers: tuple[str, ...] = ()
+    subscribers: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """`ADDRESS,ROUTER`: subscribers that are added."""
     sample: int | None = None
     """Of families with more failures, only so many are played."""
@@ -81,10 +89,7 @@ class Request:
     @classmethod
     def from_json(cls, text: str) -> Request:
         """Read what `to_json` wrote."""
-        fields: dict[str, Any] = json.loads(text)
-        for name, value in fields.items():
-            fields[name] = tuple(value) if isinstance(value, list) else value
-        return cls(**fields)
+        return cls(**json.loads(text))
 
     def _changed(self, model: Model) -> Model:
         if self.costs:

@@ -77,7 +77,7 @@ def where_traffic_goes(tables: Tables) -> list[tuple[Any, ...]]:
 
 
 def failures_above_a_limit(tables: Tables) -> list[tuple[Any, ...]]:
-    rows = [row for row in tables.loads if row["utilisation"] > 0.75]
+    rows = [row for row in tables.loads if row["utilisation"] > 0.75 and row["family"] in ("links:1", "routers:1")]
     rows.sort(key=lambda row: (-row["utilisation"], row["link"], row["scenario"]))
     found = []
     for row in rows:
@@ -116,7 +116,7 @@ def growth_until_full(tables: Tables) -> list[tuple[Any, ...]]:
     least: dict[tuple[str, str], float] = {}
     for row in tables.every_load:
         variant = tables.scenario[row["scenario"]]["variant"]
-        if variant != "base" and row["utilisation"] >= 1:
+        if variant != "base" and row["family"] != "srlg" and row["utilisation"] >= 1:
             key = row["link"], row["src"]
             least[key] = min(float(variant.removeprefix("growth ")), least.get(key, math.inf))
     return sorted(((*key, value) for key, value in least.items()), key=lambda row: (row[2], row[0]))

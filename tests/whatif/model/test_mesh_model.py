@@ -292,6 +292,14 @@ def test_links_and_costs_change() -> None:
         (lambda: without(square(), routers=["a"]), "routers.a: the model has no router `a`"),
         (lambda: without(square(), routers=["A", "B", "C", "D"]), "routers: no router"),
         (lambda: with_links(square(), edges("AB")), "links.A--B: it occurs twice"),
+        (
+            lambda: with_links(square(), [{"a": "A"}]),  # type: ignore[list-item]
+            "links: {'a': 'A'} of type dict; expected a list of LinkEdge, made of id, a, b, cost",
+        ),
+        (lambda: with_links(square(), "A,C,2"), "links: 'A,C,2' of type str"),  # type: ignore[arg-type]
+        (lambda: with_links(square(), edges("AC")[0]), "of type LinkEdge; expected a list of"),  # type: ignore[arg-type]
+        (lambda: with_groups(square(), ["g"]), "groups: 'g' of type str"),  # type: ignore[list-item]
+        (lambda: with_demands(square(), [{"src": "A"}]), "of type dict; expected a list of Demand"),  # type: ignore[list-item]
         (lambda: with_subscribers(square(), removed=[("orders", "D")]), "has no subscriber `orders at D`"),
         (lambda: grown(square(), float("nan")), "demands: growth by nan; expected a factor"),
         (lambda: grown(square(), -1), "demands: growth by -1"),

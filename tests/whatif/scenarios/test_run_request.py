@@ -143,6 +143,10 @@ def test_what_cannot_be_is_refused(fields: dict[str, object], words: str) -> Non
         variants(**fields)
 
 
+def test_one_text_alone_is_given_as_it_is() -> None:
+    assert Request(links="A,C,2", costs=["A--B=3"]) == Request(links=("A,C,2",), costs=("A--B=3",))
+
+
 def test_a_request_reads_back() -> None:
     request = Request(families="links:2", maintenance=("window",), costs=("A--B=7",), sample=5, seed=3)
     assert Request.from_json(request.to_json()) == request
