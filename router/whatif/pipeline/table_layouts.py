@@ -414,7 +414,8 @@ RUN: Final = Layout(
         count("links", "Links of the mesh as it is.", unit="links"),
         real(
             "coverage",
-            "Sum of the probabilities of the scenarios of variant `base`, without `maintenance`.",
+            "Sum of the probabilities of the scenarios of variant `base`, without `maintenance`; what has no rates "
+            "counts as never failing.",
             "1",
             is_nullable=True,
         ),
