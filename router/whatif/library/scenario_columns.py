@@ -56,8 +56,11 @@ def read_with_implied(folder: Path, name: str, columns: Sequence[str]) -> pa.Tab
     table = read_table(folder, name, list(dict.fromkeys([*stored, "scenario"])))
     sections = sections_of(folder)
     firsts = np.array([section["first"] for section in sections])
-    places = pa.array(np.searchsorted(firsts, table.column("scenario").to_numpy(), side="right") - 1)
+    numbers = table.column("scenario").chunks
+    places = [pa.array(np.searchsorted(firsts, chunk.to_numpy(), side="right") - 1) for chunk in numbers]
     for each in implied:
         values = pa.array([section[each] for section in sections], pa.string())
-        table = table.append_column(pa.field(each, pa.string()), values.take(places))
+        # Chunk by chunk, as the texts beside them: all of a large table are more than one array can hold.
+        column = pa.chunked_array([values.take(part) for part in places], pa.string())
+        table = table.append_column(pa.field(each, pa.string()), column)
     return table.select(columns)

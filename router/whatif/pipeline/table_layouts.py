@@ -116,7 +116,8 @@ SCENARIO: Final = Layout(
         count("dead_addresses", "Addresses all of whose subscribers sit at routers that failed.", unit="addresses"),
         count(
             "starved_publishers",
-            "Demands for an address whose router lives and that find no subscriber, or none with credit left.",
+            "Demands for an address whose router lives and that find no subscriber, or none with credit left. It "
+            "counts rows of `demands`, not clients.",
             unit="demands",
         ),
         real("max_utilisation", "The highest utilisation of a link direction, as in `link_load`.", "1"),
