@@ -30,16 +30,16 @@ from router.management.changes import ChangeError
 from router.mesh_watch import ExpectedMesh
 from router.neighbor_admission import open_properties
 from router.net.connector import Connector
-from router.net.entrance import Admitted, Entrance
 from router.net.file_limits import most_files, usable_files
 from router.net.listener import Guest, Listener, Refusal
+from router.net.peer_authentication import AuthenticatedPeer, PeerAuthentication
 from router.net.poller import Poller
 from router.net.pump import Pump
 from router.net.service_notifier import ServiceNotifier
 from router.net.unengined_socket import PeerLeft, PeerRefused
 from router.router_process import MonotonicClock, spare_collector
 from router.runtime import Runtime
-from router.security.authority import Authority
+from router.security.credential_store import CredentialStore
 from router.stopping import stop_in_order
 from router.views.management_service import serve_management
 from router.views.problem_scan import LOOK_S
@@ -97,15 +97,15 @@ class Daemon:
             self.runtime.watch.expect(ExpectedMesh.of(mesh), self.runtime.clock())
         self.runtime.pacer.measure = time.thread_time  # what others on the machine take is no neighbor's fault
         self._rng = random.Random()
-        self._authority = Authority(settings, self.runtime.log)
-        self._entrance = Entrance(self._authority)
+        self._credentials = CredentialStore(settings, self.runtime.log)
+        self._authentication = PeerAuthentication(self._credentials)
         self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         self.reloading = Reloading(self.runtime, self, read)
         self.draining = Draining(self.runtime, self)
         self.view = serve_management(self.runtime, self)
-        self.view.problem_scan.watch_certificates(self._authority.certificates, self._authority.unusable)
-        self.http = HttpListening(self.runtime, self.view, self.listeners, self.connectors, self._entrance)
+        self.view.problem_scan.watch_certificates(self._credentials.certificates, self._credentials.unusable)
+        self.http = HttpListening(self.runtime, self.view, self.listeners, self.connectors, self._authentication)
         self.http.take(self.http.prepare(settings))
         self._poller = Poller(self.runtime.clock, self.runtime)
         self._started = self.runtime.clock()
@@ -269,12 +269,12 @@ class Daemon:
             http,
         ]
         profiles = (*plan.profiles, *plan.profiles_altered)
-        take_back = self._authority.change_profiles(profiles, plan.profiles_removed, held)
+        take_back = self._credentials.change_profiles(profiles, plan.profiles_removed, held)
         try:
             for listener in (*plan.opened, *(after for _, after in plan.altered)):
-                self._authority.prepare(listener)
+                self._credentials.prepare(listener)
             for connector in plan.added:
-                self._authority.prepare(connector)
+                self._credentials.prepare(connector)
         except LocalError:
             take_back()
             raise
@@ -292,7 +292,7 @@ class Daemon:
         """
         if self._accepting is None or self._nursery is None:
             raise LocalError("the router is stopping")
-        self._authority.prepare(settings)
+        self._credentials.prepare(settings)
         listener = Listener(settings, place, files=usable_files(self.runtime.settings, settings))
         self.listeners.append(listener)
         self._accepting.start_soon(self._accept_on, listener, self._new_scope(listener), self._nursery)
@@ -402,7 +402,7 @@ class Daemon:
 
     async def _admit(
         self, sock: socket.socket, settings: ListenerSettings, guest: Guest, deadline: float
-    ) -> Admitted | None:
+    ) -> AuthenticatedPeer | None:
         """Let somebody in. Returns: None when it is not to be served; the socket is closed, and the log says why."""
         reason = f"no Open within {settings.handshake_timeout_s:g} s"
         waiting = trio.CancelScope(deadline=deadline)
@@ -416,7 +416,7 @@ class Daemon:
         log, host, is_refused = self.runtime.log, peer_name(sock), False
         try:
             with waiting:
-                return await self._entrance.admit(sock, settings, guest.host)
+                return await self._authentication.admit(sock, settings, guest.host)
         except PeerRefused as error:
             reason, is_refused = str(error), not isinstance(error, PeerLeft)
             # Who has left without a word may be anybody, such as who looks whether the port is open.
@@ -439,7 +439,7 @@ class Daemon:
         settings = connector.settings
         try:
             with trio.fail_after(HANDSHAKE_TIMEOUT_S):
-                admitted = await self._entrance.dial(sock, settings)
+                admitted = await self._authentication.dial(sock, settings)
             if connector not in self.connectors:
                 raise PeerRefused("its connector was taken away")
         except (PeerRefused, trio.TooSlowError) as error:
@@ -459,7 +459,7 @@ class Daemon:
         sock: socket.socket,
         settings: ListenerSettings | ConnectorSettings,
         guest: Guest | None,
-        admitted: Admitted,
+        admitted: AuthenticatedPeer,
         timeout_s: float,
     ) -> Connection | None:
         """Serve until the end of the connection. Returns: it, None where none could be made."""
@@ -515,12 +515,12 @@ class Daemon:
         runtime = self.runtime
         while True:
             await trio.sleep(USERS_S)
-            self._authority.refresh()
+            self._credentials.refresh()
             for connection in list(runtime.connections.values()):
                 identity = connection.identity
                 if identity is None or connection.is_ending:
                     continue
-                objection = self._authority.objection(connection.settings.tls, identity)
+                objection = self._credentials.objection(connection.settings.tls, identity)
                 if objection:
                     runtime.begin(runtime.clock())
                     runtime.refuse(connection, Condition.UNAUTHORIZED_ACCESS, objection)

@@ -11,8 +11,8 @@ import trio
 from mesh_config.models import RouterSettings
 from router.core.errors import LocalError
 from router.net.connector import Connector
-from router.net.entrance import Entrance
 from router.net.listener import Listener
+from router.net.peer_authentication import PeerAuthentication
 from router.runtime import Runtime
 from router.views.runtime import RuntimeView
 
@@ -29,10 +29,10 @@ class HttpListening:
         view: RuntimeView,
         listeners: Sequence[Listener],
         connectors: Sequence[Connector],
-        entrance: Entrance,
+        authentication: PeerAuthentication,
     ) -> None:
-        """*listeners* and *connectors* are those for AMQP, which may change; *entrance* knows who may come in."""
-        self._entrance = entrance
+        """*listeners* and *connectors* are those for AMQP, which may change; *authentication* knows who may come in."""
+        self._authentication = authentication
         self._runtime = runtime
         self._view = view
         self._listeners = listeners
@@ -51,7 +51,7 @@ class HttpListening:
         """
         if settings.http.port is None:
             return None
-        self._entrance.authority.prepare(settings.http)
+        self._authentication.credentials.prepare(settings.http)
         try:
             service = importlib.import_module("router.http_service")  # only who serves HTTP pays for loading it
         except ModuleNotFoundError as error:
@@ -63,7 +63,7 @@ class HttpListening:
             self._listeners,
             self._connectors,
             settings.http,
-            self._entrance,
+            self._authentication,
             self._server,
             place,
         )

@@ -10,9 +10,9 @@ from router.management.console.routes import console_routes
 from router.management.http_app import http_app
 from router.management.sign_in import Verdict
 from router.net.connector import Connector
-from router.net.entrance import Entrance
 from router.net.http_server import HttpCounters, HttpServer
 from router.net.listener import Listener
+from router.net.peer_authentication import PeerAuthentication
 from router.runtime import Runtime
 from router.security.sasl_frames import SaslError
 from router.security.scram import prepared_text
@@ -29,7 +29,7 @@ def http_server(
     listeners: Sequence[Listener],
     connectors: Sequence[Connector],
     settings: HttpSettings,
-    entrance: Entrance,
+    authentication: PeerAuthentication,
     before: HttpServer | None,
     place: str | None,
 ) -> HttpServer:
@@ -41,7 +41,7 @@ def http_server(
         listeners: those for AMQP.
         connectors: those of the router.
         settings: host, port and bounds.
-        entrance: finds out who asks, by the files of *settings*, which are read already.
+        authentication: finds out who asks, by the files of *settings*, which are read already.
         before: the one whose place it takes, and whose socket if that is bound to the same address.
         place: address of the host; None: it is looked up, which may take a while.
     Raises:
@@ -64,23 +64,28 @@ def http_server(
         metrics=metrics,
         fault=runtime.turn_fault,
         routes=routes,
-        sign_in=partial(_sign_in, runtime, entrance, settings) if has_users else None,
+        sign_in=partial(_sign_in, runtime, authentication, settings) if has_users else None,
     )
-    tls = partial(entrance.authority.tls, settings) if settings.tls is not None else None
+    tls = partial(authentication.credentials.tls, settings) if settings.tls is not None else None
     return HttpServer(settings, app, counters, runtime.turn_fault, before, tls, place)
 
 
 async def _sign_in(
-    runtime: Runtime, entrance: Entrance, settings: HttpSettings, user: bytes, password: bytes, host: str
+    runtime: Runtime,
+    authentication: PeerAuthentication,
+    settings: HttpSettings,
+    user: bytes,
+    password: bytes,
+    host: str,
 ) -> Verdict:
     """Judge who says by HTTP who it is."""
-    users = entrance.authority.users_of(settings)
+    users = authentication.credentials.users_of(settings)
     assert users is not None
     try:
         name, secret = prepared_text(user), prepared_text(password).encode()
     except SaslError:
         name, secret = "", b""  # nobody's
-    if not await entrance.check_password(users, name, secret, host):
+    if not await authentication.check_password(users, name, secret, host):
         runtime.log.warning("sign_in_refused", host=host, reason="no such user, or a wrong password")
         return Verdict.WRONG
     return Verdict.WELCOME if runtime.policy.may_read_management(name, host) else Verdict.FORBIDDEN

@@ -109,7 +109,7 @@ class Presence:
 
 
 @attrs.frozen(kw_only=True)
-class Misdirected:
+class WrongListenerPeer:
     """A peer that came to a listener of the wrong role, or of another mesh."""
 
     container: str
@@ -159,7 +159,7 @@ class MeshWatch:
         self.links: dict[Pair, Presence] = {}
         self.connectors: dict[str, Presence] = {}
         """This router's own, by the name that logs have for them; those that were ever of use."""
-        self.misdirected: dict[tuple[str, str], Misdirected] = {}
+        self.misdirected: dict[tuple[str, str], WrongListenerPeer] = {}
         """By container and reason."""
         self.refused_routers: dict[tuple[str, str], RefusedRouter] = {}
         """By container and host."""
@@ -290,7 +290,7 @@ class MeshWatch:
         before = self.misdirected.pop((container, reason), None)
         is_news = before is None or now - before.last >= TOLD_AGAIN_S
         first = now if before is None or is_news else before.first
-        self.misdirected[container, reason] = Misdirected(
+        self.misdirected[container, reason] = WrongListenerPeer(
             container=container, host=host, reason=reason, first=first, last=now
         )
         if len(self.misdirected) > MOST_REFUSED:

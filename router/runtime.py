@@ -51,8 +51,8 @@ from router.fault_recovery import FaultRecovery
 from router.flight_recorder import FlightRecorder
 from router.mesh_watch import MeshWatch
 from router.net.tcp_counters import TcpCounters
+from router.past_traffic import PastTraffic, RouteChangeCounts
 from router.peer_events import PeerEvents
-from router.peer_traffic import PeerTraffic, RouteChanges
 from router.run_to_completion import RunToCompletion
 
 TRIM_AFTER = 1000
@@ -132,8 +132,8 @@ class Runtime(RunToCompletion):
         self.pairs = self._peers.pairs
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
-        self.traffic = PeerTraffic()
-        self.route_changes = RouteChanges()
+        self.traffic = PastTraffic()
+        self.route_changes = RouteChangeCounts()
         self._freed = 0
         self._encoded: tuple[tuple[object, ...], bytes] = ((None, None, None, None), b"")
         """The last control message, and its bytes."""

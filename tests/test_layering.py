@@ -304,7 +304,7 @@ RINGS = (
     Ring("router.flight_recorder", ours=("router.core", "mesh_config.models")),
     Ring("router.http_service", ours=("router", "mesh_config")),
     Ring("router.http_listening", ours=("router", "mesh_config"), others=("trio",)),
-    Ring("router.peer_traffic", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
+    Ring("router.past_traffic", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),

@@ -19,7 +19,7 @@ from proton import ConnectionException, Delivery, LinkException, Message, Proton
 from proton.utils import BlockingConnection, SendException, SyncRequestResponse
 
 from router.cli.amqp_values import plain
-from router.cli.peer_words import is_gone, reason
+from router.cli.connection_failure_words import is_gone, reason
 from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError
 from router.core.addressing.address import MANAGEMENT, router_address
 from router.core.ids_and_conditions import RouterId

@@ -21,7 +21,7 @@ from proton.handlers import IncomingMessageHandler, OutgoingMessageHandler
 from proton.reactor import AtLeastOnce, AtMostOnce
 from proton.utils import BlockingReceiver, BlockingSender, LinkDetached
 
-from router.cli.peer_words import is_gone, plain
+from router.cli.connection_failure_words import is_gone, plain
 from router.cli.router_access import RouterAccess
 from router.core.escapes import escaped
 

@@ -20,9 +20,9 @@ from proton import ProtonException, SSLDomain, SSLException, SSLUnavailable, Url
 from proton.utils import BlockingConnection
 
 from mesh_config.hosts import EXPECTED, host_fault
+from router.cli.connection_failure_words import reason
 from router.cli.errors import CommandError, file_error
 from router.cli.options import timeout_option
-from router.cli.peer_words import reason
 from router.core.escapes import escaped, without_passwords
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"

@@ -37,7 +37,7 @@ from router.core.events import (
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.control_forwarder import ControlForwarder
-from router.core.linkstate.data_multicast_copies import DataMulticastCopies
+from router.core.linkstate.flood_prediction import PredictedFloodCopies
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
     Hello,
@@ -208,7 +208,7 @@ class ControlPlane:
     def flood_trace(
         self, ingress: RouterId, child: RouterId, subscribers: frozenset[RouterId]
     ) -> tuple[RouterId, ...] | None:
-        """The trace of a multicast's copy for a child that floods it (`DataMulticastCopies.trace`).
+        """The trace of a multicast's copy for a child that floods it (`PredictedFloodCopies.trace`).
 
         Stale after `TopologyChanged`.
 
@@ -217,7 +217,9 @@ class ControlPlane:
             child: neighbor that gets the copy.
             subscribers: routers, others than this one, with subscribers of the address.
         """
-        flood = DataMulticastCopies(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)
+        flood = PredictedFloodCopies(
+            self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding
+        )
         return flood.trace(ingress, self.router_id, child)
 
     def _is_flooding(self, router: RouterId) -> bool:

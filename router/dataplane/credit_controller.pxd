@@ -2,7 +2,9 @@ import cython
 
 from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
-from router.core.forwarding.credit_actions cimport TellWithdrawn, CreditAction, DrainCircuit, Grant, GrantCircuit
+from router.core.forwarding.credit_actions cimport (
+    TellSubscribersWithdrew, CreditAction, DrainCircuit, Grant, GrantCircuit
+)
 from router.core.forwarding.credit_scheduler cimport CreditScheduler
 from router.dataplane.controller_context cimport ControllerContext
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
         circuit: IngressCircuitLink
 
-    class TellWithdrawn(credit_actions.TellWithdrawn):
-        """See `credit_actions.TellWithdrawn`."""
+    class TellSubscribersWithdrew(credit_actions.TellSubscribersWithdrew):
+        """See `credit_actions.TellSubscribersWithdrew`."""
 
         circuit: IngressCircuitLink
 
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
         subscriber: SubscriberLink
 
 else:
-    from router.core.forwarding.credit_actions import DrainCircuit, Grant, GrantCircuit, Send, TellWithdrawn
+    from router.core.forwarding.credit_actions import DrainCircuit, Grant, GrantCircuit, Send, TellSubscribersWithdrew
     from router.core.forwarding.multicast_tree import ReturnSubscriberCredit, SendCopies
 
 __all__ = [
-    "TellWithdrawn",
+    "TellSubscribersWithdrew",
     "DrainCircuit",
     "Grant",
     "GrantCircuit",

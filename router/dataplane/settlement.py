@@ -19,7 +19,7 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding.doubling_window import grown, is_used, shrunk
 from router.core.forwarding.duration_histogram import DurationHistogram
 from router.core.forwarding.fib import AddressEntry
-from router.core.forwarding.link_window import change as change_of
+from router.core.forwarding.publisher_link_window import change as change_of
 from router.core.ids_and_conditions import Condition
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
@@ -349,7 +349,7 @@ class Settlement:
             publisher.window, publisher.used = shrunk(publisher.window), 0
 
     def top_up(self, link: IngressLink) -> None:
-        """Grant or take back what `core.forwarding.link_window` says for this link, if it has a window."""
+        """Grant or take back what `core.forwarding.publisher_link_window` says for this link, if it has a window."""
         if link.controller is not None:
             return
         queued = pn_link_queued(link.handle)

@@ -39,7 +39,7 @@ MOST_WEBSOCKET_BYTES: Final = 4096
 """There are no WebSockets; what a client sends before it is told is bounded all the same."""
 
 
-class ReadPace:
+class SharedReadThrottle:
     """The pace at which pieces of requests are read, of all connections together: a token bucket.
 
     Args:
@@ -77,7 +77,9 @@ class PacedStream(trio.abc.HalfCloseableStream):
         scope: of the whole connection.
     """
 
-    def __init__(self, stream: trio.SocketStream, pace: ReadPace, timeout_s: float, scope: trio.CancelScope) -> None:
+    def __init__(
+        self, stream: trio.SocketStream, pace: SharedReadThrottle, timeout_s: float, scope: trio.CancelScope
+    ) -> None:
         self._stream = stream
         self._pace = pace
         self._timeout_s = timeout_s
@@ -167,7 +169,7 @@ class HttpServer:
         shared = before._shared(settings) if before is not None else None
         self._sock = shared if shared is not None else _bound(settings, place or encoded(settings.host))
         self.host, self.port = self._sock.getsockname()[:2]
-        self._pace = ReadPace(settings.max_requests_per_s)
+        self._pace = SharedReadThrottle(settings.max_requests_per_s)
         self._connections: dict[trio.CancelScope, trio.socket.SocketType] = {}
         """Those that are served, oldest first."""
         self.counters = counters

@@ -15,8 +15,8 @@ from router.core.forwarding.credit_actions import (
     Key,
     ReturnCredit,
     Send,
+    TellSubscribersWithdrew,
     TellWeight,
-    TellWithdrawn,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.egress_load import EgressLoad
@@ -72,7 +72,7 @@ class AnycastRouter(CreditRouter):
 
     def _carry_out(self, action: CreditAction) -> None:
         match action:
-            case TellWithdrawn():
+            case TellSubscribersWithdrew():
                 egress, neighbor, link = self.circuits[action.circuit]
                 upstream = self._mesh.neighbor(neighbor)
                 link.back.send(lambda: upstream.circuit_closed(egress, link))

@@ -10,8 +10,8 @@ from router.core.forwarding.credit_actions import (
     CreditAction,
     Key,
     ReturnCredit,
+    TellSubscribersWithdrew,
     TellWeight,
-    TellWithdrawn,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
@@ -62,7 +62,7 @@ class MulticastRouter(CreditRouter):
 
     def _carry_out(self, action: CreditAction) -> None:
         match action:
-            case TellWithdrawn():
+            case TellSubscribersWithdrew():
                 ingress, neighbor, link = self.circuits[action.circuit]
                 upstream = self._mesh.neighbor(neighbor)
                 link.flush()  # what was granted before is told before

@@ -32,7 +32,7 @@ from router.management.snapshot import PROBLEM_KINDS
 from router.net.connector import Connector
 from router.net.http_server import HttpCounters
 from router.net.listener import Listener
-from router.peer_traffic import Traffic
+from router.past_traffic import TrafficTotals
 from router.runtime import Runtime
 from router.views.credit import blocked_seconds
 from router.views.link_address_rows import credit_of, total
@@ -51,7 +51,7 @@ Thing = TypeVar("Thing")
 
 
 @attrs.define
-class GroupState:
+class AddressGroupTotals:
     """Addresses of one group now, and their messages since the start."""
 
     ingress: int = 0
@@ -72,9 +72,9 @@ class GroupState:
     blocked_s: float = 0.0
     is_used: bool = False
 
-    def add(self, other: GroupState) -> None:
+    def add(self, other: AddressGroupTotals) -> None:
         """Count those of another group too."""
-        for field in attrs.fields(GroupState):
+        for field in attrs.fields(AddressGroupTotals):
             mine, its = getattr(self, field.name), getattr(other, field.name)
             setattr(self, field.name, max(mine, its) if field.name in WORST else mine + its)
 
@@ -87,7 +87,7 @@ WORST: Final = ("oldest_s", "blocked_s", "is_used")
 class NeighborState:
     """Links and connections of one neighbor."""
 
-    traffic: Traffic = attrs.field(factory=Traffic)
+    traffic: TrafficTotals = attrs.field(factory=TrafficTotals)
     circuits_in: int = 0
     circuits_out: int = 0
     unsettled: int = 0
@@ -171,7 +171,7 @@ class Taking:
         self._entries = fib.all_entries()
         self._links = list(data_plane.links)
         self._connections = list(runtime.connections.values())
-        self._groups = [GroupState() for _ in fib.groups]
+        self._groups = [AddressGroupTotals() for _ in fib.groups]
         for group, gone in zip(self._groups, fib.gone, strict=True):
             _count(group, gone)
         self._gone_ingress = total((), data_plane.gone_ingress)
@@ -256,7 +256,7 @@ class Taking:
     def _tell_groups(self) -> Iterator[None]:
         names = self._runtime.fib.groups
         times = self._runtime.data_plane.settlement.times
-        more, more_counts, more_s = GroupState(), [0] * (len(BOUNDS_S) + 1), 0.0
+        more, more_counts, more_s = AddressGroupTotals(), [0] * (len(BOUNDS_S) + 1), 0.0
         for place, (name, group, histogram) in enumerate(zip(names, self._groups, times, strict=True)):
             counts = list(histogram.counts)
             if not group.is_used and place not in self._shown:
@@ -274,13 +274,13 @@ class Taking:
         if more.is_used:
             self._tell_group(MORE, more)
             self._into.set_histogram("settle_seconds", BOUNDS_S, more_counts, more_s, MORE)
-        everything = GroupState()
+        everything = AddressGroupTotals()
         for group in self._groups:
             everything.add(group)
         for direction in ("ingress", "egress", "transit"):
             self._into.set("messages", getattr(everything, direction), direction)
 
-    def _tell_group(self, name: str, group: GroupState) -> None:
+    def _tell_group(self, name: str, group: AddressGroupTotals) -> None:
         into = self._into
         into.set("addresses", group.addresses, name)
         for direction in ("ingress", "egress", "transit"):
@@ -396,7 +396,7 @@ class Taking:
         into.set("control_messages_dropped", waited["control_unread"], "unread")
 
 
-def _count(group: GroupState, counted: AddressEntry | MessageTotals) -> None:
+def _count(group: AddressGroupTotals, counted: AddressEntry | MessageTotals) -> None:
     group.ingress += counted.ingress
     group.egress += counted.egress
     group.transit += counted.transit

@@ -11,8 +11,8 @@ from router.core.forwarding.credit_actions import (
     Key,
     ReturnCredit,
     Send,
+    TellSubscribersWithdrew,
     TellWeight,
-    TellWithdrawn,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.egress_credit_pool import EgressCreditPool
@@ -31,7 +31,7 @@ def as_order(action: CreditAction) -> Order:
             return ("grant_circuit", action.circuit, action.credit)
         case DrainCircuit():
             return ("drain_circuit", action.circuit)
-        case TellWithdrawn():
+        case TellSubscribersWithdrew():
             return ("close_circuit", action.circuit)
         case Send():
             return ("send", action.message, action.egress)

@@ -29,7 +29,7 @@ from mesh_config.models import (
     TlsSettings,
 )
 from router.cli.management import ManagementClient, ManagementError
-from router.net.entrance import WRONG_PASSWORD_PAUSE_S
+from router.net.peer_authentication import WRONG_PASSWORD_PAUSE_S
 from router.security.sasl_frames import SASL_HEADER, init_frame, mechanisms_frame, outcome_frame
 from router.security.users import new_keys, read_users, write_users
 from tests.helpers.certificates import Certificates

@@ -13,8 +13,8 @@ from cryptography import x509
 from mesh_config.models import HttpSettings, ListenerSettings, MeshSettings, RouterSettings, TlsSettings
 from router.cli.management import ManagementClient
 from router.core.errors import LocalError
-from router.security.authority import Authority
 from router.security.certificate_end import ends_in
+from router.security.credential_store import CredentialStore
 from tests.helpers.certificates import Certificates
 from tests.helpers.processes import MeshProcesses, ReservedPort
 
@@ -59,15 +59,17 @@ def test_a_cut_certificate_is_refused_wherever_it_is_cut(certificates: Certifica
 def test_a_list_of_revocations_that_cannot_be_read_is_told_of_until_it_is_mended(tmp_path: Path) -> None:
     lists = tmp_path / "lists.pem"
     lists.write_text("-----BEGIN X509 CRL-----\nMA==\n-----END X509 CRL-----\n", encoding="ascii")
-    authority = Authority(RouterSettings(id="A", tls=(TlsSettings(name="t", crl=str(lists)),)), structlog.get_logger())
+    credentials = CredentialStore(
+        RouterSettings(id="A", tls=(TlsSettings(name="t", crl=str(lists)),)), structlog.get_logger()
+    )
     for _ in range(2):
-        authority.refresh()
-        (found,) = authority.unusable()
+        credentials.refresh()
+        (found,) = credentials.unusable()
         assert found.subject == "TLS profile t"
         assert str(lists) in found.reason
     lists.write_text("", encoding="ascii")
-    authority.refresh()
-    assert authority.unusable() == []
+    credentials.refresh()
+    assert credentials.unusable() == []
 
 
 @pytest.mark.interop

@@ -11,7 +11,7 @@ import pytest
 from mesh_config.check import check_file
 from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, RouterSettings, TlsSettings
 from router.core.errors import LocalError
-from router.security.authority import Authority
+from router.security.credential_store import CredentialStore
 from router.security.sasl_client import SaslClient
 from router.security.sasl_frames import split_frame
 from router.security.sasl_server import PasswordCheck, SaslServer
@@ -72,12 +72,12 @@ def test_files_and_variables_with_passwords_are_named_and_not_shown(
         connectors=(ConnectorSettings(port=1, sasl=Mechanism.SCRAM_SHA_256, password_file=str(secret)),),
     )
     with pytest.raises(LocalError, match="its password is wrong") as caught:
-        Authority(settings, None)
+        CredentialStore(settings, None)
     assert PLANTED not in str(caught.value)
     monkeypatch.setenv("OF_KEY", PLANTED)
-    authority = Authority(settings, None)
-    assert authority.password(settings.connectors[0]) == PLANTED
-    assert PLANTED not in repr((settings, vars(authority)))
+    credentials = CredentialStore(settings, None)
+    assert credentials.password(settings.connectors[0]) == PLANTED
+    assert PLANTED not in repr((settings, vars(credentials)))
 
 
 WRONG = {
@@ -104,5 +104,5 @@ def test_a_variable_that_is_not_set_is_not_named() -> None:
         id="A", connectors=(ConnectorSettings(port=1, sasl=Mechanism.SCRAM_SHA_256, password_env=PLANTED),)
     )
     with pytest.raises(LocalError, match="is not set") as caught:
-        Authority(settings, None)
+        CredentialStore(settings, None)
     assert PLANTED not in str(caught.value)

@@ -16,7 +16,7 @@ cdef class DrainCircuit(CreditAction):
     cdef public object circuit
 
 
-cdef class TellWithdrawn(CreditAction):
+cdef class TellSubscribersWithdrew(CreditAction):
     cdef public object circuit
 
 

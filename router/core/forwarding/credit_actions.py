@@ -55,7 +55,7 @@ class DrainCircuit(CreditAction):
         self.circuit = circuit
 
 
-class TellWithdrawn(CreditAction):
+class TellSubscribersWithdrew(CreditAction):
     """Tell the neighbor of an incoming circuit that the subscribers have withdrawn: its event `closed`."""
 
     __slots__ = ("circuit",)

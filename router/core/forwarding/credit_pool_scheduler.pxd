@@ -1,6 +1,6 @@
 import cython
 from router.core.forwarding.credit_scheduler cimport CreditScheduler
-from router.core.forwarding.credit_actions cimport TellWithdrawn, Send
+from router.core.forwarding.credit_actions cimport TellSubscribersWithdrew, Send
 from router.core.forwarding.egress_credit_pool cimport EgressCreditPool, IncomingCircuit
 from router.core.forwarding.publisher_credit cimport Publisher, LocalPublishers
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 
-from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, Key, Send, TellWithdrawn
+from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, Key, Send, TellSubscribersWithdrew
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
 from router.core.forwarding.egress_credit_pool import EgressCreditPool, IncomingCircuit
@@ -213,7 +213,7 @@ class CreditPoolScheduler(CreditScheduler):
         assert key not in pool.circuits, f"circuit {key} attached twice"
         pool.circuits[key] = IncomingCircuit(key, neighbor, self._timing.first_window)
         if pool.is_closed:
-            self.actions.append(TellWithdrawn(key))
+            self.actions.append(TellSubscribersWithdrew(key))
 
     def remove_circuit(self, egress: RouterId, key: Key) -> None:
         """Forget a circuit that is gone, with the credit that it held.

@@ -2,7 +2,9 @@ import cython
 from router.core.forwarding.credit_pool cimport Claimant, CreditPool, total_weight
 from router.core.forwarding.egress_load cimport EgressLoad, AdvertisedLoad
 from router.core.forwarding.fair_queue cimport FairQueue
-from router.core.forwarding.credit_actions cimport TellWithdrawn, DrainCircuit, GrantCircuit, ReturnCredit, Send, TellWeight
+from router.core.forwarding.credit_actions cimport (
+    TellSubscribersWithdrew, DrainCircuit, GrantCircuit, ReturnCredit, Send, TellWeight
+)
 
 
 cdef Py_ssize_t UNREACHABLE, AWAITED, OPEN, CLOSED

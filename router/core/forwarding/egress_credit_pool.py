@@ -25,8 +25,8 @@ from router.core.forwarding.credit_actions import (
     Key,
     ReturnCredit,
     Send,
+    TellSubscribersWithdrew,
     TellWeight,
-    TellWithdrawn,
 )
 from router.core.forwarding.credit_pool import Claimant, CreditPool, total_weight
 from router.core.forwarding.credit_scheduler import CreditTiming
@@ -504,7 +504,7 @@ class EgressCreditPool(CreditPool):
         self.enter(PoolEvent.WITHDRAWN)
         self.withdrawn_at = math.inf
         for circuit in self.circuits.values():
-            self._actions.append(TellWithdrawn(circuit.key))
+            self._actions.append(TellSubscribersWithdrew(circuit.key))
 
     def tell_weight(self) -> None:
         """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""

@@ -30,8 +30,8 @@ from router.core.forwarding.credit_actions import (
     Key,
     ReturnCredit,
     Send,
+    TellSubscribersWithdrew,
     TellWeight,
-    TellWithdrawn,
 )
 from router.core.forwarding.credit_pool_scheduler import CreditPoolScheduler
 from router.core.forwarding.credit_scheduler import CreditTiming
@@ -197,7 +197,7 @@ class MulticastTree:
                 if isinstance(action, GrantCircuit) and self.pool.circuits[action.circuit].was_told_closed:
                     self.pool.circuits[action.circuit].was_told_closed = False
                     self.is_due = True  # from now on it has the weight that it told
-                elif isinstance(action, TellWithdrawn):
+                elif isinstance(action, TellSubscribersWithdrew):
                     self.pool.circuits[action.circuit].was_told_closed = True
                 self._actions.append(action)
 

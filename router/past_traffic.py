@@ -17,7 +17,7 @@ OTHERS: Final = RouterId("(others)")
 
 
 @attrs.define
-class Traffic:
+class TrafficTotals:
     """Traffic of connections that are gone."""
 
     bytes_in: int = 0
@@ -29,7 +29,7 @@ class Traffic:
 
 
 @attrs.define
-class RouteChanges:
+class RouteChangeCounts:
     """Changes of the paths to other routers since the start."""
 
     reroutes: int = 0
@@ -38,13 +38,13 @@ class RouteChanges:
     """From the news of a change until the routes followed it."""
 
 
-class PeerTraffic:
+class PastTraffic:
     """The traffic of all connections that are gone."""
 
     def __init__(self) -> None:
-        self.clients = Traffic()
+        self.clients = TrafficTotals()
         """Bytes alone: their messages are counted for all links together."""
-        self.neighbors: dict[RouterId, Traffic] = {}
+        self.neighbors: dict[RouterId, TrafficTotals] = {}
 
     def name_of(self, neighbor: RouterId) -> RouterId:
         """Name under which a neighbor is counted."""
@@ -52,7 +52,7 @@ class PeerTraffic:
             return neighbor
         if len(self.neighbors) >= MOST_NEIGHBORS:
             neighbor = OTHERS
-        self.neighbors.setdefault(neighbor, Traffic())
+        self.neighbors.setdefault(neighbor, TrafficTotals())
         return neighbor
 
     def left(

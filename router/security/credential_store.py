@@ -47,7 +47,7 @@ class Known(Protocol):
         """Of its certificate."""
 
 
-class Authority:
+class CredentialStore:
     """Profiles and users of one router. Files that were replaced count from the next connection on."""
 
     def __init__(self, settings: RouterSettings, log: Any) -> None:

@@ -21,7 +21,7 @@ from router.core.errors import LocalError
 from router.engine.peer_identity import PeerIdentity
 from router.engine.tls_channel import TlsChannel
 from router.net.unengined_socket import PeerLeft, PeerRefused, UnenginedSocket
-from router.security.authority import Authority, ticket_of
+from router.security.credential_store import CredentialStore, ticket_of
 from router.security.revocations import number_of
 from router.security.sasl_client import SaslClient
 from router.security.sasl_frames import (
@@ -54,7 +54,7 @@ ALERT: Final = 0x15
 
 
 @attrs.frozen(kw_only=True)
-class Admitted:
+class AuthenticatedPeer:
     """A peer of whom is known who it is."""
 
     identity: PeerIdentity
@@ -64,11 +64,11 @@ class Admitted:
     """Plain bytes that were read and are the engine's."""
 
 
-class Entrance:
+class PeerAuthentication:
     """Lets the peers of one router in."""
 
-    def __init__(self, authority: Authority) -> None:
-        self.authority = authority
+    def __init__(self, credentials: CredentialStore) -> None:
+        self.credentials = credentials
         self._handshakes = trio.Lock()
         self._checks = trio.CapacityLimiter(1)
         """Passwords and tickets are checked by one thread: however many are tried, the router has the other
@@ -81,7 +81,7 @@ class Entrance:
 
     # Who connects here
 
-    async def admit(self, sock: socket.socket, settings: ListenerSettings, host: str) -> Admitted:
+    async def admit(self, sock: socket.socket, settings: ListenerSettings, host: str) -> AuthenticatedPeer:
         """Find out who has connected.
 
         Args:
@@ -100,7 +100,7 @@ class Entrance:
             await wire.hang_up()
             raise
 
-    async def _admit(self, wire: UnenginedSocket, settings: ListenerSettings, host: str) -> Admitted:
+    async def _admit(self, wire: UnenginedSocket, settings: ListenerSettings, host: str) -> AuthenticatedPeer:
         await wire.read(1)
         if settings.tls is None:
             await self._refuse_tls(wire)
@@ -136,7 +136,7 @@ class Entrance:
                 raise PeerRefused(
                     "it speaks plain AMQP, and this listener requires TLS" if is_amqp else "what came is no TLS"
                 )
-        await wire.start_tls(TlsChannel(self.authority.tls(settings), is_server=True), self._handshakes)
+        await wire.start_tls(TlsChannel(self.credentials.tls(settings), is_server=True), self._handshakes)
         await wire.read(1)
 
     async def _has_header(self, wire: UnenginedSocket) -> bool:
@@ -147,16 +147,16 @@ class Entrance:
             await wire.read_more()
         return wire.data[:4] == AMQP_HEADER[:4]
 
-    async def _authenticate(self, wire: UnenginedSocket, settings: ListenerSettings, host: str) -> Admitted:
+    async def _authenticate(self, wire: UnenginedSocket, settings: ListenerSettings, host: str) -> AuthenticatedPeer:
         del wire.data[:8]
-        users = self.authority.users_of(settings)
+        users = self.credentials.users_of(settings)
         tls = wire.channel.tls if wire.channel is not None else None
         sasl = SaslServer(
             _offered(settings, tls),
             users,
             functools.partial(_user_of, tls, settings),
             secrets.token_urlsafe(NONCE_BYTES),
-            functools.partial(self.authority.kerberos, settings),
+            functools.partial(self.credentials.kerberos, settings),
         )
         await wire.write(SASL_HEADER + sasl.greeting())
         for _ in range(MOST_FRAMES):
@@ -230,7 +230,7 @@ class Entrance:
 
     # Whom this router dials
 
-    async def dial(self, sock: socket.socket, settings: ConnectorSettings) -> Admitted:
+    async def dial(self, sock: socket.socket, settings: ConnectorSettings) -> AuthenticatedPeer:
         """Say who this router is, and find out who is at the other end.
 
         Args:
@@ -241,17 +241,17 @@ class Entrance:
         """
         wire = UnenginedSocket(sock, functools.partial(failure_words, other="the other side"))
         try:
-            password = self.authority.password(settings)
+            password = self.credentials.password(settings)
             if settings.tls is not None:
                 host = encoded(settings.tls_host or settings.host)
                 await wire.start_tls(
-                    TlsChannel(self.authority.tls(settings), is_server=False, host=host), self._handshakes
+                    TlsChannel(self.credentials.tls(settings), is_server=False, host=host), self._handshakes
                 )
             elif settings.sasl is Mechanism.PLAIN and not settings.plain_without_tls:
                 raise PeerRefused("PLAIN without TLS is not allowed (`plain_without_tls`)")
             sasl = SaslClient(
                 settings.sasl,
-                settings.user or self.authority.router_id,
+                settings.user or self.credentials.router_id,
                 password,
                 encoded(settings.host),
                 secrets.token_urlsafe(NONCE_BYTES),
@@ -320,15 +320,15 @@ def _user_of(tls: ssl.SSLObject | None, settings: ListenerSettings) -> str:
     return certificate_user(tls, settings.user_from)
 
 
-def _admitted(wire: UnenginedSocket, **who: Any) -> Admitted:
+def _admitted(wire: UnenginedSocket, **who: Any) -> AuthenticatedPeer:
     channel = wire.channel
     rest = bytes(wire.data)
     wire.data.clear()
     if channel is None:
-        return Admitted(identity=PeerIdentity(**who), channel=None, rest=rest)
+        return AuthenticatedPeer(identity=PeerIdentity(**who), channel=None, rest=rest)
     name, _, bits = channel.tls.cipher() or ("", "", 0)
     certificate = channel.tls.getpeercert(binary_form=True)
     if certificate is not None and channel.tls.getpeercert():
         who["certificate"] = number_of(certificate)
     identity = PeerIdentity(tls_version=channel.tls.version(), tls_cipher=name, tls_bits=bits, **who)
-    return Admitted(identity=identity, channel=channel, rest=rest)
+    return AuthenticatedPeer(identity=identity, channel=channel, rest=rest)
