@@ -29,6 +29,7 @@ from router.net.listener import Listener, address_of
 from router.runtime import Runtime
 from router.views.config_rows import address_config_rows
 from router.views.reload import CONFLICT, Reloading, in_thread
+from router.views.socket_rows import connector_identity
 
 SOCKET: Final = {
     "name": "name",
@@ -129,11 +130,7 @@ class RuntimeChanges:
                     return
         elif isinstance(row, ConnectorRow):
             for connector in sockets.connectors:
-                if (connector.settings.name, connector.settings.host, str(connector.settings.port)) == (
-                    row.name if connector.settings.name else None,
-                    row.host,
-                    row.port,
-                ):
+                if connector_identity(connector.settings) == row.identity:
                     sockets.end_connector(connector)
                     self._tell("connector deleted", connector.name)
                     return

@@ -76,6 +76,11 @@ def connector_rows(runtime: Runtime, connectors: Sequence[Connector], offset: fl
     return LazyRows(connectors, lambda connector: _connector_row(runtime, connector, served, standby, offset))
 
 
+def connector_identity(settings: ConnectorSettings) -> str:
+    """Identity of a connector for management: those to one place differ by their names."""
+    return f"connector/{settings.host}:{settings.port}" + (f":{settings.name}" if settings.name else "")
+
+
 def _connector_row(
     runtime: Runtime,
     connector: Connector,
@@ -94,7 +99,7 @@ def _connector_row(
     peer = connection.peer if connection is not None else None
     return ConnectorRow(
         name=settings.name or f"connector/{place}",
-        identity=f"connector/{place}" + (f":{settings.name}" if settings.name else ""),
+        identity=connector_identity(settings),
         host=settings.host,
         port=str(settings.port),
         **_socket_fields(settings),

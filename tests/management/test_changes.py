@@ -134,6 +134,14 @@ def test_a_connector_joins_two_routers_and_parts_them(mesh: MeshProcesses, clien
     mesh.wait_converged()
 
 
+def test_of_two_connectors_to_one_place_the_named_one_goes(mesh: MeshProcesses) -> None:
+    with ManagementClient(mesh.url("R2"), timeout_s=WAIT_S) as client:
+        (in_file,) = client.query("connector")
+        create(client, "connector", "again", host=in_file["host"], port=int(in_file["port"]), role="inter-router")
+        delete(client, "connector", "again")
+        assert [each["identity"] for each in client.query("connector")] == [in_file["identity"]]
+
+
 def test_an_address_has_the_treatment_that_was_created(client: ManagementClient) -> None:
     made = create(client, "router.config.address", "news", prefix="news", distribution="multicast")
     assert client.read("router.config.address", identity=made["identity"])["name"] == "news"
