@@ -22,6 +22,10 @@ cdef class FrameGuard(EndpointGuard):
     cdef Py_ssize_t _transfer_handle
     cdef PeerSession _transfer_session
     cdef Py_ssize_t _disposition_head
+    cdef bint _has_settled
+    cdef bint _is_overlap
+    cdef Py_ssize_t _settled_first
+    cdef Py_ssize_t _settled_span
     cdef public Py_ssize_t kept
 
     cpdef Py_ssize_t check(self, bytes data)
@@ -49,6 +53,8 @@ cdef class FrameGuard(EndpointGuard):
     cdef bint _is_plain_disposition(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, size=Py_ssize_t, span=Py_ssize_t)
     cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at)
+    @cython.locals(behind=Py_ssize_t, before=Py_ssize_t)
+    cdef bint _is_seen(self, Py_ssize_t first, Py_ssize_t span)
     @cython.locals(end=Py_ssize_t, right=bytes)
     cdef object _look_at_state(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t stop)
     @cython.locals(

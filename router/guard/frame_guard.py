@@ -75,6 +75,14 @@ class FrameGuard(EndpointGuard):
         """and its session."""
         self._disposition_head = NO_HEAD
         """The same of the last disposition, whose channel is mostly another."""
+        self._has_settled = False
+        """The piece that is fed has a disposition;"""
+        self._settled_first = 0
+        """all deliveries of its dispositions are from this one on,"""
+        self._settled_span = 0
+        """and up to so many behind it."""
+        self._is_overlap = False
+        """The last disposition has deliveries that are among those."""
         self.kept = 0
         """Bytes at the end of what was fed last that are no whole frame yet."""
 
@@ -92,10 +100,12 @@ class FrameGuard(EndpointGuard):
             size: bytes.
         Returns: how many of them may be handed on. Less than all are those before the frame that violates the protocol,
             when `is_broken`: it may be less than what was kept, of which the engine must never get the rest. Else they
-            are as much work as others should wait for: what follows them is to be fed later.
+            are as much work as others should wait for, or what follows is about deliveries whose outcomes are among
+            them: it is to be fed later.
         """
         at = 0
         self._work = 0
+        self._has_settled = self._is_overlap = False
         if self.corrections:
             self.corrections.clear()
         if self.is_broken:
@@ -124,9 +134,9 @@ class FrameGuard(EndpointGuard):
                     is_right = self._is_plain_flow(data, at, length)
                 if not is_right and not self._check_frame(data, at, at + length):
                     break
-                if self._work >= MOST_WORK:
+                if self._is_overlap or self._work >= MOST_WORK:
                     self.kept = 0
-                    return at + length
+                    return at if self._is_overlap else at + length
             at += length
         if self.condition:
             self._questions.clear()
@@ -246,6 +256,8 @@ class FrameGuard(EndpointGuard):
         field += width_of_uint(data, field)
         if span > HALF or (field < stop and data[field] == 0x56):
             return False
+        if self._is_seen(first, span):
+            return True
         if field + 3 < stop and not data[field + 1] and (data[field + 2] != 0x53 or data[field + 3] == REJECTED):
             self._look_at_state(data, field + 1, stop)
         self._work += span
@@ -312,11 +324,39 @@ class FrameGuard(EndpointGuard):
         span = (last - first) & MASK if last >= 0 else 0
         if span > HALF or (size > PLAIN_BYTES and span * size > MOST_REPEATED_BYTES):
             return self._break_at(data, at, NOT_ALLOWED, f"a disposition of {first} to {last}, in {size} bytes")
+        if self._is_seen(first, span):
+            return True
         self._work += span
         self.read_bool(data)  # settled
         if self.left and self.at < self.stop and data[self.at] == 0:
             self._look_at_state(data, self.at, self.stop)
         return True
+
+    def _is_seen(self, first: int, span: int) -> bool:
+        """Whether deliveries of a disposition are among those of others in this piece: it has to wait for the next one.
+
+        An engine has the newer outcome of a delivery when it is asked, and the older one is what settled it.
+
+        Args:
+            first: delivery-id.
+            span: further ones.
+        """
+        if not self._has_settled:
+            self._has_settled = True
+            self._settled_first = first
+            self._settled_span = span
+            return False
+        behind = (first - self._settled_first) & MASK
+        before = (self._settled_first - first) & MASK
+        if behind <= self._settled_span or before <= span:
+            self._is_overlap = True
+            return True
+        if behind <= HALF:
+            self._settled_span = behind + span
+        else:
+            self._settled_first = first
+            self._settled_span += before
+        return False
 
     def _look_at_state(self, data: bytes | memoryview, at: int, stop: int) -> None:
         """Have an outcome read in the form that an engine knows."""

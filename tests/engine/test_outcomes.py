@@ -419,6 +419,20 @@ def test_an_outcome_whose_descriptor_is_a_symbol(place: tuple[Bench, list[Runtim
         assert (sent.failed, sent.undeliverable, sent.annotations) == (False, True, {"x-opt-tries": 3})
 
 
+@pytest.mark.parametrize("outcome", ["accepted", "rejected", "released"])
+def test_a_range_over_a_delivery_that_is_settled_leaves_its_outcome(
+    place: tuple[Bench, list[Runtime]], outcome: str
+) -> None:
+    subscriber = RawSubscriber(*place)
+    sent = [subscriber.sender.send(message("x")) for _ in range(3)]
+    subscriber.bench.run()
+    other = "accepted" if outcome != "accepted" else "rejected"
+    one = frames.write(0x15, [True, 1, None, True, SYMBOLS[outcome]])
+    subscriber.raw.write(one + frames.write(0x15, [True, 0, 2, True, SYMBOLS[other]]))
+    subscriber.bench.run()
+    assert [each.outcomes for each in sent] == [[other], [outcome], [other]]
+
+
 def test_received_with_a_symbol_is_not_passed_on_either(place: tuple[Bench, list[Runtime]]) -> None:
     subscriber = RawSubscriber(*place)
     sent = subscriber.sender.send(message("x"))

@@ -162,9 +162,10 @@ def test_what_the_protocol_allows_is_handed_on(frames: list[bytes]) -> None:
     [
         ([RECEIVER, write(0x16, [0, True])], 2),
         ([write(0x11, [None, 0, 100, 100], channel=1), write(0x17, [], channel=1)], 10),
-        ([write(0x15, [True, 0, 99, True])], 11),
+        ([write(0x15, [True, 100 * number, 100 * number + 99, True]) for number in range(1000)], 11),
         ([write(0x15, [True, 0, 2**31 - 1])], 1),
-        ([write(0x15, [True, 7])], 1000),
+        ([write(0x15, [True, number]) for number in range(1000)], 1000),
+        ([write(0x15, [True, 1000 - number]) for number in range(1000)], 1000),
         ([flow()], 1000),
     ],
 )
@@ -180,6 +181,27 @@ def test_no_more_is_handed_on_at_once_than_others_should_wait_for(work: list[byt
         assert tested.kept == 0
         left = left[passed:]
         del frames[:most]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([5], [0, 9]),
+        ([0, 9], [5]),
+        ([0, 9], [9, 20]),
+        ([5], [5, None, True]),
+        ([2**32 - 3, 2], [0]),
+        ([1], [2**32 - 3, 2]),
+    ],
+)
+def test_outcomes_of_one_delivery_are_handed_on_one_after_the_other(first: list[Any], second: list[Any]) -> None:
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN + BEGIN)
+    one, other, beside = (write(0x15, [True, *fields]) for fields in (first, second, [100]))
+    assert tested.check(one + beside + other + other) == len(one + beside)
+    assert tested.check(other + other) == len(other)
+    assert tested.check(other) == len(other)
+    assert not tested.is_broken, tested.description
 
 
 def test_a_begin_beside_very_many_sessions_is_handed_on_alone() -> None:
