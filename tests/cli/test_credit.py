@@ -54,6 +54,7 @@ NOBODY: dict[str, Any] = {
     "waitingCount": 0,
     "oldestWaitSeconds": 0,
     "unsettledCount": 0,
+    "lastOutcomeSeconds": None,
     "missedCount": 0,
     "zeroCreditSeconds": None,
     "excludedSeconds": None,
