@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import random
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -31,6 +30,7 @@ from proton.reactor import Container
 from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.render import render_mesh
 from router.cli.demo.children import Child, stop
+from router.cli.demo.mesh import free_ports
 from router.cli.management import ManagementClient, ManagementError
 
 HOST = "127.0.0.1"
@@ -41,8 +41,6 @@ LINKS = (("A", "B"), ("B", "C"), ("C", "D"), ("A", "D"))
 SERVERS = {"billing-1": ("billing", "B"), "orders-1": ("orders", "C"), "search-1": ("search", "D")}
 """Address that each server serves, and its router."""
 CALLERS = {"web-1": "A", "web-2": "C", "app-1": "B", "app-2": "D"}
-PORTS = range(20000, 32000)
-"""Below those that the system takes for outgoing connections."""
 CALLS_EACH_S = 0.1
 WORK_S = 0.005
 AT_ONCE = 10
@@ -238,18 +236,6 @@ def reached(url: str) -> int:
             return sum(node["cost"] is not None for node in client.query("router.node", ["id", "cost"]))
     except ManagementError:
         return 0
-
-
-def free_ports(rng: random.Random) -> Iterator[int]:
-    """Ports of loopback that nobody listens on."""
-    for port in rng.sample(PORTS, len(PORTS)):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-        yield port
 
 
 # The faults: each begins, says in a sentence what it is, and gives the seconds until it goes on, if it does.

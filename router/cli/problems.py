@@ -8,7 +8,8 @@ from typing import Any, Final
 from rich.text import Text
 
 from router.cli.stat_columns import Entity, moment, printable
-from router.management.snapshot import OF_ADDRESS, PROBLEM_KINDS, SEEN_BY_ALL
+from router.management.problem_causes import by_urgency
+from router.management.snapshot import SEEN_BY_ALL
 
 SHOWN: Final = 4
 """Routers that are named."""
@@ -29,27 +30,10 @@ def merged(found: Sequence[tuple[str, Sequence[Entity]]]) -> list[dict[str, Any]
                 problems[key] = {**row, "seenBy": [router]}
             else:
                 known["seenBy"].append(router)
-    return sorted(_folded(list(problems.values())), key=_urgency)
-
-
-def _folded(problems: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Take what follows from a cause at another router to that, where it is told of, as `alsoAt`."""
-    causes = {
-        each["subject"]: each for each in problems if each["kind"] in OF_ADDRESS and not each.get("causeElsewhere")
-    }
-    kept = []
-    for each in problems:
-        cause = causes.get(each["subject"]) if each.get("causeElsewhere") else None
-        if cause is None:
-            kept.append(each)
-        else:
-            cause["alsoAt"] = [*cause.get("alsoAt", []), *each["seenBy"]]
-    return kept
-
-
-def _urgency(problem: Entity) -> int:
-    kind = problem["kind"]
-    return PROBLEM_KINDS.index(kind) if kind in PROBLEM_KINDS else len(PROBLEM_KINDS)
+    return [
+        {**problem, "alsoAt": [router for each in also for router in each["seenBy"]]} if also else problem
+        for problem, also in by_urgency(list(problems.values()))
+    ]
 
 
 def problem_parts(found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) -> list[Text]:

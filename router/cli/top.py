@@ -180,17 +180,15 @@ def _screen(
     return parts
 
 
+def _state(row: Row) -> str | None:
+    """The worst that can be said of it."""
+    states = {"BLOCKED": row.is_blocked, "FULL": row.is_full, "no credit": row.is_idle, "waits": row.waiting > 0}
+    return next((state for state, is_so in states.items() if is_so), None)
+
+
 def _values(row: Row) -> tuple[object, ...]:
     return (
-        "BLOCKED"
-        if row.is_blocked
-        else "FULL"
-        if row.is_full
-        else "no credit"
-        if row.is_idle
-        else "waits"
-        if row.waiting
-        else None,
+        _state(row),
         row.router,
         row.container,
         row.address,

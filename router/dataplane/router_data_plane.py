@@ -218,13 +218,6 @@ class RouterDataPlane(DataPlaneInterface):
         if self.links.pop(link, link) is None:
             set_link_context(link.handle, None)
 
-    def transfers(self) -> set[Transfer]:
-        """All messages that have no outcome yet, but for those in `waiting` that nobody wants to hear of."""
-        found: set[Transfer] = set()
-        for link in self.links:
-            found.update(self.transfers_on(link))
-        return found
-
     def transfers_on(self, link: IngressLink | EgressLink) -> list[Transfer]:
         """The messages without outcome that have come or gone by one link, oldest first."""
         found = []

@@ -16,7 +16,8 @@ from typing import Final, TypeVar
 from router import __version__
 from router.core.forwarding.fib import AddressEntry
 from router.engine.connection import Connection
-from router.management.snapshot import OF_ADDRESS, PROBLEM_KINDS, SEEN_BY_ALL, MeshLinkRow, NodeRow, ProblemRow
+from router.management.problem_causes import by_urgency
+from router.management.snapshot import SEEN_BY_ALL, MeshLinkRow, NodeRow, ProblemRow
 from router.runtime import Runtime
 from router.views.credit import credit_row, may_be_blocked
 from router.views.link_address_rows import address_row, passed
@@ -101,7 +102,10 @@ class ConsoleSource:
         for each in (*map(self._own_problem, self._view.rows(ProblemRow)), *self._questions.problems()):
             router = "" if each["kind"] in SEEN_BY_ALL else each["router"]
             found.setdefault((each["kind"], each["subject"], router), each)
-        return _folded(list(found.values()))[:MOST_PROBLEMS]
+        return [
+            {**problem, "also": [each["router"] for each in also]}
+            for problem, also in by_urgency(list(found.values()))[:MOST_PROBLEMS]
+        ]
 
     def _own_problem(self, row: object) -> Fields:
         assert isinstance(row, ProblemRow)
@@ -249,21 +253,6 @@ class ConsoleSource:
             "reading": "nothing" if port.is_stopped else "no messages" if port.is_over else "all",
             "sending": "nothing" if port.is_laden else "all",
         }
-
-
-def _folded(problems: Sequence[Fields]) -> list[Fields]:
-    """Take what follows from a cause at another router to that, where it is told of; the most urgent kinds first."""
-    causes = {each["subject"]: each for each in problems if each["kind"] in OF_ADDRESS and not each["causeElsewhere"]}
-    kept: list[Fields] = []
-    also: dict[object, list[object]] = {}
-    for each in problems:
-        if each["causeElsewhere"] and each["subject"] in causes:
-            also.setdefault(each["subject"], []).append(each["router"])
-        else:
-            kept.append(each)
-    order = {kind: at for at, kind in enumerate(PROBLEM_KINDS)}
-    kept.sort(key=lambda each: order.get(str(each["kind"]), len(order)))
-    return [{**each, "also": also.get(each["subject"], []) if each in causes.values() else []} for each in kept]
 
 
 def _made(things: Iterable[object], make: Callable[..., Fields]) -> Generator[None, None, list[Fields]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Final
 
 import attrs
 
@@ -32,9 +31,7 @@ from router.engine.connection import Connection
 from router.management.snapshot import CreditRow, PartyRow
 from router.views.link_address_rows import AnyLink, credit_of, key_of
 from router.views.link_rates import LinkRates
-
-AT_ONCE: Final = 100
-"""Links, or addresses, that are looked at between two events."""
+from router.views.paged_lists import AT_ONCE
 
 
 @attrs.frozen

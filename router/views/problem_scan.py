@@ -35,6 +35,7 @@ from router.views.credit import (
 )
 from router.views.link_rates import Flood, LinkRates
 from router.views.mesh_rows import troubled_rows
+from router.views.paged_lists import at_once
 from router.views.problems import (
     AddressTrouble,
     DroppedMessages,
@@ -154,7 +155,8 @@ class ProblemScan:
             return
         is_still = known.egress == entry.egress
         if is_late or is_still:  # else it is busy, and happened to have no credit
-            known.since = known.still_since if now - known.last > RECENT_S else min(known.since, known.still_since)
+            if now - known.last > RECENT_S:
+                known.since = known.still_since
             known.last = now
         if not is_still:
             known.still_since, known.egress = now, entry.egress
@@ -178,13 +180,7 @@ class ProblemScan:
 
     def snapshot(self) -> ProblemSnapshot:
         """The router as it is now."""
-        taking = self._take_snapshot()
-        while True:
-            try:
-                next(taking)
-            except StopIteration as done:
-                found: ProblemSnapshot = done.value
-                return found
+        return at_once(self._take_snapshot())
 
     def _take_snapshot(self) -> Generator[None, None, ProblemSnapshot]:
         runtime = self._runtime

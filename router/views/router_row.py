@@ -6,7 +6,6 @@ import os
 import socket
 from collections.abc import Generator
 from pathlib import Path
-from typing import Final
 
 import attrs
 
@@ -19,9 +18,7 @@ from router.dataplane.links import IngressLink, Transfer
 from router.management.snapshot import RouterRow
 from router.runtime import Runtime
 from router.views.link_address_rows import AgesUnderWay, AnyLink, is_blocked, total
-
-AT_ONCE: Final = 100
-"""Addresses, or links, that are looked at between two events."""
+from router.views.paged_lists import AT_ONCE
 
 
 @attrs.define

@@ -421,7 +421,8 @@ def is_leaving(link: IngressLink | EgressLink) -> TypeGuard[EgressLink]:
 
 def check_accounts(runtime: Runtime) -> None:
     """What is counted per link, address and connection is what the transfers say."""
-    transfers = runtime.data_plane.transfers()
+    data_plane = runtime.data_plane
+    transfers = {transfer for link in data_plane.links for transfer in data_plane.transfers_on(link)}
     for transfer in transfers:
         assert transfer.ingress_delivery or transfer.egress_delivery
     for entry in runtime.fib.entries():

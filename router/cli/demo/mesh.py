@@ -108,7 +108,7 @@ async def start(folder: Path, *, with_wire: bool) -> Mesh:
 
 
 def _launch(folder: Path, with_wire: bool) -> Mesh:
-    ports = _free_ports()
+    ports = free_ports(random.SystemRandom())
     clients = {router: next(ports) for router in ROUTERS}
     neighbors = {router: next(ports) for router in ROUTERS}
     mesh = settings(clients, neighbors)
@@ -141,8 +141,9 @@ def _write(file: Path, text: str) -> Path:
     return file
 
 
-def _free_ports() -> Iterator[int]:
-    for port in random.sample(PORTS, len(PORTS)):
+def free_ports(rng: random.Random) -> Iterator[int]:
+    """Choose ports of HOST that nobody listens on."""
+    for port in rng.sample(PORTS, len(PORTS)):
         with socket.socket() as probe:
             # As the routers do: a port whose last connection is about to be forgotten is free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

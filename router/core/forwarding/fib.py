@@ -6,7 +6,6 @@ subscribes to; one `Route` for each reachable router. Nothing here looks at a cl
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Final, Protocol
@@ -307,18 +306,10 @@ class Fib:
             found += entries.values()
         return found
 
-    def counts(self) -> MessageTotals:
-        """Sum up the messages of all addresses since the start, of those that are forgotten too."""
-        counting = self.count_in_pieces(math.inf)
-        try:
-            while True:
-                next(counting)
-        except StopIteration as done:
-            found: MessageTotals = done.value
-            return found
+    def count_in_pieces(self, at_once: int) -> Generator[None, None, MessageTotals]:
+        """Sum up the messages of all addresses since the start, of those that are forgotten too, in pieces.
 
-    def count_in_pieces(self, at_once: float) -> Generator[None, None, MessageTotals]:
-        """Sum up the same in pieces: what is forgotten meanwhile counts as it stood at last.
+        What is forgotten meanwhile counts as it stood at last.
 
         Args:
             at_once: addresses that are looked at before each pause.
