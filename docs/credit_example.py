@@ -19,7 +19,7 @@ if __name__ == "__main__":
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import AnycastMesh
-from router.testing.clients import SimSubscriber, TopUp
+from router.testing.clients import GrantHabit, SimSubscriber
 
 PAGE = Path(__file__).parent / "explanation" / "credit.md"
 BEGIN = "<!-- From here on made by docs/credit_example.py; changes belong there. -->\n"
@@ -61,7 +61,7 @@ class Story:
         self._since = self.mesh.network.now
 
     def subscribe(self) -> None:
-        self._subscribers.append(self.mesh.add_subscriber(C, credit=CREDIT, top_up=TopUp.HALF))
+        self._subscribers.append(self.mesh.add_subscriber(C, credit=CREDIT, top_up=GrantHabit.HALF))
 
     def send(self, publisher: int, count: int) -> None:
         self.mesh.publishers[publisher - 1].offer(count)

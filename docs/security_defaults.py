@@ -26,7 +26,7 @@ OF_ROUTER = ("vhosts", "reserved_files")
 def rows() -> Iterator[tuple[str, str, str]]:
     """The cells of each row, in the order of the reference."""
     models = importlib.import_module("mesh_config.models")
-    values = importlib.import_module("mesh_config.values")
+    values = importlib.import_module("mesh_config.value_rules")
     for field in values.fields_of(models.RouterSettings):
         if field.name in OF_ROUTER:
             yield f"`{field.name}`", default(field), field.metadata["doc"]

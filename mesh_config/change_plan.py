@@ -20,7 +20,7 @@ from mesh_config.models import (
     RouterSettings,
     TlsSettings,
 )
-from mesh_config.values import fields_of
+from mesh_config.value_rules import fields_of
 
 Socket = TypeVar("Socket", bound=Hashable)
 Settings = TypeVar("Settings", RouterSettings, ListenerSettings, ForwardingSettings)

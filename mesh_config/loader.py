@@ -8,11 +8,10 @@ from pathlib import Path
 
 import attrs
 
-from mesh_config import merging, yaml_text
+from mesh_config import defaults_merging, yaml_text
 from mesh_config.check_security import has_known_routers
 from mesh_config.connector_matching import link_address, router_listener
 from mesh_config.findings import Finding, SettingsError, Severity, Step, in_order, nearest
-from mesh_config.layout import DEFAULTS_SECTIONS, MESH_FILE_KEYS, MESH_KEYS, ROUTER_FILE_KEYS, DefaultsKey
 from mesh_config.models import (
     AddressSettings,
     ConnectorSettings,
@@ -21,8 +20,9 @@ from mesh_config.models import (
     Role,
     RouterSettings,
 )
+from mesh_config.settings_file_format import DEFAULTS_SECTIONS, MESH_FILE_KEYS, MESH_KEYS, ROUTER_FILE_KEYS, DefaultsKey
 from mesh_config.structuring import structure, unknown_key
-from mesh_config.values import found_words
+from mesh_config.value_rules import found_words
 from mesh_config.yaml_text import MapNode, Node, Place
 
 FilePath = str | os.PathLike[str]
@@ -205,8 +205,8 @@ class _Reading:
         for router_id, node in routers.items.items():
             raw = self._mapping(node)
             if "id" not in raw.items:
-                raw = merging.with_item(raw, "id", router_id, routers.key_places[router_id])
-            nodes[router_id] = merging.router_with_defaults(raw, defaults, addresses)
+                raw = defaults_merging.with_item(raw, "id", router_id, routers.key_places[router_id])
+            nodes[router_id] = defaults_merging.router_with_defaults(raw, defaults, addresses)
         return name, nodes
 
     def _mesh_name(self, node: MapNode) -> str:
@@ -227,14 +227,16 @@ class _Reading:
                 continue
             found = self._mapping(node.items[word])
             self._refuse_unknown(found, section.keys)
-            sections[word] = merging.only(found, [key for key in section.keys if self._is_sound(found, key, section)])
+            sections[word] = defaults_merging.only(
+                found, [key for key in section.keys if self._is_sound(found, key, section)]
+            )
         return sections
 
     def _is_sound(self, node: MapNode, key: str, section: DefaultsKey) -> bool:
         """Whether a default can be used: a bad one is told here, once, and not again at each router."""
-        trial = merging.only(node, [key])
+        trial = defaults_merging.only(node, [key])
         if section.cls is RouterSettings:
-            trial = merging.with_item(trial, "id", "trial", node.place)
+            trial = defaults_merging.with_item(trial, "id", "trial", node.place)
         findings = structure(trial, section.cls)[1]
         self._findings += findings
         return not findings

@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 
-from mesh_config.layout import DEFAULTS_SECTIONS, FILE_KEY_DOCS, MESH_FILE_KEYS
 from mesh_config.models import (
     DEFAULT_ADDRESSES,
     AddressSettings,
@@ -25,8 +24,9 @@ from mesh_config.models import (
     VhostSettings,
 )
 from mesh_config.schema import SECTIONS
+from mesh_config.settings_file_format import DEFAULTS_SECTIONS, FILE_KEY_DOCS, MESH_FILE_KEYS
 from mesh_config.structuring import default_of
-from mesh_config.values import SettingsClass, fields_of, kind_of
+from mesh_config.value_rules import SettingsClass, fields_of, kind_of
 
 _CONNECTORS = """\
 Each item of a router's `connectors`. With `to`, host and port are taken from the first listener of that router that has

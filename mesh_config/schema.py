@@ -8,7 +8,6 @@ from typing import Any
 
 import attrs
 
-from mesh_config.layout import DEFAULTS_SECTIONS, FILE_KEY_DOCS
 from mesh_config.models import (
     AddressSettings,
     ConnectorSettings,
@@ -25,8 +24,9 @@ from mesh_config.models import (
     TlsSettings,
     VhostSettings,
 )
+from mesh_config.settings_file_format import DEFAULTS_SECTIONS, FILE_KEY_DOCS
 from mesh_config.structuring import default_of, plain_value
-from mesh_config.values import SettingsClass, fields_of, kind_of
+from mesh_config.value_rules import SettingsClass, fields_of, kind_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -16,7 +16,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from mesh_config import yaml_text
 from mesh_config.findings import Finding, nearest
-from mesh_config.values import (
+from mesh_config.value_rules import (
     Fault,
     SettingsClass,
     base_words,

@@ -20,7 +20,7 @@ from typing import Final
 import attrs
 
 from router.core.ids_and_conditions import ConnectionId
-from router.core.linkstate.outbox import HELLO_TO
+from router.core.linkstate.control_message_sender import HELLO_TO
 
 BURST_S: Final = 0.5
 """Time that a neighbor may use at once after it has used none for long."""

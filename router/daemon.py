@@ -25,25 +25,25 @@ from router.draining import Draining
 from router.engine.connection import Connection
 from router.engine.tls_connection import TlsConnection
 from router.flight_recorder import SIGNAL
-from router.http_listening import HttpListening
+from router.graceful_stop import stop_in_order
+from router.http_server_manager import HttpServerManager
 from router.management.changes import ChangeError
 from router.mesh_watch import ExpectedMesh
 from router.neighbor_admission import open_properties
 from router.net.connector import Connector
 from router.net.file_limits import most_files, usable_files
-from router.net.listener import Guest, Listener, Refusal
+from router.net.handshake_socket import PeerLeft, PeerRefused
+from router.net.listener import AcceptedConnection, Listener, Refusal
 from router.net.peer_authentication import AuthenticatedPeer, PeerAuthentication
 from router.net.poller import Poller
 from router.net.pump import Pump
 from router.net.service_notifier import ServiceNotifier
-from router.net.unengined_socket import PeerLeft, PeerRefused
 from router.router_process import MonotonicClock, spare_collector
 from router.runtime import Runtime
 from router.security.credential_store import CredentialStore
-from router.stopping import stop_in_order
 from router.views.management_service import serve_management
 from router.views.problem_scan import LOOK_S
-from router.views.reload import Read, Reloading
+from router.views.reload import Read, SettingsReloader
 from router.views.state_log import log_state
 
 if TYPE_CHECKING:  # an extra brings what it needs
@@ -101,11 +101,11 @@ class Daemon:
         self._authentication = PeerAuthentication(self._credentials)
         self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
-        self.reloading = Reloading(self.runtime, self, read)
+        self.reloading = SettingsReloader(self.runtime, self, read)
         self.draining = Draining(self.runtime, self)
         self.view = serve_management(self.runtime, self)
         self.view.problem_scan.watch_certificates(self._credentials.certificates, self._credentials.unusable)
-        self.http = HttpListening(self.runtime, self.view, self.listeners, self.connectors, self._authentication)
+        self.http = HttpServerManager(self.runtime, self.view, self.listeners, self.connectors, self._authentication)
         self.http.take(self.http.prepare(settings))
         self._poller = Poller(self.runtime.clock, self.runtime)
         self._started = self.runtime.clock()
@@ -394,14 +394,14 @@ class Daemon:
             self.runtime.watch.dial_failed(connector.settings.to, connector.message)
         self.runtime.log.warning("connect_failed", connector=connector.name, reason=connector.message)
 
-    async def _serve_accepted(self, sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
+    async def _serve_accepted(self, sock: socket.socket, settings: ListenerSettings, guest: AcceptedConnection) -> None:
         deadline = trio.current_time() + settings.handshake_timeout_s
         admitted = await self._admit(sock, settings, guest, deadline)
         if admitted is not None:
             await self._serve(sock, settings, guest, admitted, deadline - trio.current_time())
 
     async def _admit(
-        self, sock: socket.socket, settings: ListenerSettings, guest: Guest, deadline: float
+        self, sock: socket.socket, settings: ListenerSettings, guest: AcceptedConnection, deadline: float
     ) -> AuthenticatedPeer | None:
         """Let somebody in. Returns: None when it is not to be served; the socket is closed, and the log says why."""
         reason = f"no Open within {settings.handshake_timeout_s:g} s"
@@ -458,7 +458,7 @@ class Daemon:
         self,
         sock: socket.socket,
         settings: ListenerSettings | ConnectorSettings,
-        guest: Guest | None,
+        guest: AcceptedConnection | None,
         admitted: AuthenticatedPeer,
         timeout_s: float,
     ) -> Connection | None:

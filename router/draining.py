@@ -16,12 +16,12 @@ from router.core.events import TransitResumed
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.drain_state import DrainState
 from router.engine.connection import Connection
+from router.graceful_stop import CLOSE_PATIENCE_S, none_left, take_no_more
 from router.net.listener import Listener
 from router.runtime import Runtime
-from router.stopping import CLOSE_PATIENCE_S, none_left, take_no_more
 
 
-class Sockets(Protocol):
+class DrainableDaemon(Protocol):
     """The daemon, as far as a drain needs it."""
 
     listeners: list[Listener]
@@ -42,7 +42,7 @@ class Sockets(Protocol):
 class Draining:
     """The drains of one router."""
 
-    def __init__(self, runtime: Runtime, sockets: Sockets) -> None:
+    def __init__(self, runtime: Runtime, sockets: DrainableDaemon) -> None:
         self._runtime = runtime
         self._sockets = sockets
         self._kept: ConnectionId | None = None

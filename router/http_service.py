@@ -17,7 +17,7 @@ from router.runtime import Runtime
 from router.security.sasl_frames import SaslError
 from router.security.scram import prepared_text
 from router.views.console import ConsoleSource
-from router.views.mesh_questions import MeshQuestions
+from router.views.mesh_status_poller import MeshStatusPoller
 from router.views.metrics import RuntimeMetrics
 from router.views.readiness import reasons_not_ready
 from router.views.runtime import RuntimeView
@@ -55,7 +55,7 @@ def http_server(
     metrics = RuntimeMetrics(
         runtime, listeners, connectors, lambda: not readiness(), counters, view.problem_scan.find_problems
     )
-    console = ConsoleSource(runtime, view, MeshQuestions(runtime))
+    console = ConsoleSource(runtime, view, MeshStatusPoller(runtime))
     has_users = settings.users_file is not None
     routes = console_routes(console.page, settings.share_percent / 100, is_signed_in=has_users)
     app = http_app(

@@ -303,7 +303,7 @@ class _Log:
 _log: _Log | None = None
 
 
-class Recent:
+class RecentLines:
     """The last lines, and how many there were of each level: what management asks for."""
 
     def __init__(self) -> None:
@@ -333,7 +333,7 @@ class Recent:
         return line
 
 
-recent = Recent()
+recent = RecentLines()
 """That of this process."""
 
 
@@ -390,7 +390,7 @@ def configure(level: str = "info", *, form: str = FORMATS[0], **fields: object) 
     close()
     set_level(level)
     set_format(form)
-    # All of them come to `Recent.count`, which leaves out what is below a level that may change.
+    # All of them come to `RecentLines.count`, which leaves out what is below a level that may change.
     wrapper = structlog.make_filtering_bound_logger(logging.DEBUG)
     chain: list[Any] = [
         structlog.processors.TimeStamper(fmt="iso", utc=True),

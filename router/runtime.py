@@ -13,6 +13,7 @@ from collections.abc import Callable
 from mesh_config.models import AddressSettings, ConnectionSettings, RouterSettings
 from router import logs
 from router.binding import heap_trim
+from router.closed_connection_totals import ClosedConnectionTotals, RouteChangeCounts
 from router.control_pacer import ControlPacer
 from router.core.addressing.address import AddressKind
 from router.core.addressing.treatment_table import TreatmentTable
@@ -51,8 +52,7 @@ from router.fault_recovery import FaultRecovery
 from router.flight_recorder import FlightRecorder
 from router.mesh_watch import MeshWatch
 from router.net.tcp_counters import TcpCounters
-from router.past_traffic import PastTraffic, RouteChangeCounts
-from router.peer_events import PeerEvents
+from router.peer_event_handler import PeerEventHandler
 from router.run_to_completion import RunToCompletion
 
 TRIM_AFTER = 1000
@@ -118,7 +118,7 @@ class Runtime(RunToCompletion):
         self.policy = Policy(settings.vhosts, self.me, self._denied)
         self.watch = MeshWatch(self.me, None, clock())
         """Memory of the mesh."""
-        self._peers = PeerEvents(
+        self._peers = PeerEventHandler(
             settings,
             self.data_plane,
             self.log,
@@ -132,7 +132,7 @@ class Runtime(RunToCompletion):
         self.pairs = self._peers.pairs
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
-        self.traffic = PastTraffic()
+        self.traffic = ClosedConnectionTotals()
         self.route_changes = RouteChangeCounts()
         self._freed = 0
         self._encoded: tuple[tuple[object, ...], bytes] = ((None, None, None, None), b"")

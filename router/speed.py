@@ -31,7 +31,7 @@ _ROOT: Final = Path(__file__).parent
 SUFFIX: Final = importlib.machinery.EXTENSION_SUFFIXES[0]
 
 
-class SpeedRefused(ImportError):
+class SpeedUnavailable(ImportError):
     """Refusal of what the environment asks for and can't be had; the message says it in one line."""
 
 
@@ -67,20 +67,20 @@ class _Refuse(_SourceFirst):
     ) -> importlib.machinery.ModuleSpec | None:
         """None for any other than a hot module.
 
-        Raises: SpeedRefused
+        Raises: SpeedUnavailable
         """
         if name in self._modules:
-            raise SpeedRefused(REFUSAL)
+            raise SpeedUnavailable(REFUSAL)
         return None
 
 
 def choose(wanted: str | None, modules: Mapping[str, Path]) -> tuple[str, str]:
     """Choose the speed when *wanted* is asked for, with the reason when that is INTERPRETED.
 
-    Raises: SpeedRefused
+    Raises: SpeedUnavailable
     """
     if wanted not in (COMPILED, INTERPRETED, "", None):
-        raise SpeedRefused(f"{VARIABLE} is {wanted!r}; expected {COMPILED!r} or {INTERPRETED!r}")
+        raise SpeedUnavailable(f"{VARIABLE} is {wanted!r}; expected {COMPILED!r} or {INTERPRETED!r}")
     if wanted == INTERPRETED:
         return INTERPRETED, f"{VARIABLE} says so"
     missing = [name for name, source in modules.items() if not source.with_suffix(SUFFIX).exists()]
@@ -89,7 +89,7 @@ def choose(wanted: str | None, modules: Mapping[str, Path]) -> tuple[str, str]:
     whole = len(missing) == len(modules)
     reason = "it was not built, or no C compiler worked then" if whole else f"{missing[0]} is not compiled"
     if wanted == COMPILED:
-        raise SpeedRefused(f"{VARIABLE} is {COMPILED!r}, but {reason}")
+        raise SpeedUnavailable(f"{VARIABLE} is {COMPILED!r}, but {reason}")
     return INTERPRETED, reason
 
 
@@ -98,7 +98,7 @@ def _install(wanted: str | None) -> tuple[str, str, str]:
     modules = hot_modules()
     try:
         speed, reason = choose(wanted, modules)
-    except SpeedRefused as error:
+    except SpeedUnavailable as error:
         sys.meta_path.insert(0, _Refuse(modules))
         return "", "", str(error)
     if speed == INTERPRETED:

@@ -15,7 +15,7 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.dataplane.controller_context import RETIRED_S, RETRY_S
 from router.testing.anycast_mesh import AnycastMesh
-from router.testing.clients import TopUp
+from router.testing.clients import GrantHabit
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "explanation" / "credit.md").read_text(encoding="utf-8")
@@ -118,7 +118,7 @@ def test_the_credit_to_grant_is_rate_times_round_trip() -> None:
 def test_one_publisher_reaches_the_part_of_credit_by_round_trip_that_the_page_says(hops: int) -> None:
     credit, wire_s, client_s, duration_s = 100, 0.0005, 0.0002, 0.5
     mesh = AnycastMesh([("A", "B"), ("B", "C")], delay_s=wire_s, jitter_s=0.0, client_delay_s=client_s, news_s=0.0)
-    subscriber = mesh.add_subscriber("C", credit=credit, top_up=TopUp.HALF)
+    subscriber = mesh.add_subscriber("C", credit=credit, top_up=GrantHabit.HALF)
     mesh.add_publisher("CBA"[hops]).offer(10**9)
     mesh.run_for(0.3)
     before = len(subscriber.received)

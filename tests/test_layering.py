@@ -186,10 +186,10 @@ RINGS = (
     ),
     # What it answers by HTTP, and nothing else: the extra `http` brings these.
     Ring("router.management.http_app", ours=("router.management", "mesh_config.models"), others=("starlette",)),
-    Ring("router.management.console", ours=("router.management.paced_page",), others=("starlette",)),
+    Ring("router.management.console", ours=("router.management.throttled_page",), others=("starlette",)),
     Ring("router.management.sign_in", others=("starlette",)),
     Ring("router.management.metrics", others=("attrs", "prometheus_client")),
-    Ring("router.management.paced_page", others=("trio",)),
+    Ring("router.management.throttled_page", others=("trio",)),
     Ring("router.simulation", ours=("router.core", "mesh_config.models"), others=("attrs", "networkx")),
     Ring(
         "router.testing",
@@ -277,7 +277,7 @@ RINGS = (
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.router_process", others=("trio",)),
-    Ring("router.stopping", ours=("router.runtime", "router.core", "router.drain_state"), others=("trio",)),
+    Ring("router.graceful_stop", ours=("router.runtime", "router.core", "router.drain_state"), others=("trio",)),
     Ring("router.draining", ours=("router", "mesh_config.models"), others=("trio",)),
     Ring("router.drain_state"),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
@@ -300,11 +300,11 @@ RINGS = (
         ),
         others=("attrs",),
     ),
-    Ring("router.peer_events", ours=("router", "mesh_config"), others=("attrs", "structlog")),
+    Ring("router.peer_event_handler", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.flight_recorder", ours=("router.core", "mesh_config.models")),
     Ring("router.http_service", ours=("router", "mesh_config")),
-    Ring("router.http_listening", ours=("router", "mesh_config"), others=("trio",)),
-    Ring("router.past_traffic", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
+    Ring("router.http_server_manager", ours=("router", "mesh_config"), others=("trio",)),
+    Ring("router.closed_connection_totals", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),
@@ -658,12 +658,12 @@ def set_from_outside(folder: str, names: set[str], parts: set[str]) -> list[str]
 def test_nobody_sets_a_field_of_a_machine_of_the_core_from_outside() -> None:
     core, everything = classes_in("router.core"), classes_in("router")
     machines = {name for name, node in core.items() if not is_record(node)}
-    assert {"EgressCreditPool", "MulticastSubscribers", "Fib", "Outbox", "Policy"} <= machines
+    assert {"EgressCreditPool", "MulticastSubscribers", "Fib", "ControlMessageSender", "Policy"} <= machines
     assert machines.isdisjoint({"Claimant", "Publisher", "AddressEntry", "TreeBranch", "UserState"})
     fields = {field for name in machines for field in own_fields(core[name])}
     of_records = {field for name, node in core.items() if name not in machines for field in own_fields(node)}
     parts = {field for name in machines for field in machine_parts(core[name], machines)}
-    assert {"_greeter", "_outbox", "local_subscribers", "share"} <= parts
+    assert {"_greeter", "_sender", "local_subscribers", "share"} <= parts
     # Of names that others have too nothing is known without types.
     of_others = {field for name, node in everything.items() if name not in machines for field in own_fields(node)}
     wrong = [

@@ -27,7 +27,7 @@ LOOK_S: Final = 0.1
 
 
 @attrs.frozen(kw_only=True)
-class Cost:
+class MemoryCost:
     """Memory that one of a kind costs a router."""
 
     what: str
@@ -61,7 +61,7 @@ class _Many(Endpoint):
             self.is_attached = self._left == 0
 
 
-def measure_memory(line: RouterLine, *, connections: int, links: int) -> list[Cost]:
+def measure_memory(line: RouterLine, *, connections: int, links: int) -> list[MemoryCost]:
     """Measure the costs at the first router of a line of two that was just started.
 
     Args:
@@ -96,7 +96,7 @@ def _own(prefix: str, links: int) -> list[list[str]]:
     return [names[at : at + LINKS] for at in range(0, links, LINKS)]
 
 
-def _attach(loop: Loop, router: tuple[str, int], pid: int, plan: list[list[str]], what: str) -> Cost:
+def _attach(loop: Loop, router: tuple[str, int], pid: int, plan: list[list[str]], what: str) -> MemoryCost:
     """Connections with links to these addresses, and what they cost the process."""
     before, began = resident_bytes(pid), time.monotonic()
     ends = [_Many(addresses) for addresses in plan]
@@ -108,7 +108,7 @@ def _attach(loop: Loop, router: tuple[str, int], pid: int, plan: list[list[str]]
     _wait_idle(loop, pid)
     count = len(plan) if what == "connection" else sum(map(len, plan))
     growth = resident_bytes(pid) - before
-    return Cost(what=what, count=count, bytes_each=growth / count, us_each=took * 1e6 / count)
+    return MemoryCost(what=what, count=count, bytes_each=growth / count, us_each=took * 1e6 / count)
 
 
 def _wait_idle(loop: Loop, pid: int) -> None:

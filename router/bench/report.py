@@ -12,7 +12,7 @@ import attrs
 
 import router
 from router.bench.process_usage import processor
-from router.bench.suite import Outcome, Plan
+from router.bench.suite import Plan, SuiteResult
 
 SCHEMA: Final = "amqp-mesh-bench"
 VERSION: Final = 1
@@ -20,7 +20,7 @@ VERSION: Final = 1
 _DISTRIBUTIONS: Final = ("python-qpid-proton", "trio", "Cython")
 
 
-def document(plan: Plan, outcome: Outcome, *, began: dt.datetime, seconds: float) -> dict[str, Any]:
+def document(plan: Plan, outcome: SuiteResult, *, began: dt.datetime, seconds: float) -> dict[str, Any]:
     """Make the document: numbers in the units that their names end with. Its schema is `results.schema.json`.
 
     Args:

@@ -32,13 +32,13 @@ from router.bench.cases import (
 from router.bench.comparison import Comparison, compare, pairs_of
 from router.bench.echo import EchoServer
 from router.bench.errors import BenchError
-from router.bench.idle import Idle, measure_idle
+from router.bench.idle_usage import IdleUsage, measure_idle
 from router.bench.measuring import RunResult, measure
-from router.bench.memory import Cost, measure_memory
+from router.bench.memory import MemoryCost, measure_memory
 from router.bench.oslo import OsloRun, check_oslo, measure_oslo
 from router.bench.routers import COMMAND, RouterLine
-from router.bench.spill import OUTSTANDING, ROUTERS, Spill, measure_spill
-from router.bench.start import Start, measure_start
+from router.bench.slow_servers import OUTSTANDING, ROUTERS, ServerUse, measure_spill
+from router.bench.startup_cost import StartupCost, measure_start
 
 INTERPRETED: Final = "1 hop, interpreted"
 ECHO_SHARE: Final = 0.3
@@ -91,7 +91,7 @@ class CaseRound:
 
 
 @attrs.frozen(kw_only=True)
-class Figures:
+class CaseMedians:
     """A case over a path: medians of its rounds."""
 
     case: str
@@ -115,19 +115,19 @@ class Figures:
 
 
 @attrs.frozen(kw_only=True)
-class Outcome:
+class SuiteResult:
     """Everything that was found."""
 
-    figures: Sequence[Figures]
+    figures: Sequence[CaseMedians]
     echo_us: float | None
-    memory: Sequence[Cost]
-    spill: Sequence[Spill] = ()
+    memory: Sequence[MemoryCost]
+    spill: Sequence[ServerUse] = ()
     """For each number of calls and each ring of routers the run with the median share."""
     oslo: Sequence[OsloRun] = ()
     """For each path the run with the median rate."""
     comparisons: Sequence[Comparison] = ()
-    idle: Idle | None = None
-    start: Sequence[Start] = ()
+    idle: IdleUsage | None = None
+    start: Sequence[StartupCost] = ()
 
 
 Report = Callable[[str, int, int], None]
@@ -156,7 +156,7 @@ def check(plan: Plan) -> None:
         check_oslo()
 
 
-def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
+def run(plan: Plan, folder: Folder, report: Report) -> SuiteResult:
     """Carry out *plan*.
 
     Args:
@@ -169,7 +169,7 @@ def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
     progress = _Progress(plan, len(targets), report)
     compared = [_compared(plan, name, urls) for name, urls in targets]
     ours, rounds, oslo = _over_paths(plan, folder, compared, progress)
-    memory: list[Cost] = []
+    memory: list[MemoryCost] = []
     if MEMORY in plan.others:
         progress.step(MEMORY)
         with _line(plan, folder / MEMORY, 2) as line:
@@ -183,7 +183,7 @@ def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
     if oslo:
         runs[OSLO] = oslo
     paths = [*ours, *compared]
-    return Outcome(
+    return SuiteResult(
         figures=[figures_of(case, path, rounds[case.name]) for case in plan.cases for path in (DIRECT, *paths)],
         echo_us=statistics.median(echoes) if echoes else None,
         memory=memory,
@@ -241,13 +241,13 @@ def _compared(plan: Plan, name: str, urls: Sequence[str]) -> Path:
     return Path(name=name, hops=hops, send_to=send_to, receive_from=receive_from, pids=tuple(pids))
 
 
-def _first_answers(plan: Plan, folder: Folder, progress: _Progress) -> Sequence[Start]:
+def _first_answers(plan: Plan, folder: Folder, progress: _Progress) -> Sequence[StartupCost]:
     progress.step(START)
     folder.mkdir(parents=True)
     return measure_start(plan.command, folder, plan.rounds)
 
 
-def _idle(plan: Plan, folder: Folder, progress: _Progress) -> Idle:
+def _idle(plan: Plan, folder: Folder, progress: _Progress) -> IdleUsage:
     """A mesh of its own that is left alone."""
     progress.step(f"{IDLE}, {plan.idle_routers} routers")
     with _line(plan, folder, plan.idle_routers, kind="geometric") as mesh:
@@ -256,9 +256,9 @@ def _idle(plan: Plan, folder: Folder, progress: _Progress) -> Idle:
 
 def _spill(
     plan: Plan, folder: Folder, targets: Sequence[tuple[str, Sequence[str]]], progress: _Progress
-) -> Sequence[Spill]:
+) -> Sequence[ServerUse]:
     """Calls to slow servers, over a ring of our own and those that are compared and have URLs enough."""
-    found: dict[tuple[int, str], list[Spill]] = {}
+    found: dict[tuple[int, str], list[ServerUse]] = {}
     with _line(plan, folder, ROUTERS, kind="ring") as ring:
         rings = {"ring": [ring.address(number) for number in range(ROUTERS)]}
         for name, urls in targets:
@@ -311,7 +311,7 @@ def _round(
     return CaseRound(runs=runs, stream_per_s=stream.per_s, echo_us=echo_us)
 
 
-def figures_of(case: Case, path: Path, rounds: Sequence[CaseRound]) -> Figures:
+def figures_of(case: Case, path: Path, rounds: Sequence[CaseRound]) -> CaseMedians:
     """Sum up what these rounds tell of a case over a path."""
     runs = [one.runs[path.name] for one in rounds]
     p50s = [one.p50_us for one in runs if one.p50_us is not None]
@@ -322,7 +322,7 @@ def figures_of(case: Case, path: Path, rounds: Sequence[CaseRound]) -> Figures:
     ]
     p99s = [one.p99_us for one in runs if one.p99_us is not None]
     cpus = [one.cpu_us for one in runs if one.cpu_us is not None]
-    return Figures(
+    return CaseMedians(
         case=case.name,
         path=path.name,
         is_rpc=case.is_rpc,

@@ -151,7 +151,7 @@ def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> No
         importlib.import_module("router.bench.picture").draw(found, picture)
 
 
-def _run(plan: suite.Plan, folder: Path) -> suite.Outcome:
+def _run(plan: suite.Plan, folder: Path) -> suite.SuiteResult:
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("starting", total=None)

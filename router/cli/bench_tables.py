@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from router.bench.idle import Idle
-from router.bench.suite import Figures, Outcome
+from router.bench.idle_usage import IdleUsage
+from router.bench.suite import CaseMedians, SuiteResult
 
 MIB = 1024 * 1024
 
 
-def tables(outcome: Outcome) -> Iterator[Table]:
+def tables(outcome: SuiteResult) -> Iterator[Table]:
     """One of streams, one of calls, and one of each other thing that was measured."""
     streams = [one for one in outcome.figures if not one.is_rpc]
     calls = [one for one in outcome.figures if one.is_rpc]
@@ -43,7 +43,7 @@ def _table(title: str, text: tuple[str, ...], numbers: tuple[str, ...]) -> Table
     return table
 
 
-def _figures(title: str, unit: str, figures: list[Figures]) -> Table:
+def _figures(title: str, unit: str, figures: list[CaseMedians]) -> Table:
     is_rpc = figures[0].is_rpc
     table = _table(
         title,
@@ -69,7 +69,7 @@ def _figures(title: str, unit: str, figures: list[Figures]) -> Table:
     return table
 
 
-def _spill(outcome: Outcome) -> Table:
+def _spill(outcome: SuiteResult) -> Table:
     title = "Calls to four slow servers: share of what they can do"
     table = _table(title, ("over",), ("calls at a time", "calls/s", "share", "by server, that of the callers first"))
     for one in outcome.spill:
@@ -78,14 +78,14 @@ def _spill(outcome: Outcome) -> Table:
     return table
 
 
-def _memory(outcome: Outcome) -> Table:
+def _memory(outcome: SuiteResult) -> Table:
     table = _table("Memory of a router", ("for each",), ("bytes", "us to attach", "measured with"))
     for one in outcome.memory:
         table.add_row(one.what, f"{one.bytes_each:,.0f}", f"{one.us_each:,.0f}", f"{one.count:,}")
     return table
 
 
-def _oslo(outcome: Outcome) -> Table:
+def _oslo(outcome: SuiteResult) -> Table:
     table = _table(
         "Calls by oslo.messaging, 1 KiB, 20 callers, 750 a second", ("over",), ("calls/s", "CPU us", "MB", "failed")
     )
@@ -100,7 +100,7 @@ def _oslo(outcome: Outcome) -> Table:
     return table
 
 
-def _comparisons(outcome: Outcome) -> Table:
+def _comparisons(outcome: SuiteResult) -> Table:
     title = "Ratios to what is compared, medians of the rounds"
     table = _table(title, ("case", "over", "by"), ("rate", "CPU", "p50", "memory", "rounds"))
     for one in outcome.comparisons:
@@ -109,7 +109,7 @@ def _comparisons(outcome: Outcome) -> Table:
     return table
 
 
-def _idle(found: Idle) -> Table:
+def _idle(found: IdleUsage) -> Table:
     title = f"{found.routers} routers that stand still, for {found.seconds:.0f} s"
     table = _table(title, ("a router takes",), ("% of a core", "MB"))
     for what, share, resident in (
@@ -120,7 +120,7 @@ def _idle(found: Idle) -> Table:
     return table
 
 
-def _start(outcome: Outcome) -> Table:
+def _start(outcome: SuiteResult) -> Table:
     table = _table("Start until the first answer", ("of",), ("CPU s", "s"))
     for one in outcome.start:
         table.add_row(one.what, f"{one.cpu_s:.2f}", f"{one.seconds:.2f}")

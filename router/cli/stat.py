@@ -20,7 +20,7 @@ from rich.text import Text
 from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, say_error
-from router.cli.live import interval_option, looks_option, watch
+from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient, ManagementError, RefusedError
 from router.cli.options import router_option
 from router.cli.problems import problem_parts
@@ -134,7 +134,7 @@ def stat(
         raise click.UsageError("--watch goes with a table; see `amqp-mesh top --json`")
     is_table = not (is_json or is_csv)
     choice = RowChoice(where=where, match=match, sort=sort, is_reversed=reverse)
-    wanted = Wanted(
+    wanted = StatSelection(
         what="credit" if is_credit else what,
         address=address,
         limit=limit or (ADDRESSES_SHOWN if is_table else None),
@@ -157,7 +157,7 @@ def stat(
     _output(wanted, found, errors, "json" if is_json else "csv" if is_csv else "table", access.suffix)
 
 
-def _output(wanted: Wanted, found: Found, errors: Sequence[str], form: str, suffix: str) -> None:
+def _output(wanted: StatSelection, found: Found, errors: Sequence[str], form: str, suffix: str) -> None:
     """Write what was found; ends the command with 1 when a router did not answer."""
     for said in errors:
         say_error(said)
@@ -175,7 +175,7 @@ def _output(wanted: Wanted, found: Found, errors: Sequence[str], form: str, suff
         sys.exit(1)
 
 
-def _check(wanted: Wanted, *, has_address_options: bool) -> None:
+def _check(wanted: StatSelection, *, has_address_options: bool) -> None:
     """Say before anybody is asked what can't be shown. Raises: UsageError."""
     if wanted.what != "credit" and has_address_options:
         raise click.UsageError("--address and --limit go with credit")
@@ -186,7 +186,7 @@ def _check(wanted: Wanted, *, has_address_options: bool) -> None:
 
 
 @attrs.frozen
-class Wanted:
+class StatSelection:
     """Choice of what is to be shown."""
 
     what: str
@@ -204,7 +204,7 @@ Found = list[tuple[str, list[dict[str, Any]]]]
 """Routers, each with its entities."""
 
 
-def _found(client: ManagementClient, wanted: Wanted, attached: str) -> tuple[Found, list[str]]:
+def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> tuple[Found, list[str]]:
     """Entities of each router that is asked, and reasons why some did not answer."""
     found: Found = []
     errors = []
@@ -219,7 +219,7 @@ def _found(client: ManagementClient, wanted: Wanted, attached: str) -> tuple[Fou
 class _Looking:
     """Looks of `--watch`, which compare counters with those of the look before."""
 
-    def __init__(self, client: ManagementClient, wanted: Wanted, attached: str, suffix: str) -> None:
+    def __init__(self, client: ManagementClient, wanted: StatSelection, attached: str, suffix: str) -> None:
         self._client = client
         self._wanted = wanted
         self._attached = attached
@@ -251,7 +251,7 @@ class _Looking:
         self._before = seen
 
 
-def _ask(client: ManagementClient, wanted: Wanted, me: str, router: str | None) -> list[dict[str, Any]]:
+def _ask(client: ManagementClient, wanted: StatSelection, me: str, router: str | None) -> list[dict[str, Any]]:
     """The entities of one router, in the order in which they are shown.
 
     Args:
@@ -310,7 +310,7 @@ def _csv_value(value: object) -> object:
 
 
 def _whom(
-    client: ManagementClient, wanted: Wanted, attached: str, router: str | None, *, all_routers: bool
+    client: ManagementClient, wanted: StatSelection, attached: str, router: str | None, *, all_routers: bool
 ) -> list[str]:
     """Routers to be asked: for problems all of them, if none is named; the one attached to first."""
     if all_routers or (wanted.what == "problems" and router is None):
@@ -318,7 +318,7 @@ def _whom(
     return [router or attached]
 
 
-def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) -> None:
+def _show(wanted: StatSelection, found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) -> None:
     parts = _parts(wanted, found, suffix)
     if sys.stdout.isatty():
         console().print(*parts, sep="\n")
@@ -328,7 +328,7 @@ def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]], suffix:
 
 
 def _parts(
-    wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]], suffix: str, *, is_watched: bool = False
+    wanted: StatSelection, found: Sequence[tuple[str, Sequence[Entity]]], suffix: str, *, is_watched: bool = False
 ) -> list[Table | Text]:
     """Lines and tables that are shown; of one that renews itself with rates."""
     width = console(UNBOUNDED_WIDTH).width

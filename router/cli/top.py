@@ -14,8 +14,8 @@ from rich.text import Text
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError
-from router.cli.link_looks import LinkLook, LinkWatch
-from router.cli.live import interval_option, looks_option, watch
+from router.cli.link_sampler import LinkSample, LinkSampler
+from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.options import router_option
 from router.cli.router_access import RouterAccess, access_options
@@ -75,7 +75,7 @@ def top(
     try:
         with ManagementClient(access) as client:
             attached = client.attached_router()
-            looking = LinkWatch(client, attached, [router] if router is not None else None)
+            looking = LinkSampler(client, attached, [router] if router is not None else None)
             shown = partial(_json if is_json else _screen, looking, by, order, match, rows)
             watch(shown, interval_s=interval, looks=looks, is_plain=is_json)
     except ManagementError as error:
@@ -108,7 +108,7 @@ class Row:
         return self.rate_in + self.rate_out
 
 
-def rows_by(found: Iterable[LinkLook], by: str) -> list[Row]:
+def rows_by(found: Iterable[LinkSample], by: str) -> list[Row]:
     """Take links together.
 
     Args:
@@ -145,7 +145,7 @@ def rows_by(found: Iterable[LinkLook], by: str) -> list[Row]:
     return list(rows.values())
 
 
-def _found(looking: LinkWatch, by: str, order: str, match: str | None) -> tuple[list[LinkLook], list[Row]]:
+def _found(looking: LinkSampler, by: str, order: str, match: str | None) -> tuple[list[LinkSample], list[Row]]:
     links = looking.look()
     if match is not None:
         wanted = match.casefold()
@@ -158,7 +158,7 @@ def _found(looking: LinkWatch, by: str, order: str, match: str | None) -> tuple[
 
 
 def _screen(
-    looking: LinkWatch, by: str, order: str, match: str | None, most: int | None, height: int
+    looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int
 ) -> list[RenderableType]:
     links, found = _found(looking, by, order, match)
     shown = found[: most or (max(1, height - HEAD_LINES - len(looking.errors)) if height else ROWS)]
@@ -211,7 +211,7 @@ COLUMNS: Final = tuple(
 
 
 def _json(
-    looking: LinkWatch, by: str, order: str, match: str | None, most: int | None, height: int
+    looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int
 ) -> list[RenderableType]:
     _, found = _found(looking, by, order, match)
     rows = [{**attrs.asdict(row), "rate": row.rate} for row in found[:most]]

@@ -37,6 +37,13 @@ from router.core.events import (
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.control_forwarder import ControlForwarder
+from router.core.linkstate.control_message_sender import (
+    ALL,
+    ALL_LINK_STATE_TO,
+    ControlMessageSender,
+    FloodScope,
+    target_of,
+)
 from router.core.linkstate.flood_prediction import PredictedFloodCopies
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
@@ -49,7 +56,6 @@ from router.core.linkstate.messages import (
     UnknownMessage,
 )
 from router.core.linkstate.neighbors import Neighbors
-from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, NeighborGroup, Outbox, target_of
 from router.core.linkstate.protocol import LinkState
 from router.core.linkstate.rate_limit import NeighborRateLimits
 from router.core.linkstate.routes import RoutesDiff
@@ -123,10 +129,10 @@ class ControlPlane:
         """The event at which `handle` has raised; None when it was later, and when it didn't."""
         self._started_at = now
         self._neighbors = Neighbors(router_id, settings)
-        self._outbox = Outbox(router_id, self._neighbors)
-        self._addresses = AddressSync(self._outbox, settings)
+        self._sender = ControlMessageSender(router_id, self._neighbors)
+        self._addresses = AddressSync(self._sender, settings)
         self._link_state = LinkState(
-            outbox=self._outbox,
+            sender=self._sender,
             neighbors=self._neighbors,
             settings=settings,
             instance=instance,
@@ -136,7 +142,7 @@ class ControlPlane:
             on_restart=self._addresses.forget,
             topology=Topology() if topology is None else topology,
         )
-        self._forwarder = ControlForwarder(self._outbox, self._link_state.requests.answer_for)
+        self._forwarder = ControlForwarder(self._sender, self._link_state.requests.answer_for)
         self._foreign: set[RouterId] = set()
         self._allowances = NeighborRateLimits(settings.max_control_messages)
 
@@ -186,7 +192,7 @@ class ControlPlane:
 
     def installed(self) -> list[Action]:
         """The orders that make all of an empty FIB: for one that may not be what earlier orders have made of it."""
-        routes = self._outbox.routes
+        routes = self._sender.routes
         actions: list[Action] = [
             InstallRouter(router=router, connection=route.connection, next_hop=route.next_hop, cost=route.cost)
             for router, route in sorted(routes.items())
@@ -279,7 +285,7 @@ class ControlPlane:
         node = self._link_state.database.nodes.get(router)
         if node is None:
             return None
-        route = self._outbox.routes.get(router)
+        route = self._sender.routes.get(router)
         held = self._addresses.routers.get(router)
         return NodeView(
             id=router,
@@ -314,7 +320,7 @@ class ControlPlane:
     @property
     def sent(self) -> Mapping[str, int]:
         """Control messages sent, by opcode."""
-        return self._outbox.sent
+        return self._sender.sent
 
     def addresses(self) -> dict[str, list[RouterId]]:
         """Routers with subscribers of each mobile address, this one included, the unreachable left out; all sorted."""
@@ -364,7 +370,7 @@ class ControlPlane:
             "control_excess": self.excess,
         }
         counts.update((f"control_received_{opcode}", self.received[opcode]) for opcode in sorted(self.received))
-        counts.update((f"control_sent_{opcode}", self._outbox.sent[opcode]) for opcode in sorted(self._outbox.sent))
+        counts.update((f"control_sent_{opcode}", self._sender.sent[opcode]) for opcode in sorted(self._sender.sent))
         return counts
 
     def check_invariants(self) -> None:
@@ -425,7 +431,7 @@ class ControlPlane:
         self.excess += 1
         if self._allowances.is_first_excess(event.connection):
             neighbor = self._neighbors.connections[event.connection].router
-            self._outbox.do(
+            self._sender.do(
                 Report.warning(
                     "too_many_control_messages",
                     neighbor=neighbor,
@@ -440,7 +446,7 @@ class ControlPlane:
         if message.id not in self._foreign:
             self._foreign.add(message.id)
             name = message.name if isinstance(message, UnknownMessage) else message.opcode
-            self._outbox.do(
+            self._sender.do(
                 Report.warning(
                     "foreign_message", remote=message.id, connection=event.connection, opcode=name, pv=message.pv
                 )
@@ -453,30 +459,30 @@ class ControlPlane:
             self._forwarder.retry()
         if self._addresses.settle():
             # After the update, so that nobody asks for what is on its way. Our own kind needs it for lost updates only.
-            self._outbox.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), NeighborGroup.PLAIN)
+            self._sender.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), FloodScope.PLAIN)
             self._link_state.expect_flux(now)
         self._link_state.requests.ask(now)
         self._addresses.ask(now)
         self._addresses.install(now)
-        return self._outbox.take()
+        return self._sender.take()
 
     def _install(self, change: RoutesDiff, now: float) -> None:
         for router in change.lost:
             self._addresses.lose(router)
         self._addresses.install(now)  # where they are few, a router's addresses go before it
         for router in change.lost:
-            self._outbox.do(WithdrawRouter(router=router))
-            self._outbox.do(Report.warning("router_unreachable", remote=router))
+            self._sender.do(WithdrawRouter(router=router))
+            self._sender.do(Report.warning("router_unreachable", remote=router))
         for router in (*change.moved, *change.found):
-            route = self._outbox.routes[router]
-            self._outbox.do(
+            route = self._sender.routes[router]
+            self._sender.do(
                 InstallRouter(router=router, connection=route.connection, next_hop=route.next_hop, cost=route.cost)
             )
         for router in change.repriced:
             # The cost said first is that of the first path found.
-            self._outbox.do(Report.info("router_cost_changed", remote=router, cost=self._outbox.routes[router].cost))
+            self._sender.do(Report.info("router_cost_changed", remote=router, cost=self._sender.routes[router].cost))
         for router in change.found:
-            self._outbox.do(Report.info("router_reachable", remote=router, cost=self._outbox.routes[router].cost))
+            self._sender.do(Report.info("router_reachable", remote=router, cost=self._sender.routes[router].cost))
             self._addresses.reach(router, now)
         if change.is_topology:
-            self._outbox.do(TopologyChanged())
+            self._sender.do(TopologyChanged())

@@ -38,11 +38,11 @@ from router.binding.message import encode_message as encode_by_proton
 from router.core.errors import DecodeError, LocalError
 from router.core.ids_and_conditions import AREA, RouterId
 from router.core.linkstate.messages import KINDS, ControlMessage, MobileAddressRequest, MobileAddressUpdate, from_body
-from router.engine.plain_values import NotPlain, PlainValues, PlainWriter
+from router.engine.control_value_codec import ControlValueReader, ControlValueWriter, UnsupportedValue
 from router.guard.value_check import count_values
 
 __all__ = [
-    "Control",
+    "ControlEnvelope",
     "EncodedMap",
     "IncrementalList",
     "Message",
@@ -81,7 +81,7 @@ class UnreadableMessage(DecodeError):
 
 
 @attrs.frozen(kw_only=True)
-class Control:
+class ControlEnvelope:
     """A control message with its envelope, as `ControlReceived` and `SendControl` have it."""
 
     to: str
@@ -116,7 +116,7 @@ def encode_message(message: Message) -> bytes:
     return encode_by_proton(message)
 
 
-def decode_control(data: bytes) -> Control:
+def decode_control(data: bytes) -> ControlEnvelope:
     """The control message in *data*.
 
     Integers of any width do, and symbol or binary where a string belongs; missing router annotations are tolerated.
@@ -126,13 +126,13 @@ def decode_control(data: bytes) -> Control:
     """
     try:
         to, annotations, properties, body = _plain_sections(data)
-    except (NotPlain, IndexError):
+    except (UnsupportedValue, IndexError):
         to, annotations, properties, body = _sections_by_proton(data)
     ingress = annotations.get(_INGRESS)
     trace = annotations.get(_TRACE, [])
     if not isinstance(trace, list):
         raise DecodeError(f"{_TRACE} is no list")
-    return Control(
+    return ControlEnvelope(
         to=to,
         message=from_body(_text(properties.get("opcode")), body),
         ingress=None if ingress is None else _without_area(ingress),
@@ -148,20 +148,20 @@ def _plain_sections(data: bytes) -> Sections:
     """The sections of a control message as every router writes them.
 
     Raises:
-        NotPlain: it is written in another way, or malformed; proton will tell.
+        UnsupportedValue: it is written in another way, or malformed; proton will tell.
         IndexError: it isn't whole.
     """
     found: dict[int, object] = {}
-    values = PlainValues(data, 0)
+    values = ControlValueReader(data, 0)
     last, left = 0, MOST_VALUES
     while values.at < len(data) and last != VALUE:
         start = values.at
         code = data[start + 2]
         if data[start : start + 2] != _DESCRIPTOR or code <= last or code not in _SECTIONS:
-            raise NotPlain
+            raise UnsupportedValue
         count = count_values(data, start, left)
         if not 0 <= count <= left:
-            raise NotPlain
+            raise UnsupportedValue
         left -= count
         values.at = start + 3
         found[code] = values.value()
@@ -175,7 +175,7 @@ def _plain_sections(data: bytes) -> Sections:
         and isinstance(properties, dict)
         and isinstance(body, dict)
     ):
-        raise NotPlain
+        raise UnsupportedValue
     return to, annotations, properties, body
 
 
@@ -210,7 +210,7 @@ def encode_control(to: str, message: ControlMessage, ingress: RouterId, trace: S
         raise LocalError(f"a message of kind {message.opcode} can only be read")
     # In qdrouterd the mobile addresses are C code and the rest is Python, which shows in keys, integers and properties.
     is_of_addresses = isinstance(message, (MobileAddressUpdate, MobileAddressRequest))
-    written = PlainWriter()
+    written = ControlValueWriter()
     written.section(HEADER, [False])
     trail: list[object] = [_AREA_PREFIX + router for router in trace]
     written.section(MESSAGE_ANNOTATIONS, {symbol(_INGRESS): _AREA_PREFIX + ingress, symbol(_TRACE): trail})

@@ -48,7 +48,7 @@ CONTROL_BACKLOG: Final = 10000
 
 
 @attrs.frozen
-class ControlEnd:
+class ControlLinkInfo:
     """A control link, as management shows it."""
 
     id: int
@@ -240,7 +240,7 @@ class NeighborLinks:
 
     # Control messages
 
-    def control_ends(self) -> list[ControlEnd]:
+    def control_ends(self) -> list[ControlLinkInfo]:
         """Control links that are there, for management."""
         found = []
         for way, handle, count in (("out", self._control_out, self._sent), ("in", self._control_in, self._received)):
@@ -248,7 +248,7 @@ class NeighborLinks:
                 known = self._control_ids.get(way)
                 if known is None or known[0] != handle:  # numbers are given to those alone that somebody looks at
                     known = self._control_ids[way] = (handle, next(self._ids))
-                found.append(ControlEnd(known[1], way, handle, _name(handle), count))
+                found.append(ControlLinkInfo(known[1], way, handle, _name(handle), count))
         return found
 
     def send_control(self, message: bytes) -> None:

@@ -2,10 +2,10 @@ import cython
 
 from router.guard.value_check cimport end_of, nul_of_address
 from router.guard.endpoints cimport OwnSession, PeerLink, PeerSession, Table, add_peer_link, pair, remove_peer_link
-from router.guard.frame_watch cimport FrameWatch
+from router.guard.sent_frame_tracker cimport SentFrameTracker
 from router.guard.handshake cimport HandshakeGuard
 from router.guard.performatives cimport size_at
-from router.guard.outcome_forms cimport default_outcome
+from router.guard.outcome_rewriting cimport default_outcome
 from router.guard.guard_constants cimport *
 
 cdef Py_ssize_t LINK_WORK
@@ -25,7 +25,7 @@ cdef class EndpointGuard(HandshakeGuard):
     cdef public bint has_questions
     cdef list _questions
     cdef public Table peer_sessions
-    cdef public FrameWatch own
+    cdef public SentFrameTracker own
 
     cdef bint _break_at(self, const unsigned char *data, Py_ssize_t at, str condition, str description)
     cdef bint _check_rare(

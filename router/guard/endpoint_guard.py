@@ -18,12 +18,12 @@ import cython
 
 from router.guard.endpoints import OwnSession, PeerLink, PeerSession, Table, add_peer_link, pair, remove_peer_link
 from router.guard.flow_state import state_of_link, state_of_session, write_flow
-from router.guard.frame_watch import FrameWatch
 from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED, HandshakeGuard
+from router.guard.sent_frame_tracker import SentFrameTracker
 
 if not cython.compiled:  # else they come by the .pxd
     from router.guard.guard_constants import ATTACH, BEGIN, CLOSE, CLOSED, DETACH, OPEN, WRONG
-    from router.guard.outcome_forms import default_outcome
+    from router.guard.outcome_rewriting import default_outcome
     from router.guard.performatives import size_at
     from router.guard.value_check import end_of, nul_of_address
 
@@ -75,7 +75,7 @@ class EndpointGuard(HandshakeGuard):
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
         self.peer_sessions = Table()
         """By the peer's channels."""
-        self.own = FrameWatch(self.peer_sessions)
+        self.own = SentFrameTracker(self.peer_sessions)
         """Is to be shown what this side writes."""
 
     def _break_at(self, data: bytes | memoryview, at: int, condition: str, description: str) -> bool:

@@ -4,7 +4,7 @@ from router.guard.value_check cimport end_of
 from router.guard.endpoint_guard cimport EndpointGuard
 from router.guard.endpoints cimport OwnSession, PeerLink, PeerSession, Table
 from router.guard.performatives cimport read_uints, size_at, width_of_uint
-from router.guard.outcome_forms cimport usual_form
+from router.guard.outcome_rewriting cimport usual_form
 from router.guard.guard_constants cimport *
 
 cdef Py_ssize_t MASK

@@ -35,7 +35,7 @@ if not cython.compiled:  # else they come by the .pxd
         TRANSFER,
         WRONG,
     )
-    from router.guard.outcome_forms import usual_form
+    from router.guard.outcome_rewriting import usual_form
     from router.guard.performatives import read_uints, size_at, width_of_uint
     from router.guard.value_check import end_of
 

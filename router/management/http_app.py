@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mesh_config.models import HttpSettings
 from router.management.metrics import CONTENT_TYPE, MetricsSource, metrics_page, process_registry
-from router.management.paced_page import PacedPage
-from router.management.sign_in import SignIn, SignInGate
+from router.management.sign_in import SignIn, SignInMiddleware
+from router.management.throttled_page import ThrottledPage
 
 Fault = Callable[[Exception], None]
 """Told of a fault of ours while a request was answered."""
@@ -56,7 +56,7 @@ def http_app(
         sign_in: judges who asks for more than health; None where anybody may.
     """
     process = process_registry()
-    page = PacedPage(lambda: metrics_page(metrics, process), settings.share_percent / 100)
+    page = ThrottledPage(lambda: metrics_page(metrics, process), settings.share_percent / 100)
 
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")  # whoever answers turns its event loop
@@ -69,10 +69,10 @@ def http_app(
         return Response(await page.get(), media_type=CONTENT_TYPE)
 
     app = Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics_), *routes])
-    return Gate(SignInGate(app, sign_in) if sign_in is not None else app, settings, fault)
+    return HttpSecurityMiddleware(SignInMiddleware(app, sign_in) if sign_in is not None else app, settings, fault)
 
 
-class Gate:
+class HttpSecurityMiddleware:
     """Lets requests through that name this router, and puts the headers for browsers on every answer."""
 
     def __init__(self, app: ASGIApp, settings: HttpSettings, fault: Fault) -> None:

@@ -199,7 +199,7 @@ class Measurements:
 
 
 @attrs.frozen
-class OneFamily:
+class SingleMetricRegistry:
     """A registry of one metric, for the writer of pages."""
 
     family: Metric
@@ -237,7 +237,7 @@ def metrics_page(source: MetricsSource, process: Collector | CollectorRegistry) 
     yield from source.measure(values)
     parts = []
     for family in (*values.families(), *process.collect()):
-        parts.append(generate_latest(cast("CollectorRegistry", OneFamily(family))))
+        parts.append(generate_latest(cast("CollectorRegistry", SingleMetricRegistry(family))))
         yield
     return b"".join(parts)
 

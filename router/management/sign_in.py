@@ -34,7 +34,7 @@ SignIn = Callable[[bytes, bytes, str], Awaitable[Verdict]]
 """Judge of a user and password from a remote host."""
 
 
-class SignInGate:
+class SignInMiddleware:
     """Lets requests through that say who makes them: one who may read management."""
 
     def __init__(self, app: ASGIApp, sign_in: SignIn) -> None:

@@ -44,10 +44,10 @@ class Refusal(enum.Enum):
     """There are `max_handshakes` whose peers have not said who they are, and it is the oldest of them."""
 
 
-class Guest:
+class AcceptedConnection:
     """A connection that was taken in."""
 
-    def __init__(self, host: str, opened: Callable[[Guest], None]) -> None:
+    def __init__(self, host: str, opened: Callable[[AcceptedConnection], None]) -> None:
         self.host = host
         self._opened = opened
         self.is_given_up = False
@@ -67,7 +67,7 @@ class Guest:
         self._give_up(reason)
 
 
-Serve = Callable[[socket.socket, ListenerSettings, Guest], Awaitable[None]]
+Serve = Callable[[socket.socket, ListenerSettings, AcceptedConnection], Awaitable[None]]
 Refused = Callable[["Listener", Refusal, str], None]
 """Told of the listener, the reason and the remote host."""
 
@@ -106,7 +106,7 @@ class Listener:
         self.refusals = dict.fromkeys(Refusal, 0)
         """and those closed at once, by reason."""
         self._of_host: dict[str, int] = {}
-        self._handshakes: dict[Guest, None] = {}
+        self._handshakes: dict[AcceptedConnection, None] = {}
         """Those whose peers have not said who they are, oldest first."""
         self._told: set[Refusal] = set()
 
@@ -192,7 +192,7 @@ class Listener:
         self.count += 1
         self.accepted += 1
         self._of_host[host] = self._of_host.get(host, 0) + 1
-        guest = Guest(host, self._opened)
+        guest = AcceptedConnection(host, self._opened)
         self._handshakes[guest] = None
         nursery.start_soon(self._serve, sock, guest, serve)
 
@@ -205,10 +205,10 @@ class Listener:
             refused(self, Refusal.HANDSHAKES_FULL, oldest.host)
             oldest.give_up(f"no Open yet, and {most} others that wait for one (max_handshakes)")
 
-    def _opened(self, guest: Guest) -> None:
+    def _opened(self, guest: AcceptedConnection) -> None:
         self._handshakes.pop(guest, None)
 
-    async def _serve(self, sock: socket.socket, guest: Guest, serve: Serve) -> None:
+    async def _serve(self, sock: socket.socket, guest: AcceptedConnection, serve: Serve) -> None:
         try:
             if guest.is_given_up:
                 sock.close()

@@ -20,7 +20,7 @@ from mesh_config.models import PASSWORD_MECHANISMS, ConnectorSettings, ListenerS
 from router.core.errors import LocalError
 from router.engine.peer_identity import PeerIdentity
 from router.engine.tls_channel import TlsChannel
-from router.net.unengined_socket import PeerLeft, PeerRefused, UnenginedSocket
+from router.net.handshake_socket import HandshakeSocket, PeerLeft, PeerRefused
 from router.security.credential_store import CredentialStore, ticket_of
 from router.security.revocations import number_of
 from router.security.sasl_client import SaslClient
@@ -91,7 +91,7 @@ class PeerAuthentication:
         Raises:
             PeerRefused: it is not let in; says why.
         """
-        wire = UnenginedSocket(sock, functools.partial(failure_words, other="the peer"))
+        wire = HandshakeSocket(sock, functools.partial(failure_words, other="the peer"))
         try:
             return await self._admit(wire, settings, host)
         except PeerLeft:
@@ -100,7 +100,7 @@ class PeerAuthentication:
             await wire.hang_up()
             raise
 
-    async def _admit(self, wire: UnenginedSocket, settings: ListenerSettings, host: str) -> AuthenticatedPeer:
+    async def _admit(self, wire: HandshakeSocket, settings: ListenerSettings, host: str) -> AuthenticatedPeer:
         await wire.read(1)
         if settings.tls is None:
             await self._refuse_tls(wire)
@@ -118,12 +118,12 @@ class PeerAuthentication:
         await wire.write(SASL_HEADER)
         raise PeerRefused(f"it speaks no SASL, and here it has to, by {' '.join(settings.sasl)}")
 
-    async def _refuse_tls(self, wire: UnenginedSocket) -> None:
+    async def _refuse_tls(self, wire: HandshakeSocket) -> None:
         if wire.data[0] == HANDSHAKE:
             await wire.write(AMQP_HEADER)
             raise PeerRefused("it speaks TLS, and this listener does not (it has no `tls`)")
 
-    async def _begin_tls(self, wire: UnenginedSocket, settings: ListenerSettings) -> None:
+    async def _begin_tls(self, wire: HandshakeSocket, settings: ListenerSettings) -> None:
         if wire.data[0] != HANDSHAKE:
             is_amqp = await self._has_header(wire)
             if is_amqp and wire.data[:8] == TLS_HEADER:  # AMQP part 5, 5.2.1
@@ -139,7 +139,7 @@ class PeerAuthentication:
         await wire.start_tls(TlsChannel(self.credentials.tls(settings), is_server=True), self._handshakes)
         await wire.read(1)
 
-    async def _has_header(self, wire: UnenginedSocket) -> bool:
+    async def _has_header(self, wire: HandshakeSocket) -> bool:
         """Whether `AMQP` and four bytes more are there."""
         while len(wire.data) < 8:
             if not AMQP_HEADER.startswith(bytes(wire.data[:4])):
@@ -147,7 +147,7 @@ class PeerAuthentication:
             await wire.read_more()
         return wire.data[:4] == AMQP_HEADER[:4]
 
-    async def _authenticate(self, wire: UnenginedSocket, settings: ListenerSettings, host: str) -> AuthenticatedPeer:
+    async def _authenticate(self, wire: HandshakeSocket, settings: ListenerSettings, host: str) -> AuthenticatedPeer:
         del wire.data[:8]
         users = self.credentials.users_of(settings)
         tls = wire.channel.tls if wire.channel is not None else None
@@ -209,13 +209,13 @@ class PeerAuthentication:
             await self._pause_guesser(host)
         return is_right
 
-    async def _check(self, wire: UnenginedSocket, users: Users, check: PasswordCheck, host: str) -> bool:
+    async def _check(self, wire: HandshakeSocket, users: Users, check: PasswordCheck, host: str) -> bool:
         if users.remembers(check.user, check.password):
             return True
         return await self._in_thread(wire, host, users.check, check.user, check.password)
 
     async def _in_thread(
-        self, wire: UnenginedSocket | None, host: str, function: Callable[[Unpack[Args]], T], *args: *Args
+        self, wire: HandshakeSocket | None, host: str, function: Callable[[Unpack[Args]], T], *args: *Args
     ) -> T:
         """Call what computes for long: one call at a time, and each host in turn, unless its peer has left."""
         lock = self._hosts.setdefault(host, trio.Lock())
@@ -239,7 +239,7 @@ class PeerAuthentication:
         Raises:
             PeerRefused: nothing comes of it; says why.
         """
-        wire = UnenginedSocket(sock, functools.partial(failure_words, other="the other side"))
+        wire = HandshakeSocket(sock, functools.partial(failure_words, other="the other side"))
         try:
             password = self.credentials.password(settings)
             if settings.tls is not None:
@@ -270,7 +270,7 @@ class PeerAuthentication:
             raise PeerRefused(str(error)) from None
         raise PeerRefused("SASL: too many frames")
 
-    async def _await_sasl(self, wire: UnenginedSocket) -> None:
+    async def _await_sasl(self, wire: HandshakeSocket) -> None:
         if wire.channel is None and wire.data[0] in (ALERT, HANDSHAKE) and wire.data[1] == 3:
             raise PeerRefused("the other side speaks TLS, and this connector does not (it has no `tls`)")
         await wire.read(8)
@@ -283,7 +283,7 @@ class PeerAuthentication:
             raise PeerRefused("the other side speaks no SASL" if header == AMQP_HEADER else "what came is no AMQP")
 
 
-async def _next_frame(wire: UnenginedSocket, sasl: SaslServer | None) -> SaslFrame:
+async def _next_frame(wire: HandshakeSocket, sasl: SaslServer | None) -> SaslFrame:
     while True:
         try:
             found = split_frame(wire.data)
@@ -320,7 +320,7 @@ def _user_of(tls: ssl.SSLObject | None, settings: ListenerSettings) -> str:
     return certificate_user(tls, settings.user_from)
 
 
-def _admitted(wire: UnenginedSocket, **who: Any) -> AuthenticatedPeer:
+def _admitted(wire: HandshakeSocket, **who: Any) -> AuthenticatedPeer:
     channel = wire.channel
     rest = bytes(wire.data)
     wire.data.clear()

@@ -6,7 +6,7 @@ from router.net.epoll cimport MOST_READY, wait_ready
 from router.net.trio_state cimport TrioState
 
 
-cdef class Channel:
+cdef class PolledSocket:
     cdef public bint is_heavy
     cdef public Py_ssize_t served
 
@@ -32,7 +32,7 @@ cdef class Poller:
     cdef TrioState _trio
     cdef int _trio_fd
     cdef dict _channels
-    cdef Channel _serving
+    cdef PolledSocket _serving
     cdef bint _is_due
     cdef dict _unfinished
     cdef public object leaving
@@ -49,10 +49,10 @@ cdef class Poller:
     cdef int _time_to_wait(self) except -1
     @cython.locals(state=TrioState, at=int)
     cdef bint _is_trio_due(self, int count, double now) except -1
-    @cython.locals(at=int, fd=int, events=uint32_t, channel=Channel, heavy=list, is_any_light=bint, is_due=bint)
+    @cython.locals(at=int, fd=int, events=uint32_t, channel=PolledSocket, heavy=list, is_any_light=bint, is_due=bint)
     cdef bint _serve(self, int count, double now) except -1
     @cython.locals(at=int, fd=int)
     cdef list _ready_to_go_on(self, int count)
-    @cython.locals(fd=int, events=uint32_t, goes_on=bint, channel=Channel)
+    @cython.locals(fd=int, events=uint32_t, goes_on=bint, channel=PolledSocket)
     cdef _serve_heavy(self, list heavy, double end)
     cdef _begin(self, double now)

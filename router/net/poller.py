@@ -47,7 +47,7 @@ LONGEST_WAIT_MS: Final = 60_000
 OUT: Final = select.EPOLLOUT
 
 
-class Channel:
+class PolledSocket:
     """A socket that is waited for."""
 
     def __init__(self, is_heavy: bool = False) -> None:
@@ -119,8 +119,8 @@ class Poller:
         self._trio: trio_state.TrioState | None = None
         """None: trio waits for the sockets."""
         self._trio_fd = -1
-        self._channels: dict[int, Channel] = {}
-        self._serving: Channel | None = None
+        self._channels: dict[int, PolledSocket] = {}
+        self._serving: PolledSocket | None = None
         """Channel whose turn it is; None between them."""
         self._is_due = False
         """The next round is due, though no socket may be ready."""
@@ -139,7 +139,7 @@ class Poller:
         self.rounds = 0
         """Rounds of reading and writing since the start."""
 
-    def add(self, fd: int, channel: Channel) -> None:
+    def add(self, fd: int, channel: PolledSocket) -> None:
         """Wait for what the socket has to read."""
         self._channels[fd] = channel
         channel.served = self._heavy_turns  # else who comes would go before all that have waited

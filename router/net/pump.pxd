@@ -1,10 +1,10 @@
 import cython
 
 from router.engine.connection cimport Connection
-from router.net.poller cimport Channel, Poller
+from router.net.poller cimport PolledSocket, Poller
 
 
-cdef class Pump(Channel):
+cdef class Pump(PolledSocket):
     cdef object _sock
     cdef int _fd
     cdef Connection _connection

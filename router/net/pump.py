@@ -22,7 +22,7 @@ from typing import Final, Protocol
 import trio
 
 from router.engine.connection import Connection
-from router.net.poller import Channel, Poller
+from router.net.poller import PolledSocket, Poller
 from router.net.tcp_counters import TcpCounters, octets
 
 CLOSE_TIMEOUT_S: Final = 5.0
@@ -50,7 +50,7 @@ class PumpHandler(Protocol):
         """End a connection that a fault of ours concerns. Never raises."""
 
 
-class Pump(Channel):
+class Pump(PolledSocket):
     """The bytes and the time of one connection."""
 
     def __init__(self, sock: socket.socket, connection: Connection, turns: PumpHandler, poller: Poller) -> None:

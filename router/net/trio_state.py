@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 
-class Runnable(trio.abc.Instrument):
+class RunQueue(trio.abc.Instrument):
     """Tasks that go on as soon as the one that runs waits: those that trio has not come to, too."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class TrioState:
         self._deadlines = deadlines
         self.fd = fd
         """Descriptor of trio's epoll instance: readable when a socket is, after a signal, and when a thread is done."""
-        self.instrument = Runnable()
+        self.instrument = RunQueue()
         self._tasks = self.instrument.tasks
 
     def has_runnable(self) -> bool:

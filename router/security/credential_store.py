@@ -17,7 +17,7 @@ from mesh_config.models import (
     TlsSettings,
 )
 from router.core.errors import LocalError
-from router.security.certificate_end import CertificateEnd, UnusableFile, ends_in
+from router.security.certificate_expiry import CertificateExpiry, UnusableFile, ends_in
 from router.security.kerberos import KerberosExchange, KerberosService, KerberosTicket, gssapi_library
 from router.security.revocations import CertificateNumber, read_revoked
 from router.security.secret_files import read_secret
@@ -27,8 +27,8 @@ from router.security.users import Users
 Socket = ListenerSettings | ConnectorSettings | HttpSettings
 
 
-class Known(Protocol):
-    """A peer that was let in."""
+class AuthenticatedIdentity(Protocol):
+    """Identity of a peer that was let in, with the credentials that it was checked by."""
 
     @property
     def user(self) -> str:
@@ -66,7 +66,7 @@ class CredentialStore:
         """By name of the profile: which file of lists was read, and what it revokes."""
         self._bad_lists: dict[str, str] = {}
         """By name of the profile: fault of its file of lists as it is."""
-        self._ends: dict[str, tuple[object, list[CertificateEnd]]] = {}
+        self._ends: dict[str, tuple[object, list[CertificateExpiry]]] = {}
         """By path of the file: which one was read, and the certificates in it."""
         self._by_name = {profile.name: profile for profile in settings.tls}
         for listener in settings.listeners:
@@ -167,9 +167,9 @@ class CredentialStore:
             self._log.warning("tls_files_unusable", profile=profile, reason=str(error))
         self._revoked[profile] = (mark, revoked)
 
-    def certificates(self) -> list[CertificateEnd]:
+    def certificates(self) -> list[CertificateExpiry]:
         """List the certificates that this router shows, those of their authorities in the same files included."""
-        found: list[CertificateEnd] = []
+        found: list[CertificateExpiry] = []
         for path in dict.fromkeys(profile.certificate for profile in self._by_name.values() if profile.certificate):
             mark = file_mark(path)
             if self._ends.get(path, (None, ()))[0] != mark:
@@ -195,7 +195,7 @@ class CredentialStore:
         ]
         return found + [UnusableFile(subject=it.path, reason=it.problem) for it in self.users.values() if it.problem]
 
-    def objection(self, profile: str | None, identity: Known) -> str:
+    def objection(self, profile: str | None, identity: AuthenticatedIdentity) -> str:
         """Why a peer that was let in by a TLS profile, or without, would not be now; empty when it would.
 
         As of the last `refresh`.

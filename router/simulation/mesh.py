@@ -33,8 +33,8 @@ from router.core.events import (
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import from_body
 from router.simulation.control_bytes import ControlSizes
-from router.simulation.labor import Labor, Machine, Worker
-from router.simulation.network import Network, Weather
+from router.simulation.cpu_model import CpuCosts, SimulatedMachine, SimulatedProcess
+from router.simulation.network import Network, NetworkConditions
 from router.simulation.shared_paths import GraphStore, SharedTopology
 from router.simulation.simulated_fib import SimulatedFib
 
@@ -74,7 +74,7 @@ class Router:
     closed: list[CloseConnection] = attrs.field(factory=list)
     connections: int = 0
     wakes_at: float = math.inf
-    worker: Worker | None = None
+    worker: SimulatedProcess | None = None
     """Process that does its work, when work takes time."""
     sent: Counter[str] = attrs.field(factory=Counter)
     """Control messages written in all its lives, by opcode,"""
@@ -102,7 +102,7 @@ class Wire:
     """The first one is who dials."""
     cost: int
     delay_s: float | None = None
-    """Time on the way, seconds; None: the weather's."""
+    """Time on the way, seconds; None: the network's own."""
     is_up: bool = False
     is_silent: bool = False
     """Open for both ends, and carries nothing."""
@@ -120,7 +120,7 @@ class Mesh:
         detection_jitter_s: up to this much more, by chance, seconds; as much as *detection_s* when absent.
         bodies: pass every control message through its body, as it goes over a real wire.
         is_shared: planes share graphs and paths that are equal: the same run in less time and memory.
-        labor: what work costs the routers; nothing when absent.
+        cpu_costs: what work costs the routers; nothing when absent.
         counts_bytes: count the bytes of control messages.
         keeps_reports: keep what the planes report, as `Router.reports`.
     """
@@ -130,24 +130,24 @@ class Mesh:
         *,
         seed: int = 0,
         settings: LinkStateSettings | None = None,
-        weather: Weather | None = None,
+        conditions: NetworkConditions | None = None,
         detection_s: float = 0.001,
         detection_jitter_s: float | None = None,
         bodies: bool = False,
         is_shared: bool = False,
-        labor: Labor | None = None,
+        cpu_costs: CpuCosts | None = None,
         counts_bytes: bool = False,
         keeps_reports: bool = True,
     ) -> None:
         self.rng = random.Random(seed)
-        self.network = Network(random.Random(self.rng.getrandbits(64)), weather or Weather())
+        self.network = Network(random.Random(self.rng.getrandbits(64)), conditions or NetworkConditions())
         self.settings = settings or LinkStateSettings()
         self.detection_s = detection_s
         self.detection_jitter_s = detection_s if detection_jitter_s is None else detection_jitter_s
         self.bodies = bodies
         self.keeps_reports = keeps_reports
         self._sizes = ControlSizes() if counts_bytes else None
-        self.machine = Machine(self.network, labor) if labor is not None else None
+        self.machine = SimulatedMachine(self.network, cpu_costs) if cpu_costs is not None else None
         self._paths = GraphStore() if is_shared else None
         self.routers: dict[RouterId, Router] = {}
         self.wires: list[Wire] = []
@@ -245,7 +245,7 @@ class Mesh:
             near: name of the router that dials.
             far: name of the one that listens.
             cost: of the connection, at both ends.
-            delay_s: time on the way, seconds; None: that of the weather.
+            delay_s: time on the way, seconds; None: that of the conditions.
         """
         ends = (self.routers[RouterId(near)], self.routers[RouterId(far)])
         wire = Wire(number=len(self.wires), ends=ends, cost=cost, delay_s=delay_s)
@@ -399,7 +399,7 @@ class Mesh:
         router.boots += 1
         router.participant = router.make(FIRST_BOOT + router.boots)
         if self.machine is not None:
-            router.worker = Worker(router.plane, lambda actions: self._carry_out(router, actions))
+            router.worker = SimulatedProcess(router.plane, lambda actions: self._carry_out(router, actions))
         router.forwarding = SimulatedFib()
         router.wakes_at = math.inf
         for address, treatment in router.subscriptions.items():
@@ -421,7 +421,7 @@ class Mesh:
             wire.connections[side] = ConnectionId(router.connections)
         generation = wire.generation
         # Handshakes take their time; both ends of one are done together.
-        delay_s = self.network.weather.delay_s if wire.delay_s is None else wire.delay_s
+        delay_s = self.network.conditions.delay_s if wire.delay_s is None else wire.delay_s
         self.network.call_at(self.now + delay_s * (2 + self.rng.random()), lambda: self._tell_up(wire, generation))
 
     def _tell_up(self, wire: Wire, generation: int) -> None:

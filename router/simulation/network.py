@@ -14,7 +14,7 @@ import attrs
 
 
 @attrs.frozen(kw_only=True)
-class Weather:
+class NetworkConditions:
     """Delays and losses with which a network treats parcels."""
 
     delay_s: float = 0.0005
@@ -34,10 +34,10 @@ class Network:
         rng: decides every delay and loss, so the same seed gives the same run.
     """
 
-    def __init__(self, rng: random.Random, weather: Weather) -> None:
+    def __init__(self, rng: random.Random, conditions: NetworkConditions) -> None:
         self.now = 0.0
         """Virtual time, seconds."""
-        self.weather = weather
+        self.conditions = conditions
         self.carried = 0
         """Parcels that arrived."""
         self._rng = rng
@@ -61,14 +61,15 @@ class Network:
         Args:
             stream: parcels of one stream don't overtake each other.
             arrive: called on arrival.
-            delay_s: time on the way, seconds, instead of the weather's.
+            delay_s: time on the way, seconds, instead of the network's own.
         """
-        weather = self.weather
-        if weather.loss and self._rng.random() < weather.loss:
+        conditions = self.conditions
+        if conditions.loss and self._rng.random() < conditions.loss:
             return
-        copies = 2 if weather.duplication and self._rng.random() < weather.duplication else 1
+        copies = 2 if conditions.duplication and self._rng.random() < conditions.duplication else 1
         for _ in range(copies):
-            time = self.now + (weather.delay_s if delay_s is None else delay_s) + weather.jitter_s * self._rng.random()
+            delay = conditions.delay_s if delay_s is None else delay_s
+            time = self.now + delay + conditions.jitter_s * self._rng.random()
             last = self._last.get(stream, 0.0)
             if last > time:
                 time = last

@@ -9,7 +9,7 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import AnycastMesh, jain_index
-from router.testing.clients import Accepts, SimPublisher, SimSubscriber, TopUp
+from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber
 from router.testing.links import Link, Wire
 from router.testing.multicast_mesh import MulticastMesh, is_connected
 
@@ -18,8 +18,8 @@ __all__ = [
     "MulticastMesh",
     "SimPublisher",
     "SimSubscriber",
-    "TopUp",
-    "Accepts",
+    "GrantHabit",
+    "SettlementHabit",
     "CreditTiming",
     "ExclusionTiming",
     "RouterId",

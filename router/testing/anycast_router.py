@@ -22,11 +22,11 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher
-from router.testing.credit_router import CreditRouter, Surroundings
+from router.testing.credit_router import CreditRouter, RouterEnvironment
 from router.testing.links import Link, ignore_flow, ignore_transfer
 
 
-class AnycastSurroundings(Surroundings, Protocol):
+class AnycastEnvironment(RouterEnvironment, Protocol):
     """Interface that a simulated router needs of its mesh."""
 
     def neighbor(self, router: RouterId) -> AnycastRouter:
@@ -45,7 +45,7 @@ class AnycastRouter(CreditRouter):
     def __init__(
         self,
         name: RouterId,
-        mesh: AnycastSurroundings,
+        mesh: AnycastEnvironment,
         timing: CreditTiming,
         *,
         is_closest: bool,

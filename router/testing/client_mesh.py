@@ -14,12 +14,12 @@ from typing import Generic, Protocol, TypeVar
 import networkx as nx
 
 from router.core.ids_and_conditions import RouterId
-from router.simulation.network import Network, Weather
-from router.testing.clients import Accepts, SimPublisher, SimSubscriber, TopUp
+from router.simulation.network import Network, NetworkConditions
+from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber
 from router.testing.links import Link, Wire
 
 
-class Home(Protocol):
+class SimulatedRouter(Protocol):
     """Interface of a simulated router toward its mesh."""
 
     is_alive: bool
@@ -51,7 +51,7 @@ class Home(Protocol):
         """Circuits through a neighbor are to be made again."""
 
 
-HomeT = TypeVar("HomeT", bound=Home)
+HomeT = TypeVar("HomeT", bound=SimulatedRouter)
 
 
 class ClientMesh(abc.ABC, Generic[HomeT]):
@@ -78,7 +78,7 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
         routers: Iterable[str] = (),
     ) -> None:
         self._rng = random.Random(seed)
-        self.network = Network(self._rng, Weather())
+        self.network = Network(self._rng, NetworkConditions())
         self.delay_s = delay_s
         self.jitter_s = jitter_s
         self.client_delay_s = client_delay_s
@@ -192,10 +192,10 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
         router: str,
         *,
         credit: int,
-        top_up: TopUp | None = TopUp.HALF,
+        top_up: GrantHabit | None = GrantHabit.HALF,
         service_s: float = 0.0,
         workers: int = 1,
-        accepts: Accepts = Accepts.NEVER,
+        accepts: SettlementHabit = SettlementHabit.NEVER,
     ) -> SimSubscriber:
         """Attach a subscriber to a router; it grants its credit at once.
 

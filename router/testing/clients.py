@@ -10,7 +10,7 @@ from router.simulation.network import Network
 from router.testing.links import Link
 
 
-class TopUp(enum.Enum):
+class GrantHabit(enum.Enum):
     """Habit of a subscriber in granting again."""
 
     EACH = "one for each message that it has worked off"
@@ -19,7 +19,7 @@ class TopUp(enum.Enum):
     FULL = "up to the full credit with each message (oslo.messaging)"
 
 
-class Accepts(enum.Enum):
+class SettlementHabit(enum.Enum):
     """Habit of a subscriber in settling messages."""
 
     NEVER = "outcomes are not simulated"
@@ -82,10 +82,10 @@ class SimSubscriber:
         link: Link,
         *,
         credit: int,
-        top_up: TopUp | None,
+        top_up: GrantHabit | None,
         service_s: float,
         workers: int = 1,
-        accepts: Accepts = Accepts.NEVER,
+        accepts: SettlementHabit = SettlementHabit.NEVER,
     ) -> None:
         self.link = link
         self.credit = credit
@@ -133,24 +133,24 @@ class SimSubscriber:
         begin = max(self._free_at[0], self._network.now)
         end = begin + self.service_s
         heapq.heapreplace(self._free_at, end)
-        if self.accepts is Accepts.WHEN_TAKEN:
+        if self.accepts is SettlementHabit.WHEN_TAKEN:
             self._network.call_at(begin, lambda: self.link.settle(message))
         self._network.call_at(end, lambda: self._served(message))
 
     def _served(self, message: int) -> None:
         self._unserved -= 1
-        if self.accepts is Accepts.WHEN_DONE:
+        if self.accepts is SettlementHabit.WHEN_DONE:
             self.link.settle(message)
         self.on_served(message)
         missing = self.credit - self.link.granted
         match self._top_up:
-            case TopUp.EACH:
+            case GrantHabit.EACH:
                 self.grant(min(1, missing))
-            case TopUp.HALF:
+            case GrantHabit.HALF:
                 self.grant(missing if 2 * self.link.granted <= self.credit else 0)
-            case TopUp.BATCH:
+            case GrantHabit.BATCH:
                 self.grant(missing if self.link.granted == 0 and self._unserved == 0 else 0)
-            case TopUp.FULL:
+            case GrantHabit.FULL:
                 self.grant(missing)
 
     def pause(self, *, is_lowering: bool) -> None:

@@ -20,7 +20,7 @@ TURNS_AT_ONCE = 2000
 """More turns than this without time passing are a livelock."""
 
 
-class Surroundings(Protocol):
+class RouterEnvironment(Protocol):
     """Interface that every simulated router needs of its mesh."""
 
     network: Network
@@ -41,7 +41,7 @@ class Surroundings(Protocol):
 class CreditRouter:
     """A router as far as the credit of one address goes. It carries out what its machine wants done."""
 
-    def __init__(self, name: RouterId, machine: CreditScheduler, mesh: Surroundings) -> None:
+    def __init__(self, name: RouterId, machine: CreditScheduler, mesh: RouterEnvironment) -> None:
         self.name = name
         self.is_alive = True
         """It still does anything."""

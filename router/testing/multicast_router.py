@@ -19,7 +19,7 @@ from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import BranchExcluded, BranchReopened, ReturnSubscriberCredit, SendCopies
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher
-from router.testing.credit_router import CreditRouter, Surroundings
+from router.testing.credit_router import CreditRouter, RouterEnvironment
 from router.testing.links import Link, ignore_flow
 
 Place = tuple[dict[RouterId, int], RouterId | None]
@@ -27,7 +27,7 @@ Place = tuple[dict[RouterId, int], RouterId | None]
 by it, itself included; and predecessor."""
 
 
-class MulticastSurroundings(Surroundings, Protocol):
+class MulticastEnvironment(RouterEnvironment, Protocol):
     """Interface that a simulated router needs of its mesh."""
 
     def neighbor(self, router: RouterId) -> MulticastRouter:
@@ -47,7 +47,7 @@ class MulticastRouter(CreditRouter):
     """A router as far as the credit of one multicast address goes."""
 
     def __init__(
-        self, name: RouterId, mesh: MulticastSurroundings, timing: CreditTiming, patience: ExclusionTiming
+        self, name: RouterId, mesh: MulticastEnvironment, timing: CreditTiming, patience: ExclusionTiming
     ) -> None:
         self.machine = MulticastScheduler(name, timing=timing, patience=patience)
         super().__init__(name, self.machine, mesh)

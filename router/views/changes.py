@@ -28,7 +28,7 @@ from router.net.connector import Connector
 from router.net.listener import Listener, address_of
 from router.runtime import Runtime
 from router.views.config_rows import address_config_rows
-from router.views.reload import CONFLICT, Reloading, in_thread
+from router.views.reload import CONFLICT, SettingsReloader, in_thread
 from router.views.socket_rows import connector_identity
 
 SOCKET: Final = {
@@ -66,12 +66,12 @@ MOST_CREATED: Final = 1000
 """Listeners, connectors, or addresses of a router that management may add to."""
 
 
-class Sockets(Protocol):
+class ListenersAndConnectors(Protocol):
     """The listeners and connectors of a router, as its daemon keeps them."""
 
     listeners: list[Listener]
     connectors: list[Connector]
-    reloading: Reloading
+    reloading: SettingsReloader
     draining: Draining
 
     def open_listener(self, settings: ListenerSettings, place: str) -> Listener:
@@ -90,7 +90,7 @@ class Sockets(Protocol):
 class RuntimeChanges:
     """`management.changes.Changes` of a running router."""
 
-    def __init__(self, runtime: Runtime, sockets: Sockets | None) -> None:
+    def __init__(self, runtime: Runtime, sockets: ListenersAndConnectors | None) -> None:
         """*sockets*: None where there are none, and none can be made."""
         self._runtime = runtime
         self._sockets = sockets
@@ -157,7 +157,7 @@ class RuntimeChanges:
             raise ChangeError(str(error), status=CONFLICT) from error
         return {"state": str(self._runtime.drain_state)}
 
-    def _need_sockets(self) -> Sockets:
+    def _need_sockets(self) -> ListenersAndConnectors:
         if self._sockets is None:
             raise ChangeError("this router has no sockets", status=501)
         return self._sockets

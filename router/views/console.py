@@ -21,7 +21,7 @@ from router.management.snapshot import SEEN_BY_ALL, MeshLinkRow, NodeRow, Proble
 from router.runtime import Runtime
 from router.views.credit import credit_row, may_be_blocked
 from router.views.link_address_rows import address_row, passed
-from router.views.mesh_questions import MeshQuestions
+from router.views.mesh_status_poller import MeshStatusPoller
 from router.views.runtime import RuntimeView
 
 MOST_ROWS: Final = 200
@@ -49,7 +49,7 @@ class ConsoleSource:
         questions: asks other routers.
     """
 
-    def __init__(self, runtime: Runtime, view: RuntimeView, questions: MeshQuestions) -> None:
+    def __init__(self, runtime: Runtime, view: RuntimeView, questions: MeshStatusPoller) -> None:
         self._runtime = runtime
         self._view = view
         self._questions = questions

@@ -14,7 +14,7 @@ from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import EgressLink, IngressLink, SubscriberLink, Transfer, local_subscribers
 from router.dataplane.transfer_stages import SENT
 from router.engine.connection import Connection
-from router.engine.neighbor_links import ControlEnd
+from router.engine.neighbor_links import ControlLinkInfo
 from router.management.snapshot import AddressRow, LinkRow
 from router.views.link_rates import LinkRates, capacity
 
@@ -179,7 +179,7 @@ def link_row(
     )
 
 
-def control_link_row(connection: Connection, end: ControlEnd) -> LinkRow:
+def control_link_row(connection: Connection, end: ControlLinkInfo) -> LinkRow:
     """One of the two links of a neighbor on which routers speak of the mesh."""
     credit = max(0, int(pn_link_credit(end.handle)))
     return LinkRow(

@@ -26,7 +26,7 @@ from router.management.access import BY_NEIGHBOR, EVERYTHING, NOTHING, Access
 from router.management.node import BAD_REQUEST, INTERNAL_ERROR, Answer, ManagementNode, reply
 from router.management.queue_requests import answer_queue_request, refuse_queue_request
 from router.runtime import Runtime
-from router.views.changes import RuntimeChanges, Sockets
+from router.views.changes import ListenersAndConnectors, RuntimeChanges
 from router.views.queue_lookup import find_queue
 from router.views.runtime import RuntimeView
 
@@ -43,7 +43,7 @@ MAX_WAITING_BYTES: Final = 1024 * 1024
 
 
 def serve_management(
-    runtime: Runtime, sockets: Sockets | None = None, measure: Callable[[], float] | None = None
+    runtime: Runtime, sockets: ListenersAndConnectors | None = None, measure: Callable[[], float] | None = None
 ) -> RuntimeView:
     """Answer what is sent to `$management` of this router, by its clients or from anywhere in the mesh.
 

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import attrs
 
 from router import SPEED, __version__
+from router.closed_connection_totals import TrafficTotals
 from router.core.controlplane import NeighborView
 from router.core.forwarding.duration_histogram import BOUNDS_S
 from router.core.forwarding.fib import AddressEntry, MessageTotals
@@ -32,7 +33,6 @@ from router.management.snapshot import PROBLEM_KINDS
 from router.net.connector import Connector
 from router.net.http_server import HttpCounters
 from router.net.listener import Listener
-from router.past_traffic import TrafficTotals
 from router.runtime import Runtime
 from router.views.credit import blocked_seconds
 from router.views.link_address_rows import credit_of, total
@@ -127,7 +127,7 @@ class RuntimeMetrics:
 
     def measure(self, into: Measurements) -> Generator[None, None, None]:
         """Take all values; each step takes a few, between two events."""
-        taking = Taking(self._runtime, into, self._shown)
+        taking = MetricsCollection(self._runtime, into, self._shown)
         yield from taking.addresses()
         yield from taking.links()
         yield from taking.connections()
@@ -159,7 +159,7 @@ class RuntimeMetrics:
         into.set("http_evicted", self._http.evicted)
 
 
-class Taking:
+class MetricsCollection:
     """One taking of all values."""
 
     def __init__(self, runtime: Runtime, into: Measurements, shown: set[int]) -> None:

@@ -51,7 +51,7 @@ def sorted_in_pieces(
     return found
 
 
-class Order(Generic[T]):
+class PageOrder(Generic[T]):
     """The order in which things are shown: made for the first page, used for the others, dropped with the last.
 
     What comes meanwhile is not shown, and what goes is shown as it is then.
@@ -156,7 +156,7 @@ class PagedLinks(Sequence[tuple[Connection, AnyLink]]):
         return found
 
 
-class Joined(Sequence[Any]):
+class ConcatenatedLists(Sequence[Any]):
     """Two lists after each other, which are sliced only where they are asked for."""
 
     def __init__(self, first: Sequence[Any], second: Sequence[Any]) -> None:

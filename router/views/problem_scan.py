@@ -23,7 +23,7 @@ from router.management.snapshot import LazyRows, ProblemRow
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
-from router.security.certificate_end import CertificateEnd, UnusableFile
+from router.security.certificate_expiry import CertificateExpiry, UnusableFile
 from router.views.credit import (
     NeighborWindow,
     PartyRows,
@@ -33,7 +33,7 @@ from router.views.credit import (
     may_be_blocked,
     oldest_wait_s,
 )
-from router.views.link_rates import Flood, LinkRates
+from router.views.link_rates import FloodingSender, LinkRates
 from router.views.mesh_rows import troubled_rows
 from router.views.paged_lists import at_once
 from router.views.problems import (
@@ -109,12 +109,12 @@ class ProblemScan:
         """The same of messages without an entry."""
         self._offset = 0
         self._prepared: list[Problem] | None = None
-        self._certificates: Callable[[], Sequence[CertificateEnd]] = lambda: ()
+        self._certificates: Callable[[], Sequence[CertificateExpiry]] = lambda: ()
         self._unusable: Callable[[], Sequence[UnusableFile]] = lambda: ()
 
     def watch_certificates(
         self,
-        certificates: Callable[[], Sequence[CertificateEnd]],
+        certificates: Callable[[], Sequence[CertificateExpiry]],
         unusable: Callable[[], Sequence[UnusableFile]],
     ) -> None:
         """Look at files too; *certificates* gives the certificates in use, *unusable* what can't be used."""
@@ -239,7 +239,7 @@ class ProblemScan:
             unusable=self._unusable(),
         )
 
-    def _flood(self, flood: Flood, offset: float) -> FloodingPublisher:
+    def _flood(self, flood: FloodingSender, offset: float) -> FloodingPublisher:
         connection = self._runtime.connections.get(flood.link.port.id)
         peer = connection.peer if connection is not None else None
         under_way = islice(self._runtime.data_plane.transfers_on(flood.link), MOST_UNDER_WAY)

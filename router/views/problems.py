@@ -16,7 +16,7 @@ import attrs
 
 from router.core.escapes import escaped
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, CreditRow, MeshLinkRow, NodeRow, PartyRow
-from router.security.certificate_end import CertificateEnd, UnusableFile
+from router.security.certificate_expiry import CertificateExpiry, UnusableFile
 
 FLAPPING: Final = 2
 """Losses within the last five minutes from which on something flaps."""
@@ -151,7 +151,7 @@ class ProblemSnapshot:
     dropped: Sequence[DroppedMessages] = ()
     dropped_to_nobody: DroppedMessages | None = None
     """Of addresses without an entry, and of messages that were refused, all together."""
-    certificates: Sequence[CertificateEnd] = ()
+    certificates: Sequence[CertificateExpiry] = ()
     unusable: Sequence[UnusableFile] = ()
 
 

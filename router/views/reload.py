@@ -29,7 +29,7 @@ from router.management.changes import ChangeError
 from router.mesh_watch import ExpectedMesh
 from router.net.connector import Connector
 from router.net.listener import Listener, address_of
-from router.peer_events import remote_address
+from router.peer_event_handler import remote_address
 from router.runtime import Runtime
 
 if TYPE_CHECKING:  # an extra brings what it needs
@@ -48,7 +48,7 @@ FINDINGS_SAID: Final = 5
 """Faults of a file that the answer tells of; the log has them all."""
 
 
-class Sockets(Protocol):
+class ReloadableDaemon(Protocol):
     """The daemon, as far as a change of the settings needs it."""
 
     listeners: list[Listener]
@@ -85,10 +85,10 @@ class Sockets(Protocol):
         """Run *task* beside all else. Raises: LocalError when the router is stopping."""
 
 
-class Reloading:
+class SettingsReloader:
     """The settings of one running router, as its file had them when it was read last."""
 
-    def __init__(self, runtime: Runtime, sockets: Sockets, read: Read | None) -> None:
+    def __init__(self, runtime: Runtime, sockets: ReloadableDaemon, read: Read | None) -> None:
         """*read*: None for a router that was started without a file."""
         self._runtime = runtime
         self._sockets = sockets

@@ -18,7 +18,7 @@ from router.core.controlplane import NeighborView
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.links import PublisherLink
 from router.engine.connection import Connection
-from router.engine.neighbor_links import ControlEnd
+from router.engine.neighbor_links import ControlLinkInfo
 from router.management.config_rows import (
     AddressConfigRow,
     AllocatorRow,
@@ -84,11 +84,11 @@ from router.views.link_address_rows import (
 )
 from router.views.link_rates import LinkRates
 from router.views.mesh_rows import mesh_link_rows, node_rows
-from router.views.paged_lists import Joined, Order, PagedLinks, at_once, sorted_in_pieces
+from router.views.paged_lists import ConcatenatedLists, PagedLinks, PageOrder, at_once, sorted_in_pieces
 from router.views.problem_scan import ProblemScan
 from router.views.router_row import take_router_row
 from router.views.socket_rows import connector_rows, listener_row
-from router.views.vhosts import OwnThings, vhost_rows
+from router.views.vhosts import VhostMembership, vhost_rows
 
 SHOWN_PROPERTIES: Final = 20
 """Properties of a peer that are shown,"""
@@ -107,7 +107,7 @@ class RuntimeView:
         listeners: Sequence[Listener],
         connectors: Sequence[Connector],
         *,
-        own: OwnThings | None = None,
+        own: VhostMembership | None = None,
         rates: LinkRates | None = None,
     ) -> None:
         """*own* picks what belongs to one virtual host, None for everything; *rates* are shared with another view."""
@@ -118,8 +118,8 @@ class RuntimeView:
         self._listeners = listeners
         self._connectors = connectors
         self._started = runtime.clock()
-        self._by_key = Order(lambda: self._in_order(lambda _: True))
-        self._with_credit = Order(lambda: self._in_order(has_credit))
+        self._by_key = PageOrder(lambda: self._in_order(lambda _: True))
+        self._with_credit = PageOrder(lambda: self._in_order(has_credit))
         self._prepared: dict[type[Row], object] = {}
         """Taken in pieces for the next call of `rows`, by its kind."""
         self._makers: Mapping[type[Row], Callable[[bool], LazyRows]] = {
@@ -182,7 +182,7 @@ class RuntimeView:
 
     def of_vhost(self, vhost: str) -> RuntimeView:
         """The part of it that belongs to one virtual host."""
-        return RuntimeView(self._runtime, (), (), own=OwnThings(self._runtime, vhost), rates=self.rates)
+        return RuntimeView(self._runtime, (), (), own=VhostMembership(self._runtime, vhost), rates=self.rates)
 
     def _in_order(self, is_shown: Callable[[AddressEntry], bool]) -> Generator[None, None, list[AddressEntry]]:
         """Addresses by key."""
@@ -261,9 +261,9 @@ class RuntimeView:
             for end in neighbor.control_ends()
         ]
 
-        def make(found: tuple[Connection, AnyLink | ControlEnd]) -> LinkRow | None:
+        def make(found: tuple[Connection, AnyLink | ControlLinkInfo]) -> LinkRow | None:
             connection, link = found
-            if isinstance(link, ControlEnd):
+            if isinstance(link, ControlLinkInfo):
                 return control_link_row(connection, link) if connection.id in self._runtime.connections else None
             if link not in known:
                 return None
@@ -276,7 +276,7 @@ class RuntimeView:
                 return attrs.evolve(row, zero_credit_seconds=int(blocked_s or 0))
             return row
 
-        return LazyRows(Joined(control, self._all_links()), make)
+        return LazyRows(ConcatenatedLists(control, self._all_links()), make)
 
     # Addresses
 

@@ -21,8 +21,8 @@ NO_VHOST: Final = "(none)"
 """Stands for the virtual hosts that clients name and that there are not."""
 
 
-class OwnThings:
-    """Connections and addresses of one virtual host at this router, at the moment when it is asked for."""
+class VhostMembership:
+    """Tells which connections and addresses of this router are of one virtual host, at the moment of asking."""
 
     def __init__(self, runtime: Runtime, vhost: str) -> None:
         self.vhost = vhost
@@ -59,7 +59,7 @@ class OwnThings:
         return connection is not None and self.has_connection(connection)
 
 
-def vhost_rows(policy: Policy, own: OwnThings | None) -> list[VhostRow]:
+def vhost_rows(policy: Policy, own: VhostMembership | None) -> list[VhostRow]:
     """The virtual hosts of a router; of *own* its own alone."""
     rows = [_row(state) for state in policy.vhosts() if own is None or own.vhost == state.settings.name]
     if policy.is_active and own is None:

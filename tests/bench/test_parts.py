@@ -132,7 +132,9 @@ def test_ratios_are_medians_of_those_of_the_rounds() -> None:
     found = suite.figures_of(case, path, rounds)
     assert (found.per_s, found.share, found.stream_share) == (50, 0.4, 0.05)
     assert (found.p50_us, found.echo_multiple, found.cpu_us, found.refused) == (80.0, 3.0, 3.0, 3)
-    shown = [list(table.columns[0].cells) for table in tables(suite.Outcome(figures=[found], echo_us=20.0, memory=[]))]
+    shown = [
+        list(table.columns[0].cells) for table in tables(suite.SuiteResult(figures=[found], echo_us=20.0, memory=[]))
+    ]
     assert shown == [["rpc-50"]]
 
 

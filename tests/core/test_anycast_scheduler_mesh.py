@@ -14,9 +14,9 @@ import pytest
 
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
-from router.simulation.network import Network, Weather
+from router.simulation.network import Network, NetworkConditions
 from router.testing.anycast_mesh import AnycastMesh, jain_index
-from router.testing.clients import SimPublisher, TopUp
+from router.testing.clients import GrantHabit, SimPublisher
 from router.testing.links import FIRST_COUNT, Link, Wire, serial_difference
 from tests.helpers.credit_plays import Play, calm_play, rough_play
 
@@ -93,7 +93,7 @@ def recall_play(quarantine_s: float) -> None:
     play = Play(0, is_rough=False)
     play.mesh, play.publishers = mesh, []
     mesh.on_step = play.check_calm
-    subscriber = mesh.add_subscriber("R1", credit=10, top_up=TopUp.BATCH, service_s=0.0)
+    subscriber = mesh.add_subscriber("R1", credit=10, top_up=GrantHabit.BATCH, service_s=0.0)
     first, second = play.publishers = [mesh.add_publisher("R1"), mesh.add_publisher("R1")]
     mesh.run_for(0.2)
     first.offer(20)
@@ -114,16 +114,16 @@ def recall_play(quarantine_s: float) -> None:
 @pytest.mark.parametrize(
     ("credit", "top_up", "service_s", "duration_s"),
     [
-        (100, TopUp.HALF, 0.0, 0.2),
-        (100, TopUp.EACH, 0.001, 2.0),
-        (100, TopUp.BATCH, 0.001, 2.0),
-        (5, TopUp.HALF, 0.0, 0.5),
-        (5, TopUp.FULL, 0.001, 1.0),
-        (1, TopUp.EACH, 0.0, 0.5),
+        (100, GrantHabit.HALF, 0.0, 0.2),
+        (100, GrantHabit.EACH, 0.001, 2.0),
+        (100, GrantHabit.BATCH, 0.001, 2.0),
+        (5, GrantHabit.HALF, 0.0, 0.5),
+        (5, GrantHabit.FULL, 0.001, 1.0),
+        (1, GrantHabit.EACH, 0.0, 0.5),
     ],
 )
 def test_ten_busy_publishers_share_equally_wherever_they_are(
-    placing: tuple[int, ...], credit: int, top_up: TopUp, service_s: float, duration_s: float
+    placing: tuple[int, ...], credit: int, top_up: GrantHabit, service_s: float, duration_s: float
 ) -> None:
     mesh = AnycastMesh(LINE)
     mesh.add_subscriber("R1", credit=credit, top_up=top_up, service_s=service_s)
@@ -143,7 +143,7 @@ def test_ten_busy_publishers_share_equally_wherever_they_are(
 def test_one_busy_among_a_thousand_gets_credit_at_once_and_the_idle_cost_nothing(credit: int, hops: int) -> None:
     mesh = AnycastMesh(LINE)
     home = f"R{1 + hops}"
-    subscriber = mesh.add_subscriber("R1", credit=credit, top_up=TopUp.BATCH, service_s=0.001)
+    subscriber = mesh.add_subscriber("R1", credit=credit, top_up=GrantHabit.BATCH, service_s=0.001)
     busy, *idle = [mesh.add_publisher(home) for _ in range(1000)]
     mesh.run_for(0.5)
     router = mesh.routers[RouterId(home)]
@@ -192,7 +192,7 @@ def test_for_a_stalled_subscriber_each_publisher_has_one_message_at_its_router(c
 @pytest.mark.parametrize("hops", [0, 1, 2])
 def test_a_settled_stream_whose_sender_leaves_after_its_last_send_arrives_whole(hops: int) -> None:
     mesh = AnycastMesh(LINE)
-    mesh.add_subscriber("R1", credit=250, top_up=TopUp.BATCH)
+    mesh.add_subscriber("R1", credit=250, top_up=GrantHabit.BATCH)
     publisher = mesh.add_publisher(f"R{1 + hops}")
     publisher.offer(5000)
     assert mesh.run_until_true(lambda: publisher.backlog == 0, limit_s=30.0)
@@ -222,8 +222,8 @@ def test_lowering_to_zero_takes_all_credit_after_the_linger_and_resuming_gives_i
 
 def test_a_subscriber_busy_on_its_one_credit_closes_nothing_though_another_withdrew() -> None:
     mesh = AnycastMesh(LINE)
-    mesh.add_subscriber("R1", credit=1, top_up=TopUp.EACH, service_s=5.0)
-    other = mesh.add_subscriber("R1", credit=1, top_up=TopUp.EACH, service_s=5.0)
+    mesh.add_subscriber("R1", credit=1, top_up=GrantHabit.EACH, service_s=5.0)
+    other = mesh.add_subscriber("R1", credit=1, top_up=GrantHabit.EACH, service_s=5.0)
     publishers = [mesh.add_publisher("R3") for _ in range(3)]
     publishers[0].offer(1)
     mesh.run_for(0.5)
@@ -265,7 +265,7 @@ def test_delivery_counts_wrap() -> None:
 
 
 def test_a_links_credit_survives_wrap_drain_and_a_lowering_that_crosses_transfers() -> None:
-    network = Network(random.Random(1), Weather())
+    network = Network(random.Random(1), NetworkConditions())
     forth, back = (Wire(network, random.Random(1), 0.001, 0.0) for _ in range(2))
     link = Link(forth, back)
     received: list[int] = []

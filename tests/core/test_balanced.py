@@ -12,12 +12,12 @@ import pytest
 
 from router.core.forwarding.egress_load import HINT_S, RENEW_S, TELL_S, AdvertisedLoad, EgressLoad
 from router.testing.anycast_mesh import AnycastMesh, jain_index
-from router.testing.clients import Accepts, SimPublisher, SimSubscriber, TopUp
+from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber
 
 RING = [("A", "B"), ("B", "C"), ("C", "D"), ("D", "A")]
 WORKERS, SERVICE_S = 2, 0.05
 REPLY_S = 0.001
-TAKEN, DONE = Accepts.WHEN_TAKEN, Accepts.WHEN_DONE
+TAKEN, DONE = SettlementHabit.WHEN_TAKEN, SettlementHabit.WHEN_DONE
 
 
 class Calls:
@@ -26,7 +26,7 @@ class Calls:
     def __init__(
         self,
         outstanding: int,
-        accepts: Accepts,
+        accepts: SettlementHabit,
         *,
         homes: str = "A",
         servers: str = "ABCD",
@@ -37,7 +37,7 @@ class Calls:
         self.mesh = AnycastMesh(edges, has_outcomes=True, seed=1, delay_s=0.0003, distance=0.1)
         self.servers = [
             self.mesh.add_subscriber(
-                name, credit=credit, top_up=TopUp.FULL, service_s=service_s, workers=WORKERS, accepts=accepts
+                name, credit=credit, top_up=GrantHabit.FULL, service_s=service_s, workers=WORKERS, accepts=accepts
             )
             for name in servers
         ]
@@ -78,7 +78,7 @@ class Calls:
     [(8, TAKEN, 0.74), (12, TAKEN, 0.99), (40, TAKEN, 0.99), (120, TAKEN, 0.99), (8, DONE, 0.95), (40, DONE, 0.99)],
 )
 def test_calls_of_one_router_come_near_to_what_all_servers_can_do(
-    outstanding: int, accepts: Accepts, share: float
+    outstanding: int, accepts: SettlementHabit, share: float
 ) -> None:
     calls = Calls(outstanding, accepts)
     counts = calls.counts()
@@ -95,7 +95,7 @@ def test_servers_with_little_credit_are_all_used_too(credit: int) -> None:
 
 @pytest.mark.parametrize("accepts", [TAKEN, DONE])
 @pytest.mark.parametrize("outstanding", [8, 12, 40])
-def test_callers_at_all_routers_don_t_stampede_one_server(outstanding: int, accepts: Accepts) -> None:
+def test_callers_at_all_routers_don_t_stampede_one_server(outstanding: int, accepts: SettlementHabit) -> None:
     calls = Calls(outstanding, accepts, homes="ABCD")
     counts = calls.counts()
     assert jain_index(counts) >= 0.95, counts

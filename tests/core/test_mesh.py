@@ -14,7 +14,7 @@ from router.core.events import CloseConnection
 from router.core.ids_and_conditions import Condition, RouterId
 from router.simulation.mesh import Mesh
 from router.simulation.mesh_invariants import differences, multicast_faults, settled
-from router.simulation.network import Weather
+from router.simulation.network import NetworkConditions
 
 LINE = [("A", "B", 1), ("B", "C", 1), ("C", "D", 1)]
 RING = [*LINE, ("D", "A", 1)]
@@ -56,7 +56,7 @@ def test_a_mesh_settles_within_milliseconds(meshes: list[Mesh], edges: list[tupl
 
 def test_the_same_seed_gives_the_same_run() -> None:
     def run(seed: int) -> list[object]:
-        mesh = Mesh.of_edges(LADDER, seed=seed, weather=Weather(loss=0.1, duplication=0.1))
+        mesh = Mesh.of_edges(LADDER, seed=seed, conditions=NetworkConditions(loss=0.1, duplication=0.1))
         mesh.run_for(10.0)
         mesh.kill("B")
         mesh.run_for(10.0)

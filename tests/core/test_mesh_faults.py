@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from router.core.ids_and_conditions import RouterId
 from router.simulation.mesh import Mesh
 from router.simulation.mesh_invariants import differences, multicast_faults, settled
-from router.simulation.network import Weather
+from router.simulation.network import NetworkConditions
 
 
 def assert_settles(mesh: Mesh, limit_s: float) -> None:
@@ -91,15 +91,15 @@ def test_after_any_faults_on_a_good_network_all_is_right_within_seconds(
 def test_after_any_faults_on_a_network_that_loses_and_doubles_all_is_right(
     wires: list[tuple[str, str, int]], plan: list[tuple[str, int, float]], seed: int, loss: float
 ) -> None:
-    weather = Weather(loss=loss, duplication=0.1, delay_s=0.002, jitter_s=0.02)
-    mesh = Mesh.of_edges(wires, seed=seed, weather=weather)
+    conditions = NetworkConditions(loss=loss, duplication=0.1, delay_s=0.002, jitter_s=0.02)
+    mesh = Mesh.of_edges(wires, seed=seed, conditions=conditions)
     for what, number, pause_s in plan:
         strike(mesh, what, number)
         mesh.run_for(pause_s)
         mesh.check_invariants()
     for wire in mesh.wires:
         mesh.silence(wire, is_silent=False)
-    mesh.network.weather = Weather(delay_s=0.002, jitter_s=0.02)
+    mesh.network.conditions = NetworkConditions(delay_s=0.002, jitter_s=0.02)
     # In calm times only the next advertisement, half a minute away at most, shows that something was lost.
     assert_settles(mesh, limit_s=45.0)
 
@@ -108,10 +108,10 @@ def test_old_link_state_that_hides_the_way_to_its_origin_is_made_good() -> None:
     # r0 missed that r1 lists it, so it asks r1 by r4, which sees its own way to r1 through r0.
     text = "0-1 0-2 1-3 0-4 1-5 4-6 5-7 3-8 6-1 6-5 3-6 0-1"
     wires = [(f"r{near}", f"r{far}", 1) for near, _, far in text.split()]
-    bad = Weather(loss=0.2, duplication=0.1, delay_s=0.002, jitter_s=0.02)
-    mesh = Mesh.of_edges(wires, seed=23424, weather=bad)
+    bad = NetworkConditions(loss=0.2, duplication=0.1, delay_s=0.002, jitter_s=0.02)
+    mesh = Mesh.of_edges(wires, seed=23424, conditions=bad)
     mesh.run_for(0.5)
-    mesh.network.weather = Weather(delay_s=0.002, jitter_s=0.02)
+    mesh.network.conditions = NetworkConditions(delay_s=0.002, jitter_s=0.02)
     assert_settles(mesh, limit_s=10.0)
 
 
@@ -119,7 +119,7 @@ def test_old_link_state_that_hides_the_way_to_its_origin_is_made_good() -> None:
 def test_a_mesh_settles_while_messages_are_lost(loss: float) -> None:
     graph = nx.random_regular_graph(3, 16, seed=4)
     mesh = Mesh.of_edges(
-        [(f"r{a}", f"r{b}", 1 + (a + b) % 3) for a, b in graph.edges], seed=5, weather=Weather(loss=loss)
+        [(f"r{a}", f"r{b}", 1 + (a + b) % 3) for a, b in graph.edges], seed=5, conditions=NetworkConditions(loss=loss)
     )
     for number in range(16):
         mesh.subscribe(f"r{number}", f"a{number % 4}")

@@ -15,7 +15,7 @@ import pytest
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import jain_index
-from router.testing.clients import SimPublisher, SimSubscriber, TopUp
+from router.testing.clients import GrantHabit, SimPublisher, SimSubscriber
 from router.testing.links import Wire
 from router.testing.multicast_mesh import MulticastMesh
 from tests.helpers.multicast_plays import Kind, MulticastPlay, calm_play, disturbed_play
@@ -133,7 +133,7 @@ def test_one_copy_crosses_each_link_of_the_tree_and_none_another(
 
 def test_messages_of_one_publisher_arrive_in_order_at_every_subscriber() -> None:
     mesh = MulticastMesh(STAR)
-    subscribers = [mesh.add_subscriber(name, credit=7, top_up=TopUp.BATCH) for name in ("R1", "R2", "R3", "R4")]
+    subscribers = [mesh.add_subscriber(name, credit=7, top_up=GrantHabit.BATCH) for name in ("R1", "R2", "R3", "R4")]
     mesh.run_for(0.05)
     mesh.add_publisher("R2").offer(200)
     mesh.run_for(1.0)
@@ -149,7 +149,7 @@ def stalled(
     """A subscriber at each router, one more at *where* that grants *credit* once, and a publisher at R1."""
     mesh = MulticastMesh(edges)
     for name in mesh.routers:
-        mesh.add_subscriber(name, credit=50, top_up=TopUp.EACH, service_s=SERVICE_S)
+        mesh.add_subscriber(name, credit=50, top_up=GrantHabit.EACH, service_s=SERVICE_S)
     slow = mesh.add_subscriber(where, credit=credit)
     mesh.run_for(0.1)
     slow.is_paused = True
@@ -183,7 +183,7 @@ def test_a_stalled_subscriber_stops_publishers_for_the_grace_and_then_costs_noth
 
 def test_a_router_whose_only_subscriber_stalls_leaves_the_tree_until_it_is_back() -> None:
     mesh = MulticastMesh(LINE)
-    mesh.add_subscriber("R1", credit=50, top_up=TopUp.EACH, service_s=SERVICE_S)
+    mesh.add_subscriber("R1", credit=50, top_up=GrantHabit.EACH, service_s=SERVICE_S)
     slow = mesh.add_subscriber("R3", credit=5)
     mesh.run_for(0.1)
     slow.is_paused = True
@@ -259,7 +259,7 @@ def test_one_that_grants_in_bursts_or_is_moderately_slower_misses_nothing(
 @pytest.mark.parametrize("where", ["R1", "R2", "R3"])
 def test_a_subscriber_that_attaches_and_has_not_granted_yet_stops_nobody(where: str) -> None:
     mesh = MulticastMesh(LINE)
-    mesh.add_subscriber("R2", credit=50, top_up=TopUp.EACH, service_s=SERVICE_S)
+    mesh.add_subscriber("R2", credit=50, top_up=GrantHabit.EACH, service_s=SERVICE_S)
     publisher = mesh.add_publisher("R1")
     publisher.offer(ENDLESS)
     mesh.run_for(0.1)
@@ -277,7 +277,7 @@ def test_a_subscriber_that_attaches_and_has_not_granted_yet_stops_nobody(where: 
 
 def test_a_lone_subscriber_that_works_long_on_its_credit_misses_nothing() -> None:
     mesh = MulticastMesh(LINE)
-    slow = mesh.add_subscriber("R3", credit=1, top_up=TopUp.EACH, service_s=5.0)
+    slow = mesh.add_subscriber("R3", credit=1, top_up=GrantHabit.EACH, service_s=5.0)
     mesh.add_publisher("R1").offer(10)
     mesh.run_for(60.0)
     assert slow.received == list(range(1, 11))
@@ -290,15 +290,15 @@ def test_a_lone_subscriber_that_works_long_on_its_credit_misses_nothing() -> Non
 @pytest.mark.parametrize(
     ("subscribed", "credit", "top_up", "least"),
     [
-        ("R1 R2 R3 R4 R5", 50, TopUp.HALF, 10_000),
-        ("R1", 50, TopUp.HALF, 15_000),
-        ("R1 R3 R5", 20, TopUp.BATCH, 3_000),
-        ("R1 R2 R3 R4 R5", 5, TopUp.EACH, 1_500),
-        ("R1 R5", 1, TopUp.EACH, 500),
+        ("R1 R2 R3 R4 R5", 50, GrantHabit.HALF, 10_000),
+        ("R1", 50, GrantHabit.HALF, 15_000),
+        ("R1 R3 R5", 20, GrantHabit.BATCH, 3_000),
+        ("R1 R2 R3 R4 R5", 5, GrantHabit.EACH, 1_500),
+        ("R1 R5", 1, GrantHabit.EACH, 500),
     ],
 )
 def test_busy_publishers_share_equally_wherever_they_are(
-    placing: tuple[int, ...], subscribed: str, credit: int, top_up: TopUp, least: int
+    placing: tuple[int, ...], subscribed: str, credit: int, top_up: GrantHabit, least: int
 ) -> None:
     mesh = MulticastMesh(LONG_LINE)
     for name in subscribed.split():
@@ -322,7 +322,7 @@ def test_trees_of_several_routers_do_not_hold_what_the_others_lack() -> None:
     # trees hold what the other lacks until it lies idle: 203 messages a second.
     mesh = MulticastMesh(LINE)
     for name in mesh.routers:
-        mesh.add_subscriber(name, credit=20, top_up=TopUp.BATCH)
+        mesh.add_subscriber(name, credit=20, top_up=GrantHabit.BATCH)
     mesh.run_for(0.05)
     for publisher in [mesh.add_publisher(name) for name in mesh.routers for _ in range(3)]:
         publisher.offer(ENDLESS)
@@ -393,7 +393,7 @@ def test_the_last_subscriber_gone_takes_back_all_and_releases_what_waits(where: 
 @pytest.mark.parametrize("where", ["R1", "R2", "R3"])
 def test_a_settled_stream_whose_sender_leaves_after_its_last_send_arrives_whole(where: str) -> None:
     mesh = MulticastMesh(LINE)
-    subscribers = [mesh.add_subscriber(name, credit=25, top_up=TopUp.BATCH) for name in ("R1", "R3")]
+    subscribers = [mesh.add_subscriber(name, credit=25, top_up=GrantHabit.BATCH) for name in ("R1", "R3")]
     mesh.run_for(0.05)
     publisher = mesh.add_publisher(where)
     publisher.offer(500)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from mesh_config.models import LinkStateSettings
 from router.core.events import UNPLACED, ControlLinkUp, SendControl
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.control_message_sender import ControlMessageSender
 from router.core.linkstate.hello_sender import HelloSender
 from router.core.linkstate.messages import Hello
 from router.core.linkstate.neighbors import ADJACENCY, AdjacencyEvent, AdjacencyState, Neighbors
-from router.core.linkstate.outbox import Outbox
 
 ME, X, Y = RouterId("M"), RouterId("X"), RouterId("Y")
 SETTINGS = LinkStateSettings(hello_interval_s=1.0, hello_max_age_s=3.0)
@@ -168,10 +168,10 @@ def test_the_first_hello_is_answered_at_once_and_later_ones_are_not() -> None:
 
 def test_all_connections_are_said_the_very_same_hello_which_is_encoded_once() -> None:
     machine = attached(up(C1, X), up(C2, Y))
-    outbox = Outbox(ME, machine)
-    sender = HelloSender(outbox=outbox, neighbors=machine, settings=SETTINGS, instance=1, rng=random.Random(1))
-    sender.hello(0.5)
-    first, second = outbox.take()
+    sender = ControlMessageSender(ME, machine)
+    greeter = HelloSender(sender=sender, neighbors=machine, settings=SETTINGS, instance=1, rng=random.Random(1))
+    greeter.hello(0.5)
+    first, second = sender.take()
     assert isinstance(first, SendControl)
     assert isinstance(second, SendControl)
     assert (first.connection, second.connection) == (C1, C2)

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.simulation.network import Network, Weather
+from router.simulation.network import Network, NetworkConditions
 
 
 def run(network: Network) -> None:
@@ -15,8 +15,8 @@ def run(network: Network) -> None:
         network.step()
 
 
-def arrivals(seed: int, weather: Weather, count: int = 50) -> list[tuple[float, str, int]]:
-    network = Network(random.Random(seed), weather)
+def arrivals(seed: int, conditions: NetworkConditions, count: int = 50) -> list[tuple[float, str, int]]:
+    network = Network(random.Random(seed), conditions)
     found: list[tuple[float, str, int]] = []
     for number in range(count):
         for stream in "xy":
@@ -28,7 +28,7 @@ def arrivals(seed: int, weather: Weather, count: int = 50) -> list[tuple[float, 
 
 @given(st.integers(0, 2**32))
 def test_parcels_of_a_stream_keep_their_order(seed: int) -> None:
-    found = arrivals(seed, Weather(delay_s=0.001, jitter_s=0.5))
+    found = arrivals(seed, NetworkConditions(delay_s=0.001, jitter_s=0.5))
     for stream in "xy":
         assert [number for _, of, number in found if of == stream] == list(range(50))
     assert [time for time, _, _ in found] == sorted(time for time, _, _ in found)
@@ -36,19 +36,19 @@ def test_parcels_of_a_stream_keep_their_order(seed: int) -> None:
 
 
 def test_the_same_seed_gives_the_same_arrivals() -> None:
-    weather = Weather(loss=0.3, duplication=0.3, jitter_s=1.0)
-    assert arrivals(1, weather) == arrivals(1, weather)
-    assert arrivals(1, weather) != arrivals(2, weather)
+    conditions = NetworkConditions(loss=0.3, duplication=0.3, jitter_s=1.0)
+    assert arrivals(1, conditions) == arrivals(1, conditions)
+    assert arrivals(1, conditions) != arrivals(2, conditions)
 
 
 def test_loss_and_duplication() -> None:
-    assert arrivals(1, Weather(loss=1.0)) == []
-    assert len(arrivals(1, Weather(duplication=1.0))) == 200
-    assert 50 < len(arrivals(1, Weather(loss=0.5), count=100)) < 150
+    assert arrivals(1, NetworkConditions(loss=1.0)) == []
+    assert len(arrivals(1, NetworkConditions(duplication=1.0))) == 200
+    assert 50 < len(arrivals(1, NetworkConditions(loss=0.5), count=100)) < 150
 
 
 def test_calls_of_one_time_come_in_the_order_asked_for_and_never_in_the_past() -> None:
-    network = Network(random.Random(0), Weather())
+    network = Network(random.Random(0), NetworkConditions())
     order: list[tuple[int, float]] = []
     for number, time in enumerate([2.0, 1.0, 2.0, 0.0]):
         network.call_at(time, lambda number=number: order.append((number, network.now)))

@@ -13,7 +13,7 @@ from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import MOST_FORMER
 from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import RouterId
-from router.testing.clients import SimSubscriber, TopUp
+from router.testing.clients import GrantHabit, SimSubscriber
 from router.testing.multicast_mesh import MulticastMesh
 from tests.core.test_multicast_credit import GRACE_S, local, sends
 from tests.helpers.multicast_bench import MulticastBench, Order
@@ -251,7 +251,7 @@ def line_with_a_liar(routers: int, liar: int) -> tuple[MulticastMesh, list[SimSu
     mesh = MulticastMesh(list(itertools.pairwise(names)))
     mesh.routers[RouterId(f"R{liar}")].machine.local_subscribers.patience = ExclusionTiming(grace_s=3600.0)
     before = [
-        mesh.add_subscriber(name, credit=50, top_up=TopUp.EACH, service_s=SERVICE_S) for name in names[: liar - 1]
+        mesh.add_subscriber(name, credit=50, top_up=GrantHabit.EACH, service_s=SERVICE_S) for name in names[: liar - 1]
     ]
     stalled = mesh.add_subscriber(f"R{liar}", credit=5)
     mesh.run_for(0.1)

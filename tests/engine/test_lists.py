@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from router.management.snapshot import LazyRows
-from router.views.paged_lists import KEPT_S, Order, PagedLinks, at_once, sorted_in_pieces
+from router.views.paged_lists import KEPT_S, PagedLinks, PageOrder, at_once, sorted_in_pieces
 
 
 class Sorter:
@@ -18,7 +18,7 @@ class Sorter:
     def __init__(self, count: int) -> None:
         self.things = list(range(count))
         self.made = 0
-        self.order = Order(self._make)
+        self.order = PageOrder(self._make)
 
     def _make(self) -> Generator[None, None, list[int]]:
         self.made += 1

@@ -71,7 +71,7 @@ def test_messages_pass_between_the_pieces_of_an_answer(bench: Bench) -> None:
 
 def test_the_log_is_told_in_pieces(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     router, _ = served(bench, 0)
-    recent = logs.Recent()
+    recent = logs.RecentLines()
     recent.lines.extend((float(number), "info", f"line {number}") for number in range(2 * MAX_LOG_LINES))
     monkeypatch.setattr(logs, "recent", recent)
     sender, replies = asker(bench, router)

@@ -303,7 +303,7 @@ def _recorded(folder: str, most: int) -> list[bytes]:
 # Control messages of neighbors
 
 
-def check_control(data: bytes) -> codec.Control | None:
+def check_control(data: bytes) -> codec.ControlEnvelope | None:
     """`decode_control` and `encode_control`: what is read can be passed on, and reads the same at the next router."""
     try:
         found = codec.decode_control(data)
@@ -597,9 +597,9 @@ def _address_seeds() -> list[bytes]:
 
 SCANNER: Final = ("router.dataplane.section_scanner", "router.dataplane.annotation_writer",
                   "router.dataplane.annotation_reader", "router.dataplane.value_skipping")  # fmt: skip
-GUARD: Final = ("router.guard.frame_guard", "router.guard.endpoint_guard", "router.guard.frame_watch",
+GUARD: Final = ("router.guard.frame_guard", "router.guard.endpoint_guard", "router.guard.sent_frame_tracker",
                 "router.guard.value_check", "router.guard.endpoints",
-                "router.guard.outcome_forms", "router.guard.performatives")  # fmt: skip
+                "router.guard.outcome_rewriting", "router.guard.performatives")  # fmt: skip
 ADDRESS_TOKENS: Final = tuple(
     it.encode()
     for it in ("amqp:/", "amqps://", "amqp://", "/", ".", "_topo/0/", "_topo/", "0/", "all/", "A/", "_local/", "_edge/",
@@ -624,7 +624,7 @@ ENTRY_POINTS: Final[Mapping[str, EntryPoint]] = {
         ),
         EntryPoint(
             name="control", check=check_control, seeds=_control_seeds,
-            modules=("router.engine.codec", "router.engine.plain_values", "router.core.linkstate.messages",
+            modules=("router.engine.codec", "router.engine.control_value_codec", "router.core.linkstate.messages",
                      "router.binding.message"),
             tokens=AMQP_TOKENS, parse=mutation.parsed,
         ),

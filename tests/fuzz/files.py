@@ -221,7 +221,10 @@ FILES: Final[Mapping[str, EntryPoint]] = {
     for it in (
         EntryPoint(
             name="mesh.yaml", check=check_mesh, seeds=_seeds(MESH), is_file=True, tokens=COMMON + YAML,
-            modules=("mesh_config.loader", "mesh_config.yaml_text", "mesh_config.merging", "mesh_config.structuring"),
+            modules=(
+                "mesh_config.loader", "mesh_config.yaml_text", "mesh_config.defaults_merging",
+                "mesh_config.structuring",
+            ),
         ),
         EntryPoint(
             name="groups.yaml", check=_source("groups.yaml"), seeds=_seeds(samples.DETAILS), is_file=True,

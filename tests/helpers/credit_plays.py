@@ -12,7 +12,7 @@ import networkx as nx
 
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import AnycastMesh
-from router.testing.clients import Accepts, SimPublisher, SimSubscriber, TopUp
+from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber
 
 CALM = ("offer", "offer", "offer", "flood", "attach", "wait", "wait")
 ROUGH = (*CALM, "leave", "pause", "lower", "resume", "drain", "unsubscribe", "subscribe", "cut", "join", "reroute")
@@ -50,8 +50,8 @@ class Play:
         self.publishers: list[SimPublisher] = []
         self.subscribers: list[SimSubscriber] = []
         self.paused: list[SimSubscriber] = []
-        settling = (Accepts.WHEN_TAKEN, Accepts.WHEN_DONE)
-        self.accepts = settling[seed // 2 % 2] if self.mesh.has_outcomes else Accepts.NEVER
+        settling = (SettlementHabit.WHEN_TAKEN, SettlementHabit.WHEN_DONE)
+        self.accepts = settling[seed // 2 % 2] if self.mesh.has_outcomes else SettlementHabit.NEVER
         self.egresses = rng.sample(names, min(len(names), rng.randint(1, 2)))
         for egress in self.egresses:
             self.subscribe(egress)
@@ -71,7 +71,7 @@ class Play:
             self.mesh.add_subscriber(
                 name,
                 credit=rng.choice([1, 2, 5, 20, 100]),
-                top_up=rng.choice(list(TopUp)),
+                top_up=rng.choice(list(GrantHabit)),
                 service_s=rng.choice([0.0, 0.0002, 0.001, 0.003]),
                 accepts=self.accepts,
             )

@@ -12,7 +12,7 @@ import random
 
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
-from router.testing.clients import SimPublisher, SimSubscriber, TopUp
+from router.testing.clients import GrantHabit, SimPublisher, SimSubscriber
 from router.testing.links import Link
 from router.testing.multicast_mesh import MulticastMesh, is_connected
 
@@ -91,7 +91,7 @@ class MulticastPlay:
             self.mesh.add_subscriber(
                 name,
                 credit=rng.choice([1, 2, 5, 20, 100]),
-                top_up=rng.choice(list(TopUp)),
+                top_up=rng.choice(list(GrantHabit)),
                 service_s=rng.choice([0.0, 0.0002, 0.001, 0.003]),
             )
         )

@@ -26,6 +26,7 @@ from router.core.events import (
     SubscriptionRemoved,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.control_message_sender import ALL, target_of
 from router.core.linkstate.messages import (
     HINT_OF_TREATMENT,
     ControlMessage,
@@ -37,7 +38,6 @@ from router.core.linkstate.messages import (
     RouterAdvertisement,
     mobile_key,
 )
-from router.core.linkstate.outbox import ALL, target_of
 from router.core.linkstate.spf import Topology
 
 TICK_S = 1.0

@@ -12,7 +12,7 @@ from router.engine.codec import Message
 from router.management.node import ManagementNode
 from router.management.snapshot import AddressRow, CreditRow, PartyRow, RouterRow, Row
 from router.views.console import ConsoleSource
-from router.views.mesh_questions import MeshQuestions
+from router.views.mesh_status_poller import MeshStatusPoller
 from router.views.router_row import AT_ONCE
 from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
@@ -89,5 +89,5 @@ def test_a_read_and_a_page_of_the_console_are_made_in_pieces(crowded: RuntimeVie
     properties: dict[str, object] = {"operation": "READ", "type": "org.apache.qpid.dispatch.router"}
     request = Message(to="$management", reply_to="answers", application_properties=properties)
     assert pauses(ManagementNode(crowded).work(request)) >= 2 * COUNT // AT_ONCE
-    source = ConsoleSource(crowded._runtime, crowded, MeshQuestions(crowded._runtime))
+    source = ConsoleSource(crowded._runtime, crowded, MeshStatusPoller(crowded._runtime))
     assert pauses(source.page()) >= 3 * COUNT // AT_ONCE

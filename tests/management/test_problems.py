@@ -24,7 +24,7 @@ from router.management.snapshot import (
     Row,
 )
 from router.mesh_watch import ExpectedMesh
-from router.security.certificate_end import CertificateEnd, UnusableFile
+from router.security.certificate_expiry import CertificateExpiry, UnusableFile
 from router.views.mesh_rows import AT_ONCE, mesh_link_rows, node_rows
 from router.views.problem_scan import PATIENCE_S, RECENT_S, WAIT_S, ProblemScan
 from router.views.problems import (
@@ -165,7 +165,7 @@ def test_a_healthy_router_has_no_problem() -> None:
             "pre-settled messages or copies of a are dropped, 4 in all, the last within a minute",
         ),
         (
-            {"certificates": [CertificateEnd(file="f.pem", subject="R1", ends=NOW + 3.5 * DAY_S)]},
+            {"certificates": [CertificateExpiry(file="f.pem", subject="R1", ends=NOW + 3.5 * DAY_S)]},
             "certificate",
             "f.pem",
             "the certificate of R1 in f.pem ends on 2027-01-18, in 3 days",

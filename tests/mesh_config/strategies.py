@@ -20,7 +20,7 @@ from mesh_config.models import (
     MeshSettings,
     RouterSettings,
 )
-from mesh_config.values import SettingsClass, fields_of, kind_of
+from mesh_config.value_rules import SettingsClass, fields_of, kind_of
 
 _WORDS = {
     ENVIRONMENT_PATTERN: "aZ_",

@@ -23,7 +23,7 @@ from mesh_config.models import (
     TlsSettings,
     Treatment,
 )
-from mesh_config.values import fields_of
+from mesh_config.value_rules import fields_of
 
 CLIENTS = ListenerSettings(port=5672)
 ROUTERS = ListenerSettings(port=25672, role=Role.INTER_ROUTER)

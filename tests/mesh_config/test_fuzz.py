@@ -12,12 +12,12 @@ from mesh_config import yaml_text
 from mesh_config.check import check_file, check_mesh, check_router, has_errors
 from mesh_config.findings import SettingsError
 from mesh_config.graph import dot, topology
-from mesh_config.layout import DEFAULTS_SECTIONS, MESH_FILE_KEYS
 from mesh_config.loader import parse_document, read_document
 from mesh_config.models import MeshSettings
 from mesh_config.picture import svg
 from mesh_config.schema import SECTIONS
-from mesh_config.values import fields_of
+from mesh_config.settings_file_format import DEFAULTS_SECTIONS, MESH_FILE_KEYS
+from mesh_config.value_rules import fields_of
 from tests.mesh_config.cases import FILE
 from tests.mesh_config.strategies import meshes
 

@@ -16,7 +16,7 @@ from mesh_config.loader import load_mesh, load_router
 from mesh_config.models import Treatment
 from mesh_config.reference import reference_text
 from mesh_config.schema import SECTIONS, schema_text
-from mesh_config.values import SettingsClass, fields_of, kind_of
+from mesh_config.value_rules import SettingsClass, fields_of, kind_of
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "meshes"

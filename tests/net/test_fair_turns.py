@@ -20,7 +20,7 @@ from router.dataplane.backpressure import TURN_BYTES
 from router.dataplane.links import IngressLink
 from router.dataplane.transfer_stages import PIECE_BYTES
 from router.engine.byte_streams import LEAST_PIECE_BYTES, PIECE_COPIES
-from router.net.poller import Channel, Poller
+from router.net.poller import PolledSocket, Poller
 from router.net.pump import MOST_WRITTEN_BYTES, Pump
 from router.runtime import Runtime
 from tests.helpers.peer import Peer, PeerReceiver, PeerSender, Received, message
@@ -77,7 +77,7 @@ class Client:
         self._sock.close()
 
 
-class Kick(Channel):
+class Kick(PolledSocket):
     """A channel that does one thing in a round."""
 
     def __init__(self, poller: Poller, act: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from mesh_config.models import ListenerSettings
-from router.net.listener import AT_ONCE, Guest, Listener, Refusal
+from router.net.listener import AT_ONCE, AcceptedConnection, Listener, Refusal
 
 
 async def test_of_a_crowd_a_few_are_accepted_between_the_turns_of_others() -> None:
@@ -23,7 +23,7 @@ async def test_of_a_crowd_a_few_are_accepted_between_the_turns_of_others() -> No
     served: list[int] = []
     full: list[tuple[Listener, Refusal, str]] = []
 
-    async def serve(sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
+    async def serve(sock: socket.socket, settings: ListenerSettings, guest: AcceptedConnection) -> None:
         served.append(turn)
         with sock:
             await trio.sleep_forever()
@@ -60,12 +60,12 @@ class Stand:
         files = settings.pop("files", 1000)
         self.listener = Listener(ListenerSettings(host="127.0.0.1", port=0, **settings), files=spare + files)
         self.crowd: list[socket.socket] = []
-        self.guests: list[Guest] = []
-        self.given_up: list[Guest] = []
+        self.guests: list[AcceptedConnection] = []
+        self.given_up: list[AcceptedConnection] = []
         self.refused: list[tuple[Refusal, str]] = []
         self.leaving = trio.Lock()
 
-    async def serve(self, sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
+    async def serve(self, sock: socket.socket, settings: ListenerSettings, guest: AcceptedConnection) -> None:
         over = trio.Event()
         self.guests.append(guest)
 

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from router.net.poller import HEAVY_S, LINGER_MS, LONGEST_ROUNDS_S, Channel, Poller, RoundHandler
+from router.net.poller import HEAVY_S, LINGER_MS, LONGEST_ROUNDS_S, PolledSocket, Poller, RoundHandler
 
 
-class Always(Channel):
+class Always(PolledSocket):
     """A channel whose socket is always ready."""
 
     def __init__(self, stand: Stand, name: str, *, is_heavy: bool = False, writes: bool = False) -> None:

@@ -17,12 +17,12 @@ import trio
 import trio.testing
 
 from router.net import trio_state
-from router.net.poller import Channel, Poller, RoundHandler
+from router.net.poller import PolledSocket, Poller, RoundHandler
 
 ROOT = Path(__file__).parents[2]
 
 
-class Echo(Channel):
+class Echo(PolledSocket):
     """A channel that sends back what it reads."""
 
     def __init__(self, poller: Poller) -> None:

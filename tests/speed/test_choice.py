@@ -86,7 +86,7 @@ def test_a_speed_that_there_is_not_is_one_line_and_no_traceback(words: list[str]
 def test_nobody_imports_a_hot_module_at_a_speed_that_was_not_asked_for() -> None:
     said = python("-c", "import router.dataplane.router_data_plane", wanted="fast")
     assert said.stderr.splitlines()[-1] == (
-        "router.speed.SpeedRefused: AMQP_MESH_SPEED is 'fast'; expected 'compiled' or 'interpreted'"
+        "router.speed.SpeedUnavailable: AMQP_MESH_SPEED is 'fast'; expected 'compiled' or 'interpreted'"
     )
 
 
@@ -112,7 +112,9 @@ def test_none_compiled_is_interpreted_and_says_why(tmp_path: Path) -> None:
 def test_one_that_is_not_compiled_has_all_of_them_interpreted(tmp_path: Path) -> None:
     modules = sources(tmp_path, compiled=2)
     assert speed.choose(None, modules) == (speed.INTERPRETED, "router.m2 is not compiled")
-    with pytest.raises(speed.SpeedRefused, match=r"^AMQP_MESH_SPEED is 'compiled', but router\.m2 is not compiled$"):
+    with pytest.raises(
+        speed.SpeedUnavailable, match=r"^AMQP_MESH_SPEED is 'compiled', but router\.m2 is not compiled$"
+    ):
         speed.choose(speed.COMPILED, modules)
 
 

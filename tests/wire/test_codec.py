@@ -25,7 +25,7 @@ from router.core.linkstate.messages import (
 )
 from router.dataplane.section_scanner import scan
 from router.engine.codec import (
-    Control,
+    ControlEnvelope,
     Message,
     decode_control,
     decode_message,
@@ -45,7 +45,7 @@ ARRAY: Any = proton.Array
 CONTROL = vectors.files("control")
 
 
-def encode(control: Control) -> bytes:
+def encode(control: ControlEnvelope) -> bytes:
     assert control.ingress is not None
     return encode_control(control.to, control.message, control.ingress, control.trace)
 
@@ -100,7 +100,7 @@ def control_bytes(opcode: object, body: object, **fields: Any) -> bytes:
 def test_any_integer_and_any_text_will_do(number: Any, text: Any) -> None:
     body = {"id": text("A"), symbol("pv"): number(1), "area": text("0"), "instance": number(7), "seen": [text("B")]}
     control = decode_control(control_bytes(text("HELLO"), body))
-    assert control == Control(
+    assert control == ControlEnvelope(
         to="amqp:/_local/qdhello", message=Hello(id=A, instance=7, seen=(B,)), ingress=None, trace=()
     )
     assert type(control.message.id) is str
@@ -174,7 +174,7 @@ CIRCUITS_TO = "amqp:/_local/amqp-mesh.circuits"
 def test_the_word_on_circuits_is_read_as_it_was_written(weights: dict[str, int], closed: list[str]) -> None:
     message = CircuitStates(id=A, weights=weights, closed=tuple(closed))
     control = decode_control(encode_control(CIRCUITS_TO, message, A, (A,)))
-    assert control == Control(to=CIRCUITS_TO, message=message, ingress=A, trace=(A,))
+    assert control == ControlEnvelope(to=CIRCUITS_TO, message=message, ingress=A, trace=(A,))
     assert isinstance(control.message, CircuitStates)
     assert {type(weight) for weight in control.message.weights.values()} <= {int}
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import click
 import trio
 
+from router.cli.demo.demo_run import show
 from router.cli.demo.mesh import DemoError
 from router.cli.demo.playground import keep
-from router.cli.demo.show import show
 from router.cli.errors import BAD_INPUT, CommandError, file_error, say_error
 
 INSTALL_HINT = "this needs oslo.messaging: pip install '.[demo]' in a clone of its repository"

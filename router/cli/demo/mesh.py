@@ -39,7 +39,7 @@ class Mesh:
     wire: Child | None
     """Relay that carries the link `CUT`, when it is to be cut."""
     watch: Child
-    """Asks the routers for their routes; see `router.cli.demo.watch`."""
+    """Asks the routers for their routes; see `router.cli.demo.route_poller`."""
 
     @property
     def children(self) -> list[Child]:
@@ -132,7 +132,7 @@ def _launch(folder: Path, with_wire: bool) -> Mesh:
     }
     urls = {name: f"amqp://{HOST}:{clients[name]}" for name in ROUTERS}
     arguments = [WATCH_PAUSE_S, *(f"{name}={url}" for name, url in urls.items())]
-    watch = Child("watch", "router.cli.demo.watch", arguments, folder / "watch.log", has_pipes=True)
+    watch = Child("watch", "router.cli.demo.route_poller", arguments, folder / "watch.log", has_pipes=True)
     return Mesh(urls=urls, routers=routers, wire=wire, watch=watch)
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from router.cli.demo.blueprint import CALLERS, CUT
 from router.cli.demo.display_state import DisplayState
 from router.cli.demo.measures import CUT_STREAM, Stream
-from router.cli.demo.picture import picture
+from router.cli.demo.text_diagram import picture
 
 LINE_S = 2.0
 """Between two plain lines under load."""

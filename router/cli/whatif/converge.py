@@ -178,9 +178,9 @@ def _conditions(asked: dict[str, Any]) -> Any:
     if asked["instant"] and asked["cores"]:
         raise click.UsageError("--instant and --cores contradict each other")
     usual = importlib.import_module("router.whatif.convergence.simulation_parameters").SimulationParameters()
-    weather = attrs.evolve(usual.weather, delay_s=asked["delay"] / 1000, jitter_s=asked["jitter"] / 1000)
-    labor = None if asked["instant"] else attrs.evolve(usual.labor, cores=asked["cores"])
-    return attrs.evolve(usual, weather=weather, labor=labor)
+    network = attrs.evolve(usual.network, delay_s=asked["delay"] / 1000, jitter_s=asked["jitter"] / 1000)
+    cpu_costs = None if asked["instant"] else attrs.evolve(usual.cpu_costs, cores=asked["cores"])
+    return attrs.evolve(usual, network=network, cpu_costs=cpu_costs)
 
 
 def _engine(asked: dict[str, Any], twins: Any) -> Any:

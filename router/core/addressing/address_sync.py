@@ -33,6 +33,7 @@ from router.core.events import (
     WithdrawAddress,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.control_message_sender import ALL_ADDRESSES_TO, ControlMessageSender, addresses_to
 from router.core.linkstate.due_routers import DueRouters
 from router.core.linkstate.link_state_requests import retry_s
 from router.core.linkstate.messages import (
@@ -44,7 +45,6 @@ from router.core.linkstate.messages import (
     mobile_address,
     mobile_key,
 )
-from router.core.linkstate.outbox import ALL_ADDRESSES_TO, Outbox, addresses_to
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -72,15 +72,15 @@ class RemoteSubscriptions:
 class AddressSync:
     """Mobile addresses of this router and of all others."""
 
-    def __init__(self, outbox: Outbox, settings: LinkStateSettings) -> None:
-        self.router_id = outbox.router_id
+    def __init__(self, sender: ControlMessageSender, settings: LinkStateSettings) -> None:
+        self.router_id = sender.router_id
         self.mobile_seq = 0
         """Changes of this router's own addresses since it started."""
         self.own: dict[str, Treatment] = {}
         """Addresses with local subscribers."""
         self.routers: dict[RouterId, RemoteSubscriptions] = {}
         """By router, as far as anything was heard of its addresses."""
-        self._outbox = outbox
+        self._sender = sender
         self._settings = settings
         self._advertised: dict[str, Treatment] = {}
         self._touched: dict[str, None] = {}
@@ -134,7 +134,7 @@ class AddressSync:
             answer = OutgoingAddressList(self.router_id, self.mobile_seq, addresses, in_parts=request.parts > 0)
         end = min(first + max(1, min(request.parts, MOST_PARTS)), answer.count)
         for number in range(first, end):
-            self._outbox.send(router, addresses_to(router), answer.part(number), via)
+            self._sender.send(router, addresses_to(router), answer.part(number), via)
         if end < answer.count:
             self._answers[router] = answer
 
@@ -161,7 +161,7 @@ class AddressSync:
             delete=tuple(mobile_key(address) for address in gone),
             hints=tuple(HINT_OF_TREATMENT[self.own[address]] for address in new),
         )
-        self._outbox.flood(ALL_ADDRESSES_TO, update)
+        self._sender.flood(ALL_ADDRESSES_TO, update)
 
     # Messages
 
@@ -201,15 +201,15 @@ class AddressSync:
             held = self.routers[message.id] = self._made(message.id)
         if not message.is_absolute and message.mobile_seq > held.relayed:
             held.relayed = message.mobile_seq
-            self._outbox.relay(received, message, received.to, is_news=True)
-            self._outbox.tell_origin(received, message, addresses_to(message.id))
+            self._sender.relay(received, message, received.to, is_news=True)
+            self._sender.tell_origin(received, message, addresses_to(message.id))
         # DEV-16: a qdrouterd floods along every path, so copies are common; it asks for everything at each copy.
         if message.mobile_seq <= held.seq or message.mobile_seq > max(held.newest + MAX_JUMP, MAX_FIRST):
             return
         if message.exist is not None and message.mobile_seq > held.newest:
             # It speaks of what nobody has advertised: if it is a lie, its router shall know.
             claim = MobileAddressUpdate(id=message.id, mobile_seq=message.mobile_seq)
-            self._outbox.send(message.id, addresses_to(message.id), claim, None)
+            self._sender.send(message.id, addresses_to(message.id), claim, None)
         held.newest = max(held.newest, message.mobile_seq)
         if message.exist is not None:
             self._on_part(held, message, now)
@@ -235,7 +235,7 @@ class AddressSync:
             return
         held.newest = message.mobile_seq
         claim = MobileAddressUpdate(id=message.id, mobile_seq=message.mobile_seq)
-        self._outbox.tell_origin(received, claim, addresses_to(message.id))
+        self._sender.tell_origin(received, claim, addresses_to(message.id))
         if held.ask_at is None and held.is_installed:
             held.ask_at = now + retry_s(self._settings, 1)
             self._asks.set(message.id, held.ask_at)
@@ -326,7 +326,7 @@ class AddressSync:
             now: seconds, monotonic.
         """
         for action in self._installation.take(now):
-            self._outbox.do(action)
+            self._sender.do(action)
 
     def ask(self, now: float) -> None:
         """Ask for the addresses that are due.
@@ -353,7 +353,7 @@ class AddressSync:
             part=arriving.next_part if arriving is not None else 0,
             part_seq=arriving.mobile_seq if arriving is not None else 0,
         )
-        self._outbox.send(router, addresses_to(router), request, None)
+        self._sender.send(router, addresses_to(router), request, None)
 
     def _want_rest(self, router: RouterId, held: RemoteSubscriptions, now: float) -> None:
         if held.newest <= held.seq:
@@ -365,7 +365,7 @@ class AddressSync:
             self._asks.set(router, now)
 
     def _made(self, router: RouterId) -> RemoteSubscriptions:
-        return RemoteSubscriptions(is_installed=router in self._outbox.routes)
+        return RemoteSubscriptions(is_installed=router in self._sender.routes)
 
     # What the forwarding side gets
 
@@ -392,7 +392,7 @@ class AddressSync:
 
     def _change_one(self, action: InstallAddress | WithdrawAddress) -> None:
         if not self._installation.change(action):
-            self._outbox.do(action)
+            self._sender.do(action)
 
     def _has_room(self, router: RouterId, held: RemoteSubscriptions, address: str) -> bool:
         """Whether *router* may have one more address, and this one; what is refused is told of once."""
@@ -412,7 +412,7 @@ class AddressSync:
             return True
         if not held.is_refused:
             held.is_refused = True
-            self._outbox.do(Report.warning("address_refused", remote=router, address=address[:100], reason=reason))
+            self._sender.do(Report.warning("address_refused", remote=router, address=address[:100], reason=reason))
         return False
 
     def _withdraw(self, router: RouterId, held: RemoteSubscriptions, address: str) -> None:
@@ -430,7 +430,7 @@ class AddressSync:
         for router, held in self.routers.items():
             assert router != self.router_id
             assert held.seq <= held.newest
-            assert held.is_installed == (router in self._outbox.routes)
+            assert held.is_installed == (router in self._sender.routes)
             is_behind = held.seq < held.newest
             assert (held.ask_at is not None) == (is_behind and held.is_installed)
             assert held.arriving is None or is_behind

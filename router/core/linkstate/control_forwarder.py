@@ -14,7 +14,7 @@ import attrs
 
 from router.core.events import ControlReceived
 from router.core.ids_and_conditions import RouterId
-from router.core.linkstate.outbox import Outbox
+from router.core.linkstate.control_message_sender import ControlMessageSender
 
 HOLD_S: Final = 0.1
 """Time for which a message may wait for a way, seconds."""
@@ -38,10 +38,10 @@ class ControlForwarder:
         answer: may answer what finds no way in the place of the router that it is for; returns whether it did.
     """
 
-    def __init__(self, outbox: Outbox, answer: Callable[[ControlReceived, RouterId], bool]) -> None:
+    def __init__(self, sender: ControlMessageSender, answer: Callable[[ControlReceived, RouterId], bool]) -> None:
         self.dropped = 0
         """Messages that found no way: too many hops, a loop, no route."""
-        self._outbox = outbox
+        self._sender = sender
         self._answer = answer
         self._held: list[HeldMessage] = []
 
@@ -53,7 +53,7 @@ class ControlForwarder:
             target: that router.
             now: seconds, monotonic.
         """
-        if self._outbox.forward(received, target) or self._answer(received, target):
+        if self._sender.forward(received, target) or self._answer(received, target):
             return
         if len(self._held) < MAX_HELD:
             self._held.append(HeldMessage(received=received, target=target, expiry=now + HOLD_S))
@@ -63,7 +63,7 @@ class ControlForwarder:
     def retry(self) -> None:
         """Routes have been computed: try again."""
         held, self._held = self._held, []
-        self._held = [item for item in held if not self._outbox.forward(item.received, item.target)]
+        self._held = [item for item in held if not self._sender.forward(item.received, item.target)]
 
     def next_deadline(self) -> float:
         """Time at which something is given up, seconds; `math.inf` when nothing waits."""

@@ -10,9 +10,9 @@ from typing import Final
 from mesh_config.models import LinkStateSettings
 from router.core.events import CloseConnection, Report
 from router.core.ids_and_conditions import Condition, ConnectionId
+from router.core.linkstate.control_message_sender import HELLO_TO, ControlMessageSender
 from router.core.linkstate.messages import Hello
 from router.core.linkstate.neighbors import Neighbors
-from router.core.linkstate.outbox import HELLO_TO, Outbox
 
 HELLO_JITTER: Final = 0.1
 """Intervals are shortened by up to this part, so that a thousand routers do not act in step."""
@@ -26,12 +26,18 @@ class HelloSender:
     """
 
     def __init__(
-        self, *, outbox: Outbox, neighbors: Neighbors, settings: LinkStateSettings, instance: int, rng: random.Random
+        self,
+        *,
+        sender: ControlMessageSender,
+        neighbors: Neighbors,
+        settings: LinkStateSettings,
+        instance: int,
+        rng: random.Random,
     ) -> None:
         self.instance = instance
         self.next_hello = math.inf
         """Time at which HELLOs are due, seconds; `math.inf` without connections."""
-        self._outbox = outbox
+        self._sender = sender
         self._neighbors = neighbors
         self._interval_s = settings.hello_interval_s
         self._rng = rng
@@ -81,8 +87,8 @@ class HelloSender:
 
     def _refuse(self) -> None:
         for refusal in self._neighbors.take_refusals():
-            self._outbox.do(Report.warning("duplicate_router_id", id=refusal.router, connection=refusal.connection))
-            self._outbox.do(
+            self._sender.do(Report.warning("duplicate_router_id", id=refusal.router, connection=refusal.connection))
+            self._sender.do(
                 CloseConnection(
                     connection=refusal.connection,
                     condition=Condition.NOT_ALLOWED,
@@ -92,9 +98,9 @@ class HelloSender:
 
     def _write(self, connections: Iterable[ConnectionId]) -> None:
         """Say the same to each of them: it is encoded once."""
-        hello = Hello(id=self._outbox.router_id, instance=self.instance, seen=self._neighbors.seen())
+        hello = Hello(id=self._sender.router_id, instance=self.instance, seen=self._neighbors.seen())
         for connection in connections:
-            self._outbox.write(connection, HELLO_TO, hello)
+            self._sender.write(connection, HELLO_TO, hello)
 
     def _due(self, now: float) -> float:
         return now + self._interval_s * (1 - HELLO_JITTER * self._rng.random())

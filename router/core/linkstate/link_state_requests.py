@@ -7,11 +7,11 @@ import math
 from mesh_config.models import LinkStateSettings
 from router.core.events import ControlReceived
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.control_message_sender import ControlMessageSender, link_state_to
 from router.core.linkstate.due_routers import DueRouters
 from router.core.linkstate.lsdb import LinkStateDatabase, Node
 from router.core.linkstate.messages import LinkStateRequest
 from router.core.linkstate.neighbors import Neighbors
-from router.core.linkstate.outbox import Outbox, link_state_to
 
 
 class LinkStateRequests:
@@ -23,11 +23,16 @@ class LinkStateRequests:
     """
 
     def __init__(
-        self, *, outbox: Outbox, neighbors: Neighbors, database: LinkStateDatabase, settings: LinkStateSettings
+        self,
+        *,
+        sender: ControlMessageSender,
+        neighbors: Neighbors,
+        database: LinkStateDatabase,
+        settings: LinkStateSettings,
     ) -> None:
         self.next_ask = math.inf
         """Time at which a question is due, seconds; `math.inf` when none is."""
-        self._outbox = outbox
+        self._sender = sender
         self._neighbors = neighbors
         self._database = database
         self._settings = settings
@@ -58,7 +63,7 @@ class LinkStateRequests:
                     # It is asked for again as soon as it is reachable.
                     node.ask_at = None
                     continue
-                self._outbox.write(way, link_state_to(router), LinkStateRequest(id=self._outbox.router_id))
+                self._sender.write(way, link_state_to(router), LinkStateRequest(id=self._sender.router_id))
                 node.asked += 1
                 node.ask_at = now + retry_s(self._settings, node.asked)
             self._due.set(router, node.ask_at)
@@ -69,7 +74,7 @@ class LinkStateRequests:
         node = self._database.nodes.get(target)
         if not isinstance(received.message, LinkStateRequest) or node is None or node.is_behind:
             return False
-        self._outbox.write(received.connection, link_state_to(received.message.id), node.update(), (node.id,))
+        self._sender.write(received.connection, link_state_to(received.message.id), node.update(), (node.id,))
         return True
 
     def _way(self, node: Node) -> ConnectionId | None:
@@ -77,7 +82,7 @@ class LinkStateRequests:
         if node.asked % 2 and active and node.id not in active:
             ways = [active[router].connection for router in sorted(active)]
             return ways[node.asked // 2 % len(ways)]
-        way = self._outbox.way(node.id)
+        way = self._sender.way(node.id)
         if way is not None:
             return way[0]
         return node.via if node.via in self._neighbors.connections else None

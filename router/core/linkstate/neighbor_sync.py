@@ -7,14 +7,14 @@ one more wire in a mesh of a thousand routers costs a few messages, not thousand
 
 from __future__ import annotations
 
+from router.core.linkstate.control_message_sender import ALL_LINK_STATE_TO, ControlMessageSender
 from router.core.linkstate.lsdb import LinkStateDatabase
 from router.core.linkstate.messages import LinkStateUpdate, RouterAdvertisement
 from router.core.linkstate.neighbors import ControlConnection
-from router.core.linkstate.outbox import ALL_LINK_STATE_TO, Outbox
 
 
 def catch_up(
-    outbox: Outbox,
+    sender: ControlMessageSender,
     database: LinkStateDatabase,
     neighbor: ControlConnection,
     own: tuple[LinkStateUpdate | None, RouterAdvertisement],
@@ -22,7 +22,7 @@ def catch_up(
     """Bring a neighbor up to date that is new, on another connection, or started anew.
 
     Args:
-        outbox: sends it.
+        sender: sends it.
         database: has what it is told of others.
         neighbor: its active connection.
         own: this router's link state, unless it was sent in this turn, and its advertisement.
@@ -30,32 +30,32 @@ def catch_up(
     update, advertisement = own
     if neighbor.pushes_lsu:
         if update is not None:
-            outbox.write(neighbor.connection, ALL_LINK_STATE_TO, update)
-        _return_own(outbox, database, neighbor)
-        if not _is_in_touch(outbox, database, neighbor):
-            _tell_all(outbox, database, neighbor)
-    outbox.write(neighbor.connection, ALL_LINK_STATE_TO, advertisement)
+            sender.write(neighbor.connection, ALL_LINK_STATE_TO, update)
+        _return_own(sender, database, neighbor)
+        if not _is_in_touch(sender, database, neighbor):
+            _tell_all(sender, database, neighbor)
+    sender.write(neighbor.connection, ALL_LINK_STATE_TO, advertisement)
 
 
-def _return_own(outbox: Outbox, database: LinkStateDatabase, neighbor: ControlConnection) -> None:
+def _return_own(sender: ControlMessageSender, database: LinkStateDatabase, neighbor: ControlConnection) -> None:
     # Its own link state, so that a router that was started twice with one boot number learns of it.
     node = database.nodes[neighbor.router]
     if node.has_link_state:
-        outbox.write(neighbor.connection, ALL_LINK_STATE_TO, node.update(), (node.id,))
+        sender.write(neighbor.connection, ALL_LINK_STATE_TO, node.update(), (node.id,))
 
 
-def _is_in_touch(outbox: Outbox, database: LinkStateDatabase, neighbor: ControlConnection) -> bool:
+def _is_in_touch(sender: ControlMessageSender, database: LinkStateDatabase, neighbor: ControlConnection) -> bool:
     node = database.nodes[neighbor.router]
-    route = outbox.route(neighbor.router)
+    route = sender.route(neighbor.router)
     # A direct route is none over which it was told what got lost on the connection before this one.
     return node.has_link_state and route is not None and route.next_hop != neighbor.router
 
 
-def _tell_all(outbox: Outbox, database: LinkStateDatabase, neighbor: ControlConnection) -> None:
+def _tell_all(sender: ControlMessageSender, database: LinkStateDatabase, neighbor: ControlConnection) -> None:
     for router in sorted(database.nodes):
         node = database.nodes[router]
         if router == neighbor.router or not node.is_reachable or not node.has_link_state:
             continue
-        outbox.write(neighbor.connection, ALL_LINK_STATE_TO, node.update(), (router,))
+        sender.write(neighbor.connection, ALL_LINK_STATE_TO, node.update(), (router,))
         if node.advertised_mobile_seq > 0:
-            outbox.write(neighbor.connection, ALL_LINK_STATE_TO, node.advertisement(), (router,))
+            sender.write(neighbor.connection, ALL_LINK_STATE_TO, node.advertisement(), (router,))

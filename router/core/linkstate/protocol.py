@@ -22,6 +22,14 @@ from typing import Final
 from mesh_config.models import LinkStateSettings
 from router.core.events import ControlReceived, Report
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.control_message_sender import (
+    ALL,
+    ALL_LINK_STATE_TO,
+    ControlMessageSender,
+    FloodScope,
+    link_state_to,
+    target_of,
+)
 from router.core.linkstate.hello_sender import HelloSender
 from router.core.linkstate.link_state_requests import LinkStateRequests
 from router.core.linkstate.lsdb import BootComparison, LinkStateDatabase, Node
@@ -36,14 +44,6 @@ from router.core.linkstate.messages import (
 )
 from router.core.linkstate.neighbor_sync import catch_up
 from router.core.linkstate.neighbors import Neighbors
-from router.core.linkstate.outbox import (
-    ALL,
-    ALL_LINK_STATE_TO,
-    NeighborGroup,
-    Outbox,
-    link_state_to,
-    target_of,
-)
 from router.core.linkstate.routes import Routes, RoutesDiff
 from router.core.linkstate.spf import Topology
 from router.core.linkstate.throttle import Throttle
@@ -74,7 +74,7 @@ class LinkState:
     def __init__(
         self,
         *,
-        outbox: Outbox,
+        sender: ControlMessageSender,
         neighbors: Neighbors,
         settings: LinkStateSettings,
         instance: int,
@@ -84,25 +84,25 @@ class LinkState:
         on_restart: Callable[[RouterId], None],
         topology: Topology,
     ) -> None:
-        self.router_id = outbox.router_id
+        self.router_id = sender.router_id
         self.ls_seq = 0
         self.peers: Mapping[RouterId, int] = {}
         """Own link state as last advertised."""
         self.changed_at = -math.inf
         """Time of the last change of the graph, seconds."""
-        self.database = LinkStateDatabase(outbox.router_id, settings)
-        self.routes = Routes(outbox=outbox, neighbors=neighbors, database=self.database, topology=topology)
+        self.database = LinkStateDatabase(sender.router_id, settings)
+        self.routes = Routes(sender=sender, neighbors=neighbors, database=self.database, topology=topology)
         self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
         """Copies of one refresh arrive within this time, seconds."""
-        self.requests = LinkStateRequests(outbox=outbox, neighbors=neighbors, database=self.database, settings=settings)
+        self.requests = LinkStateRequests(sender=sender, neighbors=neighbors, database=self.database, settings=settings)
         self._settings = settings
         self._rng = rng
-        self._outbox = outbox
+        self._sender = sender
         self._neighbors = neighbors
         self._mobile_seq = mobile_seq
         self._raise_mobile_seq = raise_mobile_seq
         self._on_restart = on_restart
-        self._greeter = HelloSender(outbox=outbox, neighbors=neighbors, settings=settings, instance=instance, rng=rng)
+        self._greeter = HelloSender(sender=sender, neighbors=neighbors, settings=settings, instance=instance, rng=rng)
         self._used: dict[RouterId, ConnectionId] = {}
         self._revision = 0
         self._spf_throttle = Throttle(settings.spf_hold_down_s)
@@ -112,7 +112,7 @@ class LinkState:
         self._started_at = math.inf
         self._claim: tuple[int, int, int] | None = None
         """Boot number and sequences, of link state and addresses, that others take for this router's."""
-        self._claimed_by = outbox.router_id
+        self._claimed_by = sender.router_id
         self._overruled_at = -math.inf
         self._overrule_at = math.inf
         self._ra_at = self._spf_at = self._own_at = math.inf
@@ -172,9 +172,9 @@ class LinkState:
         if is_news or is_unknown_beyond or node.relayed_at + self.copy_age_s <= now:
             node.is_advertisement_spread = True
             node.relayed_at = now
-            self._outbox.relay(received, message, ALL_LINK_STATE_TO, is_news=is_news)
+            self._sender.relay(received, message, ALL_LINK_STATE_TO, is_news=is_news)
         if is_news:
-            self._outbox.tell_origin(received, message, link_state_to(node.id))
+            self._sender.tell_origin(received, message, link_state_to(node.id))
         if node.is_behind:
             self.requests.want(node, now)
         return True
@@ -215,7 +215,7 @@ class LinkState:
             self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)
         node.asked = 0
         node.ask_at = None
-        self._outbox.tell_origin(received, message, link_state_to(node.id))
+        self._sender.tell_origin(received, message, link_state_to(node.id))
         if target_of(received.to) == ALL:
             self._spread(received, node, message, now)
         else:
@@ -227,14 +227,14 @@ class LinkState:
         if message.id == self.router_id:
             return
         ways = [received.connection]
-        way = self._outbox.way(message.id)
+        way = self._sender.way(message.id)
         if way is not None and way[1] == message.id:
             ways = [way[0]]
         elif way is not None and way[0] != received.connection:
             # Old link state may lead the answer in a circle; back by where the question came from is no such way.
             ways.append(way[0])
         for connection in ways:
-            self._outbox.write(connection, link_state_to(message.id), self.own_update())
+            self._sender.write(connection, link_state_to(message.id), self.own_update())
 
     def own_update(self) -> LinkStateUpdate:
         """This router's link state."""
@@ -269,7 +269,7 @@ class LinkState:
         is_later_boot = node.instance is not None and claim.instance > node.instance
         is_news = claim.instance == node.instance and self.database.note(node, claim)
         if is_later_boot or is_news:
-            self._outbox.tell_origin(received, claim, link_state_to(node.id))
+            self._sender.tell_origin(received, claim, link_state_to(node.id))
         if is_news and node.is_behind:
             # Its own word is on its way, if that is true.
             self.requests.want(node, now + self._settings.hello_interval_s / 4)
@@ -326,7 +326,7 @@ class LinkState:
             return
         (instance, ls_seq, mobile_seq), self._claim = self._claim, None
         self._overruled_at = now
-        self._outbox.do(
+        self._sender.do(
             Report.warning("own_word_overruled", neighbor=self._claimed_by, instance=instance, ls_seq=ls_seq)
         )
         # DEV-7: soon after the start, neighbors that hold link state of this very boot number hold that of a process
@@ -336,12 +336,12 @@ class LinkState:
         if instance > self.instance or is_second_start or is_far:
             self._climb(instance)
             self._greeter.raise_instance(max(instance, self.instance) + 1)
-            self._outbox.do(Report.warning("boot_number_raised", instance=self.instance))
+            self._sender.do(Report.warning("boot_number_raised", instance=self.instance))
         else:
             self.ls_seq = max(self.ls_seq, ls_seq)
             self._raise_mobile_seq(mobile_seq)
         self._advertise(now)
-        self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), NeighborGroup.PUSHING)
+        self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement(), FloodScope.PUSHING)
         self._greeter.hello(now)
 
     def _climb(self, instance: int) -> None:
@@ -349,7 +349,7 @@ class LinkState:
         steps = min(max(0, instance - self.instance) // MAX_BOOT_JUMP, MAX_STEPS)
         for _ in range(steps):
             self._greeter.raise_instance(self.instance + MAX_BOOT_JUMP)
-            self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement())
+            self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement())
 
     def _doubt(self, node: Node) -> None:
         """Tell *node*, which said less itself than others said in its name, so that it can say more."""
@@ -361,17 +361,17 @@ class LinkState:
                 ls_seq=node.advertised_ls_seq,
                 mobile_seq=node.advertised_mobile_seq,
             )
-            self._outbox.send(node.id, link_state_to(node.id), claim, node.via)
+            self._sender.send(node.id, link_state_to(node.id), claim, node.via)
 
     def _report_full(self, neighbor: RouterId) -> None:
         if not self._is_full_told:
             self._is_full_told = True
-            self._outbox.do(Report.warning("too_many_routers", neighbor=neighbor, known=len(self.database.nodes)))
+            self._sender.do(Report.warning("too_many_routers", neighbor=neighbor, known=len(self.database.nodes)))
 
     def _report_dense(self, node: Node, neighbor: RouterId) -> None:
         if not self._is_dense_told:
             self._is_dense_told = True
-            self._outbox.do(
+            self._sender.do(
                 Report.warning(
                     "too_many_peers",
                     neighbor=neighbor,
@@ -381,7 +381,7 @@ class LinkState:
             )
 
     def _restart(self, node: Node, instance: int, now: float) -> None:
-        self._outbox.do(Report.info("router_restarted", remote=node.id, instance=instance))
+        self._sender.do(Report.info("router_restarted", remote=node.id, instance=instance))
         self.database.restart(node, instance, now)
         self._on_restart(node.id)
         self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)
@@ -395,13 +395,13 @@ class LinkState:
         node.is_update_spread = True
         # It shows that the origin lives, as a refresh would.
         node.relayed_at = now
-        self._outbox.relay(received, message, ALL_LINK_STATE_TO, NeighborGroup.PUSHING, is_news=True)
-        self._outbox.relay(received, node.advertisement(), ALL_LINK_STATE_TO, NeighborGroup.PLAIN)
+        self._sender.relay(received, message, ALL_LINK_STATE_TO, FloodScope.PUSHING, is_news=True)
+        self._sender.relay(received, node.advertisement(), ALL_LINK_STATE_TO, FloodScope.PLAIN)
 
     def _report_duplicate(self, router: RouterId, instance: int) -> None:
         if router not in self._reported:
             self._reported.add(router)
-            self._outbox.do(Report.warning("duplicate_router_id", id=router, instance=instance))
+            self._sender.do(Report.warning("duplicate_router_id", id=router, instance=instance))
 
     # Turns
 
@@ -428,7 +428,7 @@ class LinkState:
         if self._overrule_at <= now:
             self._overrule(now)
         if self._ra_at <= now:
-            self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement())
+            self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement())
             self._ra_at = now + self._ra_interval(now)
         if self.database.next_aging <= now:
             forgotten, is_change = self.database.age(now)
@@ -479,7 +479,7 @@ class LinkState:
             for router, active in self._neighbors.active.items():
                 if self._used.get(router) != active.connection:
                     update = self.own_update() if self.ls_seq > 0 and not is_change else None
-                    catch_up(self._outbox, self.database, active, (update, self.own_advertisement()))
+                    catch_up(self._sender, self.database, active, (update, self.own_advertisement()))
             lost = [connection for router, connection in self._used.items() if used.get(router) != connection]
             self._used = used
             due = self._spf_throttle.due(now)
@@ -497,19 +497,19 @@ class LinkState:
         """Tell everybody of the own link state, which is new."""
         self.ls_seq += 1
         # DEV-13 and DEV-14: at once, and unasked to those that take it so.
-        self._outbox.flood(ALL_LINK_STATE_TO, self.own_update(), NeighborGroup.PUSHING)
-        self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), NeighborGroup.PLAIN)
+        self._sender.flood(ALL_LINK_STATE_TO, self.own_update(), FloodScope.PUSHING)
+        self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement(), FloodScope.PLAIN)
         self._compute_by(self._spf_throttle.due(now), now)
         self.expect_flux(now)
 
     def _report_neighbors(self, costs: Mapping[RouterId, int]) -> None:
         for router in sorted(self._used.keys() - costs.keys()):
-            self._outbox.do(Report.warning("neighbor_down", neighbor=router))
+            self._sender.do(Report.warning("neighbor_down", neighbor=router))
         for router, cost in costs.items():
             connection = self._neighbors.active[router].connection
             if self._used.get(router) != connection:
                 what = "neighbor_moved" if router in self._used else "neighbor_up"
-                self._outbox.do(Report.info(what, neighbor=router, connection=connection, cost=cost))
+                self._sender.do(Report.info(what, neighbor=router, connection=connection, cost=cost))
 
     def expect_flux(self, now: float) -> None:
         """Advertise again soon: something changed that a lost message could hide from others.

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 import attrs
 
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.control_message_sender import ControlMessageSender, RouteToRouter
 from router.core.linkstate.lsdb import LinkStateDatabase
 from router.core.linkstate.neighbors import Neighbors
-from router.core.linkstate.outbox import Outbox, RibEntry
 from router.core.linkstate.spf import Topology
 
 
@@ -35,15 +35,15 @@ class RoutesDiff:
 
 
 class Routes:
-    """Computes the routes and puts them where control messages find them (`Outbox.routes`)."""
+    """Computes the routes and puts them where control messages find them (`ControlMessageSender.routes`)."""
 
     def __init__(
-        self, *, outbox: Outbox, neighbors: Neighbors, database: LinkStateDatabase, topology: Topology
+        self, *, sender: ControlMessageSender, neighbors: Neighbors, database: LinkStateDatabase, topology: Topology
     ) -> None:
         self.topology = topology
         self.runs = 0
         """Computations since the start."""
-        self._outbox = outbox
+        self._sender = sender
         self._neighbors = neighbors
         self._database = database
 
@@ -56,10 +56,10 @@ class Routes:
         """
         self.runs += 1
         is_topology = self.topology.replace(self._database.edges(own_peers))
-        paths = self.topology.paths(self._outbox.router_id)
+        paths = self.topology.paths(self._sender.router_id)
         assert paths is not None
-        before = self._outbox.routes
-        routes: dict[RouterId, RibEntry] = {}
+        before = self._sender.routes
+        routes: dict[RouterId, RouteToRouter] = {}
         found: list[RouterId] = []
         moved: list[RouterId] = []
         repriced: list[RouterId] = []
@@ -77,13 +77,13 @@ class Routes:
                     moved.append(router)
                     if route.cost != cost:
                         repriced.append(router)
-                route = RibEntry(router=router, connection=connection, next_hop=hop, cost=cost)
+                route = RouteToRouter(router=router, connection=connection, next_hop=hop, cost=cost)
             routes[router] = route
         # DEV-2: what is unreachable goes now, not when its link state is too old.
         lost = sorted(before.keys() - routes.keys())
         for router in lost:
             self._database.lose(router)
-        self._outbox.take_routes(routes, paths.radius)
+        self._sender.take_routes(routes, paths.radius)
         return RoutesDiff(
             lost=tuple(lost),
             found=tuple(found),
@@ -94,22 +94,22 @@ class Routes:
 
     def drop(self, connections: Collection[ConnectionId]) -> RoutesDiff:
         """Give up the routes that lead over *connections*, which are lost, until others are computed."""
-        kept: dict[RouterId, RibEntry] = {}
+        kept: dict[RouterId, RouteToRouter] = {}
         lost: list[RouterId] = []
-        for router, route in self._outbox.routes.items():
+        for router, route in self._sender.routes.items():
             if route.connection in connections:
                 lost.append(router)
                 self._database.lose(router)
             else:
                 kept[router] = route
-        self._outbox.take_routes(kept, self._outbox.radius)
+        self._sender.take_routes(kept, self._sender.radius)
         return RoutesDiff(lost=tuple(sorted(lost)), found=(), moved=(), is_topology=False)
 
     def check_invariants(self) -> None:
         """Assert that routes, nodes and neighbors agree."""
         self.topology.check_invariants()
-        for router, route in self._outbox.routes.items():
+        for router, route in self._sender.routes.items():
             assert self._database.nodes[router].is_reachable
             assert self._neighbors.active[route.next_hop].connection == route.connection
         for router, node in self._database.nodes.items():
-            assert node.is_reachable == (router in self._outbox.routes)
+            assert node.is_reachable == (router in self._sender.routes)

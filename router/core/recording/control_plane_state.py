@@ -28,13 +28,13 @@ from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.linkstate import (
     control_forwarder,
+    control_message_sender,
     due_routers,
     hello_sender,
     link_state_requests,
     lsdb,
     messages,
     neighbors,
-    outbox,
     protocol,
     rate_limit,
     routes,
@@ -43,9 +43,9 @@ from router.core.linkstate import (
 )
 
 _MODULES: Final[Sequence[ModuleType]] = (
-    address_installation, address_list_parts, address_sync, addresses, control_forwarder, controlplane, due_routers,
-    events, hello_sender, link_state, link_state_requests, lsdb, messages, neighbors, outbox, protocol, rate_limit,
-    routes, spf, throttle,
+    address_installation, address_list_parts, address_sync, addresses, control_forwarder, control_message_sender,
+    controlplane, due_routers, events, hello_sender, link_state, link_state_requests, lsdb, messages, neighbors,
+    protocol, rate_limit, routes, spf, throttle,
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from router.management.paced_page import PacedPage
+from router.management.throttled_page import ThrottledPage
 
 KINDS: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 FOLDER: Final = Path(__file__).parent
@@ -32,7 +32,7 @@ def console_routes(
         share: part of the time that making it may take, 0 to 1.
         is_signed_in: whoever asks has said who it is.
     """
-    state = PacedPage(page, share)
+    state = ThrottledPage(page, share)
     files = {f"/{path.name}": path for path in sorted(FOLDER.iterdir()) if path.suffix in KINDS}
 
     async def mesh(_: Request) -> Response:

@@ -1,6 +1,6 @@
 """Under what a twin runs: the network, the machines, and what work costs there.
 
-The costs were measured on real router processes (`python -m tests.measure.twin labor`);
+The costs were measured on real router processes (`python -m tests.measure.twin cpu_costs`);
 docs/explanation/measurements.md has what came out, on which machine, and how far the twin's times are from those of
 real processes.
 """
@@ -11,10 +11,10 @@ from typing import Final
 
 import attrs
 
-from router.simulation.labor import Labor
-from router.simulation.network import Weather
+from router.simulation.cpu_model import CpuCosts
+from router.simulation.network import NetworkConditions
 
-LABOR: Final = Labor(
+CPU_COSTS: Final = CpuCosts(
     turn_s=185e-6,
     cold_s=220e-6,
     received_s=61e-6,
@@ -31,9 +31,9 @@ LABOR: Final = Labor(
 class SimulationParameters:
     """Simulation parameters of a twin: network, processors, cost of each operation."""
 
-    weather: Weather = Weather(delay_s=0.0005, jitter_s=0.0005)
+    network: NetworkConditions = NetworkConditions(delay_s=0.0005, jitter_s=0.0005)
     """Of links without a delay of their own."""
-    labor: Labor | None = LABOR
+    cpu_costs: CpuCosts | None = CPU_COSTS
     """None: computing takes no time, as on machines of infinite speed."""
     detection_s: float = 0.005
     """From the end of a process until the other ends of its connections notice: the system clears its memory first."""
@@ -41,8 +41,8 @@ class SimulationParameters:
 
 
 LOOPBACK: Final = SimulationParameters(
-    weather=Weather(delay_s=10e-6, jitter_s=10e-6),
-    labor=attrs.evolve(LABOR, cores=2),
+    network=NetworkConditions(delay_s=10e-6, jitter_s=10e-6),
+    cpu_costs=attrs.evolve(CPU_COSTS, cores=2),
     detection_s=0.0054,
     detection_jitter_s=0.0005,
 )

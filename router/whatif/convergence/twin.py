@@ -308,11 +308,11 @@ def _mesh(case: TwinCase) -> Mesh:
     mesh = Mesh(
         seed=case.seed,
         settings=case.timers,
-        weather=conditions.weather,
+        conditions=conditions.network,
         detection_s=conditions.detection_s,
         detection_jitter_s=conditions.detection_jitter_s,
         is_shared=True,
-        labor=conditions.labor,
+        cpu_costs=conditions.cpu_costs,
         counts_bytes=True,
         keeps_reports=False,
     )

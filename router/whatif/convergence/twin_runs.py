@@ -24,7 +24,7 @@ import pyarrow as pa
 from mesh_config.findings import Finding, SettingsError, Severity, nearest
 from mesh_config.generators import KINDS, MAX_ROUTERS, generate
 from mesh_config.models import LinkStateSettings
-from mesh_config.values import expectation, fault_of, fields_of
+from mesh_config.value_rules import expectation, fault_of, fields_of
 from router.whatif.convergence.twin import Row, TwinCase, TwinTopology, run_case
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.local_engine import prepare_worker

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mesh_config.findings import Finding, nearest
-from mesh_config.values import expectation, fault_of, fields_of, found_words
+from mesh_config.value_rules import expectation, fault_of, fields_of, found_words
 from router.core.addressing.address import normalise
 from router.whatif.formats.csv_parquet import SHOWN, Columns, numbered, read_columns
 from router.whatif.formats.input_file import FileFindings, FilePath, in_file, number_of

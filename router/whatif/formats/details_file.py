@@ -20,7 +20,7 @@ from mesh_config import yaml_text
 from mesh_config.findings import nearest
 from mesh_config.models import setting
 from mesh_config.structuring import structure, unknown_key
-from mesh_config.values import found_words
+from mesh_config.value_rules import found_words
 from mesh_config.yaml_text import ListNode, MapNode, Node, ScalarNode
 from router.core.addressing.address import normalise
 from router.whatif.formats.input_file import FileFindings, FilePath, in_file, read_text

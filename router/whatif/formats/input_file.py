@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 from mesh_config.findings import Finding, SettingsError, Severity, Step, has_errors, in_order
-from mesh_config.values import SettingsClass, expectation, fault_of, fields_of, found_words, kind_of
+from mesh_config.value_rules import SettingsClass, expectation, fault_of, fields_of, found_words, kind_of
 from mesh_config.yaml_text import Place
 
 MAX_TEXT_BYTES: Final = 64 * 1024 * 1024

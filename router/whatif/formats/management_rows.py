@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from mesh_config.findings import Finding, SettingsError, Severity
-from mesh_config.values import found_words
+from mesh_config.value_rules import found_words
 
 Row = Mapping[str, Any]
 """An entity of management, or some of its attributes."""

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mesh_config.models import Treatment
-from mesh_config.values import fields_of, kind_of
+from mesh_config.value_rules import fields_of, kind_of
 from mesh_config.yaml_text import Place
 from router import __version__
 from router.whatif.formats.csv_parquet import numbered

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from mesh_config.structuring import default_of
-from mesh_config.values import SettingsClass, fields_of, kind_of
+from mesh_config.value_rules import SettingsClass, fields_of, kind_of
 from router.whatif.formats import details_file
 from router.whatif.formats.demand_file import COLUMNS
 from router.whatif.formats.model_folder import PARTS

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mesh_config.values import found_words
+from mesh_config.value_rules import found_words
 from router.whatif.formats.input_file import FileFindings
 from router.whatif.formats.json_with_lines import JsonObject
 from router.whatif.formats.topology_builder import MESSAGE_BYTES, Edge, Node, Traffic, build, fibre_ms

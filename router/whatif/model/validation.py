@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesh_config.findings import Finding, nearest
-from mesh_config.values import fault_of, fields_of
+from mesh_config.value_rules import fault_of, fields_of
 from mesh_config.yaml_text import Place
 from router.whatif.model.demands import NOBODY, Demand, Demands
 from router.whatif.model.elements import AddressNode, Group, LinkCounter, LinkEdge, RouterNode, SubscriberSite

@@ -1,7 +1,7 @@
 """Measure the digital twin, and print tables.
 
     python -m tests.measure.twin                        everything
-    python -m tests.measure.twin labor                  what the work of real routers costs
+    python -m tests.measure.twin cpu_costs                  what the work of real routers costs
     python -m tests.measure.twin processes --sizes 10   real router processes beside their twin
     python -m tests.measure.twin thousand               a thousand control planes and twenty failures
 
@@ -23,9 +23,9 @@ import attrs
 
 from router.whatif.convergence.simulation_parameters import LOOPBACK
 from tests.helpers.tables import console, table
-from tests.measure.twin import labor, processes, thousand
+from tests.measure.twin import cpu_costs, processes, thousand
 
-SUBJECTS = ("labor", "processes", "thousand")
+SUBJECTS = ("cpu_costs", "processes", "thousand")
 
 
 def main() -> None:
@@ -44,8 +44,8 @@ def main() -> None:
         for what in options.what or SUBJECTS:
             began = time.monotonic()
             match what:
-                case "labor":
-                    _labor(Path(folder))
+                case "cpu_costs":
+                    _cpu_costs(Path(folder))
                 case "processes":
                     is_well &= _processes(Path(folder), options.sizes, options.starts)
                 case "thousand":
@@ -54,15 +54,15 @@ def main() -> None:
     sys.exit(0 if is_well else 1)
 
 
-def _labor(folder: Path) -> None:
-    found = labor.measure(folder)
+def _cpu_costs(folder: Path) -> None:
+    found = cpu_costs.measure(folder)
     shown = table("measured", "the twin has", title="what the work of a router costs, and a mesh on loopback")
-    assert LOOPBACK.labor is not None
-    for field in attrs.fields(type(found.labor)):
+    assert LOOPBACK.cpu_costs is not None
+    for field in attrs.fields(type(found.cpu_costs)):
         if field.name != "cores":
-            shown.add_row(field.name, *(_us(getattr(one, field.name)) for one in (found.labor, LOOPBACK.labor)))
+            shown.add_row(field.name, *(_us(getattr(one, field.name)) for one in (found.cpu_costs, LOOPBACK.cpu_costs)))
     for name in ("delay_s", "jitter_s"):
-        shown.add_row(name, *(_us(getattr(one, name)) for one in (found.weather, LOOPBACK.weather)))
+        shown.add_row(name, *(_us(getattr(one, name)) for one in (found.network, LOOPBACK.network)))
     shown.add_row("detection_s", _us(found.detection_s), _us(LOOPBACK.detection_s))
     for routers, seconds in found.paths_s.items():
         shown.add_row(f"paths of {routers:,} routers", _us(seconds), "")

@@ -109,8 +109,8 @@ def twin(settings: MeshSettings, moments: Mapping[str, float], victims: Sequence
         settings,
         starts=starts,
         seed=seed,
-        weather=LOOPBACK.weather,
-        labor=LOOPBACK.labor,
+        conditions=LOOPBACK.network,
+        cpu_costs=LOOPBACK.cpu_costs,
         detection_s=LOOPBACK.detection_s,
         detection_jitter_s=LOOPBACK.detection_jitter_s,
     )

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mesh_config.models import Treatment
 from router.cli import main
 from router.testing.anycast_mesh import AnycastMesh
-from router.testing.clients import TopUp
+from router.testing.clients import GrantHabit
 from router.whatif.analysis.credit_plan import MOST_PAIRS, ClientCreditHabits, credit_rows, credit_table
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.formats.model_folder import write_model
@@ -293,9 +293,11 @@ def test_of_many_demands_for_routers_those_that_need_the_most_are_listed() -> No
             assert 2 * routes.delay_us(place[src], place[dst])[0] / 1000 * rate <= least + 1e-9
 
 
-@pytest.mark.parametrize(("hops", "credit", "top_up"), [(1, 10, TopUp.EACH), (2, 40, TopUp.EACH), (2, 40, TopUp.HALF)])
+@pytest.mark.parametrize(
+    ("hops", "credit", "top_up"), [(1, 10, GrantHabit.EACH), (2, 40, GrantHabit.EACH), (2, 40, GrantHabit.HALF)]
+)
 def test_simulated_credit_machines_reach_what_the_plan_allows_and_no_more(
-    hops: int, credit: int, top_up: TopUp
+    hops: int, credit: int, top_up: GrantHabit
 ) -> None:
     names = "ABC"[: hops + 1]
     real = AnycastMesh(list(pairwise(names)), delay_s=0.002, jitter_s=0, client_delay_s=0.0005)
@@ -312,8 +314,8 @@ def test_simulated_credit_machines_reach_what_the_plan_allows_and_no_more(
         subscribers=[site("q", names[-1], credit=credit)],
         demands=[demand("A", "q", reached)],
     )
-    (row,) = plan(model, ClientCreditHabits(batch=1 if top_up is TopUp.EACH else None, client_us=500))
+    (row,) = plan(model, ClientCreditHabits(batch=1 if top_up is GrantHabit.EACH else None, client_us=500))
     # Batches are reckoned with as they are at their worst, so that more may pass.
     assert row["limit_msgs_per_s"] * 0.85 <= reached <= credit / (row["rtt_ms"] / 1000) * 1.01
     # Messages come in bursts, of which the time measured has one more or less.
-    assert top_up is TopUp.HALF or row["needed"] <= credit + 1
+    assert top_up is GrantHabit.HALF or row["needed"] <= credit + 1

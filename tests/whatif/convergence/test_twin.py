@@ -14,9 +14,9 @@ from mesh_config.models import LinkStateSettings
 from router.cli import main
 from router.core.ids_and_conditions import RouterId
 from router.simulation.mesh import Mesh
-from router.simulation.network import Weather
+from router.simulation.network import NetworkConditions
 from router.whatif.convergence import twin_runs
-from router.whatif.convergence.simulation_parameters import LABOR, LOOPBACK, SimulationParameters
+from router.whatif.convergence.simulation_parameters import CPU_COSTS, LOOPBACK, SimulationParameters
 from router.whatif.convergence.twin import CAN_FAIL, EventKind, Row, Twin, TwinCase, TwinTopology, run_case
 from router.whatif.convergence.twin_runs import Engine, TwinError
 from router.whatif.formats.model_folder import write_model
@@ -28,7 +28,7 @@ from tests.whatif.models import edges
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-INSTANT = SimulationParameters(labor=None)
+INSTANT = SimulationParameters(cpu_costs=None)
 TEN = TwinTopology(name="chords", routers=10)
 SQUARE = TwinTopology(
     name="square",
@@ -118,9 +118,9 @@ def test_slow_machines_need_longer_and_shared_cores_longer_still() -> None:
         assert isinstance(row["converge_s"], float)
         return row["converge_s"]
 
-    slow = attrs.evolve(LABOR, turn_s=0.002)
-    assert took(INSTANT) < took(SimulationParameters()) < took(SimulationParameters(labor=slow))
-    assert took(SimulationParameters()) < took(SimulationParameters(labor=attrs.evolve(LABOR, cores=1)))
+    slow = attrs.evolve(CPU_COSTS, turn_s=0.002)
+    assert took(INSTANT) < took(SimulationParameters()) < took(SimulationParameters(cpu_costs=slow))
+    assert took(SimulationParameters()) < took(SimulationParameters(cpu_costs=attrs.evolve(CPU_COSTS, cores=1)))
 
 
 def test_a_mesh_on_one_machine_agrees_in_tens_of_milliseconds() -> None:
@@ -180,7 +180,7 @@ def test_a_model_is_no_shape_whatever_its_name_is() -> None:
 
 
 def test_a_mesh_that_never_agrees_is_said_to_be_wrong() -> None:
-    deaf = SimulationParameters(labor=None, weather=Weather(loss=1.0))
+    deaf = SimulationParameters(cpu_costs=None, network=NetworkConditions(loss=1.0))
     (row,) = run_case(small(conditions=deaf, failures=0))
     assert row["converge_s"] is None
     assert row["known_s"] is None

@@ -13,7 +13,7 @@ from cryptography import x509
 from mesh_config.models import HttpSettings, ListenerSettings, MeshSettings, RouterSettings, TlsSettings
 from router.cli.management import ManagementClient
 from router.core.errors import LocalError
-from router.security.certificate_end import ends_in
+from router.security.certificate_expiry import ends_in
 from router.security.credential_store import CredentialStore
 from tests.helpers.certificates import Certificates
 from tests.helpers.processes import MeshProcesses, ReservedPort

@@ -29,7 +29,7 @@ _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICAT
 
 
 @attrs.frozen(kw_only=True)
-class CertificateEnd:
+class CertificateExpiry:
     """A certificate in use."""
 
     file: str
@@ -49,7 +49,7 @@ class UnusableFile:
     """Sentence that names the file."""
 
 
-def ends_in(path: str) -> list[CertificateEnd]:
+def ends_in(path: str) -> list[CertificateExpiry]:
     """The certificates of a file in PEM, in its order.
 
     Raises:
@@ -62,7 +62,7 @@ def ends_in(path: str) -> list[CertificateEnd]:
         raise LocalError(f"{path}: no certificate that can be read") from None
 
 
-def _end(path: str, data: bytes) -> CertificateEnd:
+def _end(path: str, data: bytes) -> CertificateExpiry:
     # Number, algorithm, issuer, validity, subject: after an optional version.
     fields = [field for field in der_items(der_first(der_first(data))) if field[0] != VERSION]
     if len(fields) < 5:
@@ -70,7 +70,7 @@ def _end(path: str, data: bytes) -> CertificateEnd:
     times = list(der_items(fields[3][1]))
     if len(times) != 2:
         raise LocalError("no certificate")
-    return CertificateEnd(file=path, subject=next(_common_names(fields[4][1]), ""), ends=_seconds(*times[1]))
+    return CertificateExpiry(file=path, subject=next(_common_names(fields[4][1]), ""), ends=_seconds(*times[1]))
 
 
 def _seconds(tag: int, text: bytes) -> float:

@@ -18,7 +18,7 @@ LINK: Final = (
 
 
 @attrs.frozen(kw_only=True)
-class LinkLook:
+class LinkSample:
     """A client's link at one look."""
 
     router: str
@@ -40,7 +40,7 @@ class LinkLook:
     """Whether it names no address, and has as many messages under way as it may."""
 
 
-class LinkWatch:
+class LinkSampler:
     """Looks at the links of routers."""
 
     def __init__(self, client: ManagementClient, attached: str, routers: Sequence[str] | None) -> None:
@@ -54,14 +54,14 @@ class LinkWatch:
         self.took_s = 0.0
         """Seconds that the last look took."""
 
-    def look(self) -> list[LinkLook]:
+    def look(self) -> list[LinkSample]:
         """Look once.
 
         Raises: ManagementError when no router can be asked.
         """
         began = time.monotonic()
         routers = list(self._routers) if self._routers is not None else self._client.routers()
-        found: list[LinkLook] = []
+        found: list[LinkSample] = []
         seen: dict[tuple[str, str], tuple[float, int]] = {}
         self.errors = {}
         for router in routers:
@@ -82,14 +82,14 @@ class LinkWatch:
         self.took_s = time.monotonic() - began
         return found
 
-    def _look_at(self, router: str, row: Mapping[str, Any], now: float) -> LinkLook:
+    def _look_at(self, router: str, row: Mapping[str, Any], now: float) -> LinkSample:
         count = int(row["deliveryCount"])
         before = self._before.get((router, row["identity"]))
         # At the first look the router's own figure, of the second before.
         rate = float(row["rate"])
         if before is not None and now > before[0]:
             rate = max(0, count - before[1]) / (now - before[0])
-        return LinkLook(
+        return LinkSample(
             router=router,
             container=row["container"],
             direction=row["linkDir"],

@@ -1,7 +1,7 @@
 """Handler of what peers do, as the engine sees it: opens, attaches, detaches, control messages and ends.
 
-`PeerEvents` answers each by the rules of its listener's role, keeps account of neighbors and clients, and tells the
-control plane what concerns it by events.
+`PeerEventHandler` answers each by the rules of its listener's role, keeps account of neighbors and clients, and tells
+the control plane what concerns it by events.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WRONG_ROLE: Final = (Condition.QD_FORBIDDEN, Condition.QD_CONNECTION_ROLE)
 """Conditions of links that are refused since the listener is for others."""
 
 
-class PeerEvents:
+class PeerEventHandler:
     """Everybody at the other end of a connection (an `engine.connection.Handler`)."""
 
     def __init__(

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from mesh_config.models import LinkStateSettings
-from router.stopping import take_no_more
+from router.graceful_stop import take_no_more
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 

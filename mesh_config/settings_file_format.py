@@ -8,7 +8,7 @@ from __future__ import annotations
 import attrs
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, Role, RouterSettings
-from mesh_config.values import SettingsClass, fields_of
+from mesh_config.value_rules import SettingsClass, fields_of
 
 ROUTER_FILE_KEYS = ("router",)
 MESH_FILE_KEYS = ("mesh", "defaults", "addresses", "routers")

@@ -17,11 +17,11 @@ MAX_DEPTH: Final = 16
 """Lists and maps within each other; nothing that this program understands has more than five."""
 
 
-class NotPlain(Exception):
+class UnsupportedValue(Exception):
     """A value of another type, text that is no UTF-8, or a size that can't be."""
 
 
-class PlainValues:
+class ControlValueReader:
     """Reads values one behind the other.
 
     Args:
@@ -49,7 +49,7 @@ class PlainValues:
         Args:
             depth: lists and maps around it.
         Raises:
-            NotPlain: it is none of those.
+            UnsupportedValue: it is none of those.
             IndexError: it isn't whole.
         """
         code = self.data[self.at]
@@ -65,7 +65,7 @@ class PlainValues:
         if code == 0xC1 or code == 0xD1:
             items = self.items(1 if code == 0xC1 else 4, depth + 1)
             return self.pairs(items)
-        raise NotPlain
+        raise UnsupportedValue
 
     def text(self, width: int) -> str:
         """Take text whose size has *width* bytes."""
@@ -73,7 +73,7 @@ class PlainValues:
         try:
             return self.bytes_of(size).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise NotPlain from error
+            raise UnsupportedValue from error
 
     def fixed_value(self, code: int) -> object:
         """Take what follows the constructor *code* of a value of fixed size."""
@@ -106,7 +106,7 @@ class PlainValues:
                 return int.from_bytes(self.bytes_of(8), "big")
             case 0x81:
                 return int.from_bytes(self.bytes_of(8), "big", signed=True)
-        raise NotPlain
+        raise UnsupportedValue
 
     def signed_number(self, width: int) -> int:
         """Take a signed number of *width* bytes, 4 at most."""
@@ -118,38 +118,38 @@ class PlainValues:
         """Take *size* bytes."""
         begin = self.at
         if begin + size > len(self.data):
-            raise NotPlain
+            raise UnsupportedValue
         self.at = begin + size
         return self.data[begin : self.at]
 
     def items(self, width: int, depth: int) -> list[object]:
         """Take the items of a list or map whose size and count have *width* bytes each."""
         if depth > MAX_DEPTH:
-            raise NotPlain
+            raise UnsupportedValue
         size = self.number(width)
         end = self.at + size
         count = self.number(width)
         if end > len(self.data) or count > size:
-            raise NotPlain
+            raise UnsupportedValue
         items = [self.value(depth) for _ in range(count)]
         if self.at != end:
-            raise NotPlain  # proton goes on behind the last item, whatever the size says
+            raise UnsupportedValue  # proton goes on behind the last item, whatever the size says
         return items
 
     def pairs(self, items: list[object]) -> dict[str, object]:
         """Make a map of keys and values in turns."""
         if len(items) % 2:
-            raise NotPlain
+            raise UnsupportedValue
         pairs: dict[str, object] = {}
         for index in range(0, len(items), 2):
             key = items[index]
             if not isinstance(key, str):
-                raise NotPlain
+                raise UnsupportedValue
             pairs[key] = items[index + 1]
         return pairs
 
 
-class PlainWriter:
+class ControlValueWriter:
     """Writes values one behind the other, to `data`.
 
     A `str` becomes a string and an `int` a long, what `router.binding.message` has made a symbol or an int of 32 bits

@@ -1,7 +1,7 @@
 import cython
 
 
-cdef class PlainValues:
+cdef class ControlValueReader:
     cdef bytes data
     cdef public Py_ssize_t at
 
@@ -22,7 +22,7 @@ cdef class PlainValues:
     cdef dict pairs(self, list items)
 
 
-cdef class PlainWriter:
+cdef class ControlValueWriter:
     cdef public bytearray data
 
     @cython.locals(data=bytearray, start=Py_ssize_t)

@@ -40,7 +40,7 @@ _NUMBERS: Final = itertools.count(1)
 
 
 @attrs.frozen(kw_only=True)
-class Spill:
+class ServerUse:
     """Spread of calls over the servers."""
 
     over: str
@@ -133,7 +133,7 @@ class Server(Endpoint):
 
 def measure_spill(
     over: str, addresses: Sequence[tuple[str, int]], outstanding: int, seconds: float, warm_s: float
-) -> Spill:
+) -> ServerUse:
     """Run so many callers at the first of *addresses*, with a server at each.
 
     Args:
@@ -170,7 +170,7 @@ def measure_spill(
         loop.close()
     per_s = sum(calls) / took
     ideal = len(addresses) * WORKERS / SERVICE_S
-    return Spill(over=over, outstanding=outstanding, calls=calls, per_s=per_s, share=per_s / ideal)
+    return ServerUse(over=over, outstanding=outstanding, calls=calls, per_s=per_s, share=per_s / ideal)
 
 
 def _wait(loop: Loop, over: str, is_attached: Callable[[], bool]) -> None:

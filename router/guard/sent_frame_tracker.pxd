@@ -8,7 +8,7 @@ cdef Py_ssize_t MASK
 
 
 @cython.final
-cdef class FrameWatch(PerformativeReader):
+cdef class SentFrameTracker(PerformativeReader):
     cdef public Table sessions
     cdef Table _peer_sessions
     cdef OwnSession _session

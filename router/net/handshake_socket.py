@@ -1,4 +1,4 @@
-"""Bytes of a socket before there is an engine: plain ones, or those within TLS."""
+"""Socket of a connection during TLS and SASL, before there is an engine: plain bytes, or those within TLS."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PeerLeft(PeerRefused):
     """The other side has ended it, or the network."""
 
 
-class UnenginedSocket:
+class HandshakeSocket:
     """One socket whose peer has not said who it is."""
 
     def __init__(self, sock: socket.socket, words: Callable[[ssl.SSLError], str]) -> None:

@@ -12,7 +12,7 @@ LEAST_S: Final = 0.25
 """Seconds that a page is given again, however little it costs."""
 
 
-class PacedPage:
+class ThrottledPage:
     """The page as last made, and when it may be made anew.
 
     Args:

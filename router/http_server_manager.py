@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # an extra brings what it needs
     from router.net.http_server import HttpServer
 
 
-class HttpListening:
+class HttpServerManager:
     """The HTTP listener of a router, if it has one."""
 
     def __init__(

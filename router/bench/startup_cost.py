@@ -17,7 +17,7 @@ from router.bench.routers import ROOT, RouterLine
 
 
 @attrs.frozen(kw_only=True)
-class Start:
+class StartupCost:
     """Cost of a program's first answer: medians."""
 
     what: str
@@ -27,7 +27,7 @@ class Start:
     """Real time."""
 
 
-def measure_start(command: Sequence[str], folder: Path, rounds: int) -> list[Start]:
+def measure_start(command: Sequence[str], folder: Path, rounds: int) -> list[StartupCost]:
     """Start each program so many times.
 
     Args:
@@ -36,28 +36,28 @@ def measure_start(command: Sequence[str], folder: Path, rounds: int) -> list[Sta
         rounds: how often.
     Raises: BenchError
     """
-    found: dict[str, list[Start]] = {"--version": [], "stat": [], "run": []}
+    found: dict[str, list[StartupCost]] = {"--version": [], "stat": [], "run": []}
     for _ in range(rounds):
         found["--version"].append(_program("--version", command, ["--version"]))
         began = time.monotonic()
         with RouterLine(1, folder, command=command) as line:
             (pid,) = line.pids()
             took = time.monotonic() - began
-            found["run"].append(Start(what="run", cpu_s=cpu_seconds([pid]), seconds=took))
+            found["run"].append(StartupCost(what="run", cpu_s=cpu_seconds([pid]), seconds=took))
             host, port = line.address(0)
             found["stat"].append(_program("stat", command, ["stat", "--url", f"amqp://{host}:{port}"]))
     return [_median(runs) for runs in found.values()]
 
 
-def _median(runs: Sequence[Start]) -> Start:
-    return Start(
+def _median(runs: Sequence[StartupCost]) -> StartupCost:
+    return StartupCost(
         what=runs[0].what,
         cpu_s=statistics.median(one.cpu_s for one in runs),
         seconds=statistics.median(one.seconds for one in runs),
     )
 
 
-def _program(what: str, command: Sequence[str], words: Sequence[str]) -> Start:
+def _program(what: str, command: Sequence[str], words: Sequence[str]) -> StartupCost:
     """Run it to its end, which `wait4` tells the cost of."""
     began = time.monotonic()
     with subprocess.Popen(
@@ -70,4 +70,4 @@ def _program(what: str, command: Sequence[str], words: Sequence[str]) -> Start:
     if process.returncode:
         tail = said.decode(errors="replace")[-2000:]
         raise BenchError(f"{what} ended with status {process.returncode}: {tail}")
-    return Start(what=what, cpu_s=usage.ru_utime + usage.ru_stime, seconds=time.monotonic() - began)
+    return StartupCost(what=what, cpu_s=usage.ru_utime + usage.ru_stime, seconds=time.monotonic() - began)

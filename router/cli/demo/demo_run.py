@@ -47,13 +47,13 @@ async def show(folder: Path, *, seconds: float, rate: int, is_live: bool) -> int
     scene = DisplayState(seconds=seconds)
     view = LiveView(scene, out) if is_live else PlainView(scene, out)
     with view:
-        await Show(folder, scene, view, rate).run()
+        await DemoRun(folder, scene, view, rate).run()
     found = faults(scene)
     print_summary(scene, found, out)
     return 1 if found else 0
 
 
-class Show:
+class DemoRun:
     """One run."""
 
     def __init__(self, folder: Path, scene: DisplayState, view: View, rate: int) -> None:

@@ -1,4 +1,4 @@
-"""Output of a turn: control messages of its own and of others, along routes or to all neighbors.
+"""Sender of control messages, own and of others: along routes or to all neighbors, as actions of this turn.
 
 Source: docs/reference/inter-router-protocol.md#how-they-travel.
 """
@@ -54,8 +54,8 @@ def _target_of(to: str) -> RouterId | None:
     return None
 
 
-class NeighborGroup(enum.Enum):
-    """Group of neighbors that get a copy."""
+class FloodScope(enum.Enum):
+    """Scope of a flooded message: which neighbors get a copy."""
 
     EVERY = "every"
     PUSHING = "pushing"
@@ -65,8 +65,8 @@ class NeighborGroup(enum.Enum):
 
 
 @attrs.frozen(kw_only=True)
-class RibEntry:
-    """The way to one reachable router."""
+class RouteToRouter:
+    """Route to one reachable router."""
 
     router: RouterId
     connection: ConnectionId
@@ -74,12 +74,12 @@ class RibEntry:
     cost: int
 
 
-class Outbox:
-    """The actions of this turn, and the rules by which control messages travel."""
+class ControlMessageSender:
+    """Sends control messages by the rules of how they travel; what it sends are the actions of this turn."""
 
     def __init__(self, router_id: RouterId, neighbors: Neighbors) -> None:
         self.router_id = router_id
-        self.routes: Mapping[RouterId, RibEntry] = {}
+        self.routes: Mapping[RouterId, RouteToRouter] = {}
         self.radius = 0
         """Hops to the farthest router."""
         self.sent: Counter[str] = Counter()
@@ -87,7 +87,7 @@ class Outbox:
         self._neighbors = neighbors
         self._actions: list[Action] = []
 
-    def take_routes(self, routes: Mapping[RouterId, RibEntry], radius: int) -> None:
+    def take_routes(self, routes: Mapping[RouterId, RouteToRouter], radius: int) -> None:
         """Send along other routes from now on.
 
         Args:
@@ -124,7 +124,7 @@ class Outbox:
             )
         )
 
-    def flood(self, to: str, message: ControlMessage, reach: NeighborGroup = NeighborGroup.EVERY) -> None:
+    def flood(self, to: str, message: ControlMessage, reach: FloodScope = FloodScope.EVERY) -> None:
         """Send a message of this router to all neighbors in *reach*."""
         for neighbor in self._neighbors.active.values():
             if _is_in(neighbor, reach):
@@ -135,7 +135,7 @@ class Outbox:
         received: ControlReceived,
         message: ControlMessage,
         to: str,
-        reach: NeighborGroup = NeighborGroup.EVERY,
+        reach: FloodScope = FloodScope.EVERY,
         *,
         is_news: bool = False,
     ) -> None:
@@ -213,11 +213,11 @@ class Outbox:
         route = self.route(router)
         return (route.connection, route.next_hop) if route is not None else None
 
-    def route(self, router: RouterId) -> RibEntry | None:
+    def route(self, router: RouterId) -> RouteToRouter | None:
         """The route to *router*, if its connection still stands: routes are computed anew at the end of a turn only."""
         route = self.routes.get(router)
         return route if route is not None and route.connection in self._neighbors.connections else None
 
 
-def _is_in(neighbor: ControlConnection, reach: NeighborGroup) -> bool:
-    return reach is NeighborGroup.EVERY or neighbor.pushes_lsu == (reach is NeighborGroup.PUSHING)
+def _is_in(neighbor: ControlConnection, reach: FloodScope) -> bool:
+    return reach is FloodScope.EVERY or neighbor.pushes_lsu == (reach is FloodScope.PUSHING)

@@ -55,7 +55,7 @@ class RouterAnswers:
     figures: dict[str, object] = attrs.field(factory=dict)
 
 
-class MeshQuestions:
+class MeshStatusPoller:
     """Asks the routers that can be reached, and keeps their last answers.
 
     Args:

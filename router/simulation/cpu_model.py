@@ -23,7 +23,7 @@ REST_S: Final = 0.02
 
 
 @attrs.frozen(kw_only=True)
-class Labor:
+class CpuCosts:
     """Processor time of a router, seconds."""
 
     turn_s: float
@@ -75,7 +75,7 @@ class Labor:
         )
 
 
-class Worker:
+class SimulatedProcess:
     """One process that has work to do now and then: a control plane from its start to its end."""
 
     __slots__ = ("carry_out", "events", "is_ended", "is_waiting", "plane", "turn", "worked_at")
@@ -94,19 +94,19 @@ class Worker:
         """and which one it was of those of all workers."""
 
 
-class Machine:
+class SimulatedMachine:
     """Gives cores to the workers that have something to do."""
 
-    def __init__(self, network: Network, labor: Labor) -> None:
-        self.labor = labor
+    def __init__(self, network: Network, cpu_costs: CpuCosts) -> None:
+        self.cpu_costs = cpu_costs
         self.busy_s = 0.0
         """Time of all turns so far, seconds of processors."""
         self._network = network
-        self._free = labor.cores
+        self._free = cpu_costs.cores
         self._turns = 0
-        self._ready: deque[Worker] = deque()
+        self._ready: deque[SimulatedProcess] = deque()
 
-    def post(self, worker: Worker, events: Sequence[Event]) -> None:
+    def post(self, worker: SimulatedProcess, events: Sequence[Event]) -> None:
         """Events have arrived for a worker; none: one of its deadlines has."""
         worker.events.extend(events)
         if not worker.is_waiting:
@@ -123,7 +123,7 @@ class Machine:
                 self._free -= 1
             self._work(worker)
 
-    def _work(self, worker: Worker) -> None:
+    def _work(self, worker: SimulatedProcess) -> None:
         plane, network = worker.plane, self._network
         events, worker.events = worker.events, []
         runs = plane.spf_runs
@@ -132,7 +132,7 @@ class Machine:
             actions += plane.handle_deadline(now=network.now)
         if events:
             actions += plane.handle(events, now=network.now)
-        spent_s = self.labor.of_turn(
+        spent_s = self.cpu_costs.of_turn(
             events,
             actions,
             runs=plane.spf_runs - runs,
@@ -144,12 +144,12 @@ class Machine:
         self.busy_s += spent_s
         network.call_at(network.now + spent_s, lambda: self._finish(worker, actions))
 
-    def _is_cold(self, worker: Worker) -> bool:
+    def _is_cold(self, worker: SimulatedProcess) -> bool:
         if self._network.now - worker.worked_at >= REST_S:
             return True
-        return self.labor.cores is not None and self._turns - worker.turn >= self.labor.cores
+        return self.cpu_costs.cores is not None and self._turns - worker.turn >= self.cpu_costs.cores
 
-    def _finish(self, worker: Worker, actions: Sequence[Action]) -> None:
+    def _finish(self, worker: SimulatedProcess, actions: Sequence[Action]) -> None:
         if self._free is not None:
             self._free += 1
         worker.is_waiting = False

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from mesh_config.generators import generate
 from router.core.ids_and_conditions import RouterId
-from router.simulation.labor import Labor
+from router.simulation.cpu_model import CpuCosts
 from router.simulation.mesh import Mesh
 from router.simulation.mesh_invariants import differences, settled
-from router.simulation.network import Weather
+from router.simulation.network import NetworkConditions
 
-CALM = Weather(delay_s=0.0001, jitter_s=0.0)
-NOTHING = Labor(**dict.fromkeys((field.name for field in attrs.fields(Labor) if field.name != "cores"), 0.0))
+CALM = NetworkConditions(delay_s=0.0001, jitter_s=0.0)
+NOTHING = CpuCosts(**dict.fromkeys((field.name for field in attrs.fields(CpuCosts) if field.name != "cores"), 0.0))
 LINE = [("A", "B", 1), ("B", "C", 1), ("C", "D", 1)]
 
 
@@ -29,9 +29,10 @@ def settle(mesh: Mesh, limit_s: float = 20.0) -> float:
     return took
 
 
-def after_kill(labor: Labor | None, *, count: int = 12) -> float:
+def after_kill(cpu_costs: CpuCosts | None, *, count: int = 12) -> float:
     graph = nx.random_regular_graph(3, count, seed=1)
-    mesh = Mesh.of_edges([(f"r{a:02}", f"r{b:02}", 1) for a, b in graph.edges], seed=1, weather=CALM, labor=labor)
+    edges = [(f"r{a:02}", f"r{b:02}", 1) for a, b in graph.edges]
+    mesh = Mesh.of_edges(edges, seed=1, conditions=CALM, cpu_costs=cpu_costs)
     mesh.run_for(3.0)
     assert not differences(mesh)
     mesh.kill("r05")
@@ -50,7 +51,7 @@ def test_dear_work_takes_longer(what: str) -> None:
 
 def test_one_that_has_rested_takes_longer_than_one_that_was_just_at_it() -> None:
     work = attrs.evolve(NOTHING, cold_s=0.01)
-    mesh = Mesh.of_edges([("A", "B", 1)], weather=CALM, labor=work)
+    mesh = Mesh.of_edges([("A", "B", 1)], conditions=CALM, cpu_costs=work)
     mesh.run_for(10.0)
     assert mesh.machine is not None
     before = mesh.machine.busy_s
@@ -73,14 +74,14 @@ def test_routers_that_share_a_core_wait_for_each_other() -> None:
 
 
 def test_a_connection_costs_both_its_ends() -> None:
-    mesh = Mesh.of_edges([("A", "B", 1)], weather=CALM, labor=attrs.evolve(NOTHING, connected_s=0.5))
+    mesh = Mesh.of_edges([("A", "B", 1)], conditions=CALM, cpu_costs=attrs.evolve(NOTHING, connected_s=0.5))
     assert 0.5 < settle(mesh) < 0.6
     assert mesh.machine is not None
     assert mesh.machine.busy_s == pytest.approx(1.0)
 
 
 def test_a_router_killed_at_work_says_no_more() -> None:
-    mesh = Mesh.of_edges(LINE, weather=CALM, labor=attrs.evolve(NOTHING, received_s=0.01))
+    mesh = Mesh.of_edges(LINE, conditions=CALM, cpu_costs=attrs.evolve(NOTHING, received_s=0.01))
     mesh.run_for(3.0)
     before = dict(mesh.routers[RouterId("C")].sent)
     mesh.disconnect(mesh.wires[0])
@@ -95,7 +96,7 @@ def test_a_router_killed_at_work_says_no_more() -> None:
 
 
 def test_a_router_that_is_busy_for_long_takes_all_that_waits_in_one_turn() -> None:
-    mesh = Mesh.of_edges(LINE, weather=CALM, labor=attrs.evolve(NOTHING, turn_s=0.05))
+    mesh = Mesh.of_edges(LINE, conditions=CALM, cpu_costs=attrs.evolve(NOTHING, turn_s=0.05))
     for number in range(40):
         mesh.subscribe("A", f"a{number}")
     settle(mesh)
@@ -106,7 +107,7 @@ def test_a_router_that_is_busy_for_long_takes_all_that_waits_in_one_turn() -> No
 @settings(max_examples=15)
 @given(
     st.builds(
-        Labor,
+        CpuCosts,
         turn_s=st.floats(0, 0.002),
         cold_s=st.floats(0, 0.002),
         received_s=st.floats(0, 0.0005),
@@ -120,9 +121,9 @@ def test_a_router_that_is_busy_for_long_takes_all_that_waits_in_one_turn() -> No
     st.integers(0, 2**32),
     st.lists(st.sampled_from(["r1", "r4", "r6"]), unique=True),
 )
-def test_whatever_work_costs_all_is_right_in_the_end(labor: Labor, seed: int, killed: list[str]) -> None:
+def test_whatever_work_costs_all_is_right_in_the_end(cpu_costs: CpuCosts, seed: int, killed: list[str]) -> None:
     graph = nx.random_regular_graph(3, 8, seed=3)
-    mesh = Mesh.of_edges([(f"r{a}", f"r{b}", 1 + (a + b) % 3) for a, b in graph.edges], seed=seed, labor=labor)
+    mesh = Mesh.of_edges([(f"r{a}", f"r{b}", 1 + (a + b) % 3) for a, b in graph.edges], seed=seed, cpu_costs=cpu_costs)
     settle(mesh)
     for name in killed:
         mesh.kill(name)
@@ -135,7 +136,7 @@ def test_whatever_work_costs_all_is_right_in_the_end(labor: Labor, seed: int, ki
 
 def test_routers_that_start_one_by_one_dial_until_the_other_is_there() -> None:
     starts = {"R1": 2.0, "R2": 0.5, "R3": 0.6}  # the later ones dial the earlier
-    mesh = Mesh.of_settings(generate("line", 3), starts=starts, weather=CALM)
+    mesh = Mesh.of_settings(generate("line", 3), starts=starts, conditions=CALM)
     assert not list(mesh.living())
     mesh.run_until(1.0)
     assert [router.id for router in mesh.living()] == ["R2", "R3"]

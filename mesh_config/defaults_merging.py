@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from mesh_config.layout import DEFAULTS_SECTIONS
 from mesh_config.models import Role
-from mesh_config.values import fields_of
+from mesh_config.settings_file_format import DEFAULTS_SECTIONS
+from mesh_config.value_rules import fields_of
 from mesh_config.yaml_text import ListNode, MapNode, Node, Place, Scalar, ScalarNode
 
 

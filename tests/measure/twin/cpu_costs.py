@@ -30,8 +30,8 @@ from proton import int32
 
 from mesh_config.generators import generate
 from mesh_config.models import Role
-from router.simulation.labor import Labor
-from router.simulation.network import Weather
+from router.simulation.cpu_model import CpuCosts
+from router.simulation.network import NetworkConditions
 from tests.helpers.neighbor import ALL_TO, Neighbor
 from tests.helpers.processes import LOOPBACK, MeshProcesses, RouterProcess
 from tests.helpers.sockets import Sockets
@@ -60,8 +60,8 @@ while data := sock.recv(1):
 class Measured:
     """What was measured, seconds."""
 
-    labor: Labor
-    weather: Weather
+    cpu_costs: CpuCosts
+    network: NetworkConditions
     detection_s: float
     """From SIGKILL to the log of a neighbor, the shortest."""
     paths_s: dict[int, float]
@@ -159,7 +159,7 @@ def measure(folder: Path) -> Measured:
             bench.sockets.close()
     connected, detections = _connections(folder / "two")
     fixed, slope = _line(list(paths.items()))
-    labor = Labor(
+    cpu_costs = CpuCosts(
         turn_s=turn,
         cold_s=cold,
         received_s=received,
@@ -169,7 +169,7 @@ def measure(folder: Path) -> Measured:
         path_s=slope,
         installed_s=installed,
     )
-    return Measured(labor=labor, weather=_weather(), detection_s=min(detections), paths_s=paths)
+    return Measured(cpu_costs=cpu_costs, network=_network(), detection_s=min(detections), paths_s=paths)
 
 
 def _messages(bench: Bench) -> tuple[float, float, float, float]:
@@ -193,7 +193,7 @@ def _messages(bench: Bench) -> tuple[float, float, float, float]:
     return alone - each, rested - alone, each, more
 
 
-def _weather() -> Weather:
+def _network() -> NetworkConditions:
     """Half of what a byte takes to another process and back, on a TCP connection of loopback."""
     with socket.create_server((LOOPBACK, 0)) as server:
         echo = subprocess.Popen([sys.executable, "-c", ECHO, str(server.getsockname()[1])])
@@ -211,7 +211,7 @@ def _weather() -> Weather:
             echo.wait()
     took.sort()
     low, high = took[len(took) // 20], took[len(took) * 19 // 20]
-    return Weather(delay_s=low, jitter_s=high - low)
+    return NetworkConditions(delay_s=low, jitter_s=high - low)
 
 
 def _paths(bench: Bench) -> tuple[dict[int, float], float]:

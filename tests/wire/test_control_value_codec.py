@@ -14,7 +14,7 @@ from router.core.errors import DecodeError
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import MobileAddressUpdate
 from router.engine import codec
-from router.engine.plain_values import MAX_DEPTH, NotPlain, PlainValues, PlainWriter
+from router.engine.control_value_codec import MAX_DEPTH, ControlValueReader, ControlValueWriter, UnsupportedValue
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(max_size=300).filter(lambda text: "\0" not in text)
@@ -35,10 +35,10 @@ def by_proton(value: object) -> bytes:
 
 @given(VALUES)
 def test_values_are_written_as_proton_writes_them_and_read_back(value: Any) -> None:
-    writer = PlainWriter()
+    writer = ControlValueWriter()
     writer.value(value)
     assert bytes(writer.data) == by_proton(value)
-    reader = PlainValues(bytes(writer.data), 0)
+    reader = ControlValueReader(bytes(writer.data), 0)
     assert reader.value() == value
     assert reader.at == len(writer.data)
 
@@ -54,7 +54,7 @@ def test_values_are_written_as_proton_writes_them_and_read_back(value: Any) -> N
     ],
 )  # fmt: skip
 def test_each_encoding_is_read(encoded: str, value: object) -> None:
-    reader = PlainValues(bytes.fromhex(encoded) + b"\x41", 0)
+    reader = ControlValueReader(bytes.fromhex(encoded) + b"\x41", 0)
     found = reader.value()
     assert (found, type(found)) == (value, type(value))
     assert reader.value() is True, "what follows is where it should be"
@@ -66,30 +66,30 @@ def test_each_encoding_is_read(encoded: str, value: object) -> None:
     ids=["double", "timestamp", "char", "described", "map with numbers for keys", "binary", "within lists"],
 )
 def test_what_is_not_plain_is_left_to_proton(value: object) -> None:
-    with pytest.raises(NotPlain):
-        PlainValues(by_proton(value), 0).value()
+    with pytest.raises(UnsupportedValue):
+        ControlValueReader(by_proton(value), 0).value()
 
 
 def test_values_within_each_other_have_a_bound() -> None:
     value: object = None
     for _ in range(MAX_DEPTH + 1):
         value = [value]
-    with pytest.raises(NotPlain):
-        PlainValues(by_proton(value), 0).value()
+    with pytest.raises(UnsupportedValue):
+        ControlValueReader(by_proton(value), 0).value()
 
 
 @given(st.binary(max_size=80))
 def test_of_any_bytes_something_is_made_or_they_are_refused(data: bytes) -> None:
     try:
-        PlainValues(data, 0).value()
-    except (NotPlain, IndexError):
+        ControlValueReader(data, 0).value()
+    except (UnsupportedValue, IndexError):
         pass
 
 
 @pytest.mark.parametrize("value", [1.5, b"x", (1, 2)])
 def test_what_is_not_plain_is_not_written(value: object) -> None:
     with pytest.raises(TypeError):
-        PlainWriter().value(value)
+        ControlValueWriter().value(value)
 
 
 @given(st.data())
@@ -100,7 +100,7 @@ def test_a_damaged_message_is_read_as_proton_reads_it_or_refused_as_well(draw: s
         data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
     try:
         plain = codec._plain_sections(bytes(data))
-    except (NotPlain, IndexError):
+    except (UnsupportedValue, IndexError):
         return
     try:
         whole = codec._sections_by_proton(bytes(data))

@@ -44,7 +44,7 @@ MASK: Final = 0xFFFF_FFFF
 NOTHING: Final = OwnSession(0, is_first=False, next_outgoing=0, window=0, outgoing_window=0)
 
 
-class FrameWatch(PerformativeReader):
+class SentFrameTracker(PerformativeReader):
     """The frames that this side writes. They are taken to be right."""
 
     def __init__(self, peer_sessions: Table) -> None:

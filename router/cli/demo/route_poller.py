@@ -1,4 +1,4 @@
-"""Ask routers for their routes again and again: `python -m router.cli.demo.watch PAUSE_S A=URL B=URL ...`.
+"""Ask routers for their routes again and again: `python -m router.cli.demo.route_poller PAUSE_S A=URL B=URL ...`.
 
 Each answer of all is a line of JSON: `at` (seconds, monotonic) and `routes`. A process of its own, since a blocking
 connection of proton and all that belongs to it must stay in one thread.
