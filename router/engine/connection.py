@@ -386,8 +386,7 @@ class Connection(ByteStreams):
         elif kind == pn.CONNECTION_REMOTE_OPEN:
             self._opened()
         elif kind == pn.TRANSPORT_ERROR:
-            found = proton_data.read_condition(pn.pn_transport_condition(self._transport))
-            self.fault = self.fault or (BROKEN_OFF if found == PROTON_BROKEN_OFF else found)
+            self._note_broken_transport()
         elif kind in (pn.CONNECTION_REMOTE_CLOSE, pn.TRANSPORT_CLOSED):
             self.end()
 
@@ -432,11 +431,17 @@ class Connection(ByteStreams):
         if self.is_ending:
             return
         self.is_ending = True
+        self._note_broken_transport()  # proton tells that it is closed before why, where writing has failed first
         if self.fault is None:
             self.fault = proton_data.read_condition(pn.pn_connection_remote_condition(self._connection))
         self.fault = self.fault or self._end_in_order()
         self._handler.connection_ended(self)
         self.close()
+
+    def _note_broken_transport(self) -> None:
+        """Take the reason of proton's transport, if it has one and no other is known."""
+        found = proton_data.read_condition(pn.pn_transport_condition(self._transport))
+        self.fault = self.fault or (BROKEN_OFF if found == PROTON_BROKEN_OFF else found)
 
     def _end_in_order(self) -> str:
         """Say in words who ended it, where nothing was at fault."""

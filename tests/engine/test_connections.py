@@ -220,6 +220,12 @@ def test_each_end_has_its_reason(bench: Bench) -> None:
     assert reason(close) == "this router closed it in order"
     assert str(reason(lambda client, _: client.wire.cut())).startswith("broken off without a Close")
 
+    def cut_while_written(client: Peer, connection: Connection) -> None:
+        connection.sent_end()
+        client.wire.cut()
+
+    assert str(reason(cut_while_written)).startswith("broken off without a Close")
+
 
 def test_the_end_of_one_connection_is_nothing_to_the_others(bench: Bench) -> None:
     router = bench.router("A")
