@@ -55,9 +55,10 @@ def http_server(
     metrics = RuntimeMetrics(
         runtime, listeners, connectors, lambda: not readiness(), counters, view.problem_scan.find_problems
     )
-    console = ConsoleSource(runtime, view, MeshStatusPoller(runtime))
+    questions = MeshStatusPoller(runtime)
+    console = ConsoleSource(runtime, view, questions)
     has_users = settings.users_file is not None
-    routes = console_routes(console.page, settings.share_percent / 100, is_signed_in=has_users)
+    routes = console_routes(console.page, settings.share_percent / 100, before=questions.gather, is_signed_in=has_users)
     app = http_app(
         settings,
         readiness=readiness,

@@ -239,17 +239,23 @@ class MeshWatch:
                 link = self.links[pair] = Presence(since=now)
             link.come(now)
             link.cost = cost
+            if self.me in pair:
+                self._dials.pop(self._other(pair), None)
         elif link is not None and link.is_present:
             link.go(now, self._link_loss(pair, now))
 
+    def _other(self, pair: Pair) -> RouterId:
+        """The router at the other end of an own link."""
+        return pair[1] if pair[0] == self.me else pair[0]
+
     def _link_loss(self, pair: Pair, now: float) -> str:
+        """Give the reason why a link is lost at *now*, seconds: in words that stay true when it is back."""
         if self.me in pair:
-            other = pair[1] if pair[0] == self.me else pair[0]
-            end = self._ends.get(other)
+            end = self._ends.get(self._other(pair))
             return _ended(end) if end is not None and now - end.at < END_S else SILENT
-        absent = [each for each in pair if not self.is_present(each)]
-        if absent:
-            return f"{' and '.join(absent)} {'was' if len(absent) == 1 else 'were'} lost"
+        lost = [each for each in pair if not self.is_present(each)]
+        if lost:
+            return f"{' and '.join(lost)} {'was' if len(lost) == 1 else 'were'} lost"
         return "its ends saw each other no more"
 
     def connector_up(self, name: str, now: float) -> None:
@@ -334,7 +340,7 @@ class MeshWatch:
     def _refusal(self, router: RouterId, since: float) -> str:
         """Why it doesn't come back: at this end, or who was refused here since then and may be that router."""
         if router in self._dials:
-            return f"; connecting to it fails: {self._dials[router]}"
+            return _dialled_in_vain(self._dials[router])
         if self.me not in self.neighbors(router):
             return ""
         latest = [each for each in reversed(self.refused_routers.values()) if each.last >= since]
@@ -373,12 +379,12 @@ class MeshWatch:
         link = self.links[pair]
         if link.is_present and self.is_known(pair):
             return ""
-        absent = [each for each in pair if each != self.me and not self.is_present(each)]
-        if absent:
-            return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent"
         if not link.was_seen:
-            return "its ends have never seen each other"
-        return link.reason if self.me in pair else "its ends no longer see each other"
+            found = "its ends have never seen each other"
+        else:
+            found = link.reason or self._link_loss(pair, link.since)  # of one that nobody tells of any more
+        dial = self._dials.get(self._other(pair)) if self.me in pair else None
+        return found + (_dialled_in_vain(dial) if dial else "")
 
     def is_present(self, router: RouterId) -> bool:
         """Whether there is a path to another router."""
@@ -421,6 +427,10 @@ def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> None:
 
 def _ended(end: ConnectionEnd) -> str:
     return f"its connection ended: {end.reason}"
+
+
+def _dialled_in_vain(reason: str) -> str:
+    return f"; connecting to it fails: {reason}"
 
 
 def _kept(known: dict[Key, Presence], now: float) -> dict[Key, Presence]:

@@ -305,6 +305,7 @@ RINGS = (
     Ring("router.http_service", ours=("router", "mesh_config")),
     Ring("router.http_server_manager", ours=("router", "mesh_config"), others=("trio",)),
     Ring("router.closed_connection_totals", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
+    Ring("router.views.mesh_status_poller", ours=("router",), others=("attrs", "trio")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),

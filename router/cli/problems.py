@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from rich.text import Text
 
 from router.cli.stat_columns import Entity, moment, printable
-from router.management.problem_causes import by_urgency
-from router.management.snapshot import SEEN_BY_ALL
+from router.management.merged_problems import MergedProblem, merged
+from router.management.snapshot import NOTICES
 
 SHOWN: Final = 4
 """Routers that are named."""
-
-
-def merged(found: Sequence[tuple[str, Sequence[Entity]]]) -> list[dict[str, Any]]:
-    """The problems that several routers tell of, what concerns the whole mesh once.
-
-    Args:
-        found: routers asked, each with its problems.
-    """
-    problems: dict[tuple[str, ...], dict[str, Any]] = {}
-    for router, rows in found:
-        for row in rows:
-            key = (row["kind"], row["subject"], *(() if row["kind"] in SEEN_BY_ALL else (router,)))
-            known = problems.get(key)
-            if known is None:
-                problems[key] = {**row, "seenBy": [router]}
-            else:
-                known["seenBy"].append(router)
-    return [
-        {**problem, "alsoAt": [router for each in also for router in each["seenBy"]]} if also else problem
-        for problem, also in by_urgency(list(problems.values()))
-    ]
 
 
 def problem_parts(found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) -> list[Text]:
@@ -43,20 +22,33 @@ def problem_parts(found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) ->
         found: routers asked, each with its problems.
         suffix: what commands need beside what the routers say, such as `--url`.
     """
-    problems = merged(found)
-    asked = f"{len(found)} router{'s' if len(found) != 1 else ''} asked"
-    if not problems:
-        return [Text(f"no problems; {asked}")]
-    parts = [Text(f"{len(problems)} problem{'s' if len(problems) != 1 else ''}; {asked}")]
-    for problem in problems:
-        since = moment(problem["since"])
-        begun = f", since {since}" if since else ""
-        also = problem.get("alsoAt")
-        waiting = f"; publishers wait for it at {_listed(also)} too" if also else ""
-        parts.append(Text(f"{problem['kind']} ({_listed(problem['seenBy'])}{begun}{waiting})", style="red"))
-        parts.append(Text(f"  {printable(str(problem['sentence']))}"))
-        parts.append(Text(f"  > {printable(str(problem['command']))}{suffix}", style="dim"))
+    told = merged((router, row) for router, rows in found for row in rows)
+    problems = [each for each in told if each.row["kind"] not in NOTICES]
+    notices = [each for each in told if each.row["kind"] in NOTICES]
+    count = _counted(len(problems), "problem") if problems else "no problems"
+    also = f", {_counted(len(notices), 'notice')}" if notices else ""
+    parts = [Text(f"{count}{also}; {_counted(len(found), 'router')} asked")]
+    for each in problems:
+        parts += _lines(each, suffix, "red")
+    for each in notices:
+        parts += _lines(each, suffix, "yellow")
     return parts
+
+
+def _lines(problem: MergedProblem, suffix: str, style: str) -> list[Text]:
+    row = problem.row
+    since = moment(row["since"])
+    begun = f", since {since}" if since else ""
+    waiting = f"; publishers wait for it at {_listed(problem.also_at)} too" if problem.also_at else ""
+    return [
+        Text(f"{row['kind']} ({_listed(problem.seen_by)}{begun}{waiting})", style=style),
+        Text(f"  {printable(str(row['sentence']))}"),
+        Text(f"  > {printable(str(row['command']))}{suffix}", style="dim"),
+    ]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
 def _listed(routers: Sequence[object]) -> str:

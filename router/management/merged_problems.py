@@ -1,36 +1,55 @@
-"""Problems of several routers, the most urgent first, and what only follows from another one beside that."""
+"""Problems that several routers tell of, merged: each once, the most urgent first, what follows from one beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from router.management.snapshot import OF_ADDRESS, PROBLEM_KINDS
+import attrs
 
-P = TypeVar("P", bound=Mapping[str, Any])
+from router.management.snapshot import OF_ADDRESS, PROBLEM_KINDS, SEEN_BY_ALL
 
 
-def by_urgency(problems: Sequence[P]) -> list[tuple[P, list[P]]]:
-    """Order problems, the most urgent kinds first, each with those that only follow from it.
+@attrs.define
+class MergedProblem:
+    """A problem as the router tells it that is nearest to its cause."""
+
+    row: Mapping[str, Any]
+    """Attributes of the problem."""
+    seen_by: list[str]
+    """Routers that tell of it, that one first."""
+    also_at: list[str] = attrs.field(factory=list)
+    """Routers with a problem that only follows from it."""
+
+
+def merged(told: Iterable[tuple[str, Mapping[str, Any]]]) -> list[MergedProblem]:
+    """Merge problems of several routers.
 
     Args:
-        problems: with `kind`, `subject` and `causeElsewhere`, which a router of an earlier version doesn't say.
-    Returns: what has its cause at another router that tells of it is with that alone.
+        told: routers, each with a problem of it: with `kind`, `subject` and `closeness`.
+    Returns: what concerns the whole mesh once; what has its cause at another router that tells of it only with that.
     """
-    causes = {
-        each["subject"]: at
-        for at, each in enumerate(problems)
-        if each["kind"] in OF_ADDRESS and not each.get("causeElsewhere")
-    }
-    kept: dict[int, tuple[P, list[P]]] = {}
-    consequences: list[tuple[int, P]] = []
-    for at, each in enumerate(problems):
-        cause = causes.get(each["subject"]) if each.get("causeElsewhere") else None
-        if cause is None:
-            kept[at] = (each, [])
+    found: dict[tuple[str, ...], MergedProblem] = {}
+    for router, row in told:
+        key = (row["kind"], row["subject"], *(() if row["kind"] in SEEN_BY_ALL else (router,)))
+        known = found.get(key)
+        if known is None:
+            found[key] = MergedProblem(row, [router])
+        elif row["closeness"] > known.row["closeness"]:
+            known.row = row
+            known.seen_by.insert(0, router)
         else:
-            consequences.append((cause, each))
-    for cause, each in consequences:
-        kept[cause][1].append(each)
+            known.seen_by.append(router)
+    causes = {
+        each.row["subject"]: each for each in found.values() if each.row["kind"] in OF_ADDRESS and each.row["closeness"]
+    }
+    kept: list[MergedProblem] = []
+    for each in found.values():
+        is_consequence = each.row["kind"] in OF_ADDRESS and not each.row["closeness"]
+        cause = causes.get(each.row["subject"]) if is_consequence else None
+        if cause is None:
+            kept.append(each)
+        else:
+            cause.also_at += each.seen_by
     order = {kind: at for at, kind in enumerate(PROBLEM_KINDS)}
-    return sorted(kept.values(), key=lambda one: order.get(str(one[0]["kind"]), len(order)))
+    return sorted(kept, key=lambda each: order.get(str(each.row["kind"]), len(order)))

@@ -36,11 +36,14 @@ PROBLEM_KINDS: Final = (
     "flapping",
     "certificate",
     "router-drained",
+    "lost-for-a-while",
 )
 """Kinds of problems, the most urgent first. These words are stable: metrics have them as labels."""
+NOTICES: Final = ("lost-for-a-while",)
+"""Those that are over, and told of for some minutes all the same."""
 OF_ADDRESS: Final = ("publishers-blocked", "subscriber-slow")
 """Those of an address, of which the router with its subscribers tells the cause."""
-SEEN_BY_ALL: Final = ("router-absent", "link-absent", "flapping", "router-drained")
+SEEN_BY_ALL: Final = ("router-absent", "link-absent", "flapping", "router-drained", "lost-for-a-while")
 """Those that each router of the mesh tells of, each in its own way."""
 
 
@@ -114,6 +117,10 @@ class RouterRow(Row):
     deliveries_ingress_route_container: int = attribute("Always 0: there are no route containers.")
     deliveries_egress_route_container: int = attribute("Always 0: there are no route containers.")
     deliveries_redirected_to_fallback: int = attribute("Always 0: there are no fallback destinations.")
+    neighbor_traffic: Mapping[str, object] = attribute(
+        "By neighbor a list of four totals since this router started: messages received from it, messages sent to it,"
+        " and the same in bytes."
+    )
     control_counters: Mapping[str, int] = attribute("Counters of the control plane, by name.")
 
 
@@ -416,7 +423,10 @@ class ProblemRow(Row):
     sentence: str = attribute("Explanation.")
     since: int | None = attribute("Time of its beginning: seconds since 1970, UTC; null where that is not known.")
     command: str = attribute("Command that shows more.")
-    cause_elsewhere: bool = attribute("Whether its cause is at another router, which tells of it.", default=False)
+    closeness: int = attribute(
+        "How near to its cause this router is: 2 where its own connector fails, 0 where others know more, else 1.",
+        default=1,
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Final
 
 import trio
@@ -18,10 +18,17 @@ class ThrottledPage:
     Args:
         make: begins to make it; each step does a little, and the last returns the page.
         share: part of the time that it may take, 0 to 1.
+        before: awaited before it is made.
     """
 
-    def __init__(self, make: Callable[[], Generator[None, None, bytes]], share: float) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Generator[None, None, bytes]],
+        share: float,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._make = make
+        self._before = before
         self._share = share
         self._content = b""
         self._stale_at = 0.0
@@ -35,6 +42,8 @@ class ThrottledPage:
         """The page, made anew if it is old enough."""
         async with self._turn:  # who asks while it is made gets the same
             if trio.current_time() >= self._stale_at:
+                if self._before is not None:
+                    await self._before()
                 self._content = await self._made()
             return self._content
 

@@ -1,7 +1,7 @@
 """State of the mesh and of one router for the console: one JSON page, made in steps between events.
 
 The mesh is what this router knows of it: its link state, and its memory of what is absent. What is wrong at other
-routers, and how much they do, they are asked for (`mesh_questions`), as long as somebody looks. Addresses and
+routers, and how much they do, they are asked for (`mesh_status_poller`), as long as somebody looks. Addresses and
 connections are its own; of very many, those that matter most. Rates are worked out in the browser from totals.
 """
 
@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from heapq import nlargest
 from typing import Final, TypeVar
 
 from router import __version__
 from router.core.forwarding.fib import AddressEntry
 from router.engine.connection import Connection
-from router.management.problem_causes import by_urgency
-from router.management.snapshot import SEEN_BY_ALL, MeshLinkRow, NodeRow, ProblemRow
+from router.management.merged_problems import merged
+from router.management.snapshot import MeshLinkRow, NodeRow, ProblemRow
 from router.runtime import Runtime
 from router.views.credit import credit_row, may_be_blocked
 from router.views.link_address_rows import address_row, passed
-from router.views.mesh_status_poller import MeshStatusPoller
+from router.views.mesh_status_poller import MeshStatusPoller, ToldTraffic
+from router.views.neighbor_traffic import neighbor_traffic
 from router.views.runtime import RuntimeView
 
 MOST_ROWS: Final = 200
@@ -57,8 +58,6 @@ class ConsoleSource:
     def page(self) -> Generator[None, None, bytes]:
         """Make the page, a piece with each step."""
         runtime = self._runtime
-        self._questions.ask()
-        yield
         expected = runtime.watch.expected
         counts = yield from runtime.fib.count_in_pieces(AT_ONCE)
         yield from self._view.prepare(ProblemRow)
@@ -97,27 +96,12 @@ class ConsoleSource:
     # The mesh
 
     def _problems(self) -> list[Fields]:
-        """Problems here and elsewhere; those that several routers see alike, once, as the first tells it."""
-        found: dict[tuple[object, ...], Fields] = {}
-        for each in (*map(self._own_problem, self._view.rows(ProblemRow)), *self._questions.problems()):
-            router = "" if each["kind"] in SEEN_BY_ALL else each["router"]
-            found.setdefault((each["kind"], each["subject"], router), each)
+        """Problems here and elsewhere; those that several routers see alike, once."""
+        own = ((self._runtime.me, _problem(row)) for row in self._view.rows(ProblemRow))
         return [
-            {**problem, "also": [each["router"] for each in also]}
-            for problem, also in by_urgency(list(found.values()))[:MOST_PROBLEMS]
+            {**each.row, "router": each.seen_by[0], "also": each.also_at}
+            for each in merged((*own, *self._questions.problems()))[:MOST_PROBLEMS]
         ]
-
-    def _own_problem(self, row: object) -> Fields:
-        assert isinstance(row, ProblemRow)
-        return {
-            "router": self._runtime.me,
-            "kind": row.kind,
-            "subject": row.subject,
-            "sentence": row.sentence,
-            "since": row.since,
-            "command": row.command,
-            "causeElsewhere": row.cause_elsewhere,
-        }
 
     def _router(self, row: NodeRow) -> Fields:
         return {
@@ -137,10 +121,30 @@ class ConsoleSource:
 
     def _link(self) -> Callable[[MeshLinkRow], Fields]:
         me = self._runtime.me
-        traffic = self._neighbor_traffic()
+        totals_by_neighbor = neighbor_traffic(self._runtime)
+        own = ToldTraffic(time.time(), {name: totals.as_list() for name, totals in totals_by_neighbor.items()})
+
+        def traffic(one: str, other: str) -> Fields:
+            """Totals of a link as an end of it tells them: this router, if it is one."""
+            for end, far in sorted(((one, other), (other, one)), key=lambda ends: ends[0] != me):
+                told = own if end == me else self._questions.traffic(end)
+                totals = told.by_neighbor.get(far) if told is not None else None
+                if told is None or totals is None:
+                    continue
+                back, there, bytes_back, bytes_there = totals
+                if end != one:
+                    there, back, bytes_there, bytes_back = back, there, bytes_back, bytes_there
+                return {
+                    "told_at": told.at,
+                    "there": there,
+                    "back": back,
+                    "bytes_there": bytes_there,
+                    "bytes_back": bytes_back,
+                }
+            return {}
 
         def make(row: MeshLinkRow) -> Fields:
-            found: Fields = {
+            return {
                 "one": row.one,
                 "other": row.other,
                 "state": row.state,
@@ -151,42 +155,10 @@ class ConsoleSource:
                 "flaps": row.flap_count,
                 "recent": row.recent_flaps,
                 "last_reason": row.last_flap_reason,
+                **traffic(row.one, row.other),
             }
-            if me in (row.one, row.other):
-                found |= traffic.get(row.other if row.one == me else row.one, {})
-            return found
 
         return make
-
-    def _neighbor_traffic(self) -> Mapping[str, Fields]:
-        """Totals of the links of this router, by neighbor."""
-        runtime, data_plane = self._runtime, self._runtime.data_plane
-        found: dict[str, dict[str, int]] = {}
-        gone = runtime.traffic.neighbors
-        for connection in runtime.connections.values():
-            name = connection.port.neighbor
-            if name is None:
-                continue
-            before = gone.get(name)
-            totals = found.setdefault(
-                name,
-                {
-                    "in": before.messages_in if before else 0,
-                    "out": before.messages_out if before else 0,
-                    "bytes_in": before.bytes_in if before else 0,
-                    "bytes_out": before.bytes_out if before else 0,
-                },
-            )
-            messages = passed(
-                connection, data_plane.gone_ingress_of.get(connection.id), data_plane.gone_egress_of.get(connection.id)
-            )
-            totals["in"] += messages.received
-            totals["out"] += messages.sent
-            octets = runtime.octets[connection.id]()
-            if octets is not None:
-                totals["bytes_in"] += octets.received
-                totals["bytes_out"] += octets.sent
-        return {name: dict(totals) for name, totals in found.items()}
 
     # This router
 
@@ -253,6 +225,18 @@ class ConsoleSource:
             "reading": "nothing" if port.is_stopped else "no messages" if port.is_over else "all",
             "sending": "nothing" if port.is_laden else "all",
         }
+
+
+def _problem(row: object) -> Fields:
+    assert isinstance(row, ProblemRow)
+    return {
+        "kind": row.kind,
+        "subject": row.subject,
+        "sentence": row.sentence,
+        "since": row.since,
+        "command": row.command,
+        "closeness": row.closeness,
+    }
 
 
 def _made(things: Iterable[object], make: Callable[..., Fields]) -> Generator[None, None, list[Fields]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
@@ -12,8 +13,10 @@ from router.binding.proton_functions import pn_link_credit
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink
 from router.runtime import Runtime
 
+FULL_SHARE: Final = 0.75
+"""A publisher that has so much under way of what it may,"""
 FULL_S: Final = 0.5
-"""A publisher that has all under way that it may, and whose messages take as long as this, sends too much."""
+"""and whose messages take as long as this, sends too much."""
 MOST_LOOKED: Final = 2000
 """Links looked at in one look; of more, each look takes the next ones;"""
 AT_ONCE: Final = 250
@@ -54,12 +57,14 @@ class LinkRates:
         self._runtime = runtime
         self._samples: dict[IngressLink | EgressLink, LinkSample] = {}
         self._full: dict[PublisherLink, float] = {}
-        """Publishers that were full, and their messages late, at each look since this time, seconds."""
+        """Publishers that were nearly full, and their messages late, at each look since this time, seconds."""
         self._offset = 0
+        self.looked_at = -math.inf
+        """Time of the last look, seconds, monotonic."""
 
     def look(self) -> Iterator[None]:
         """Look at links, at all where they are not very many; pauses after each few. To be called each second or so."""
-        now = self._runtime.clock()
+        now = self.looked_at = self._runtime.clock()
         known = self._runtime.data_plane.links
         if len(self._samples) > len(known):
             self._samples = {link: sample for link, sample in self._samples.items() if link in known}
@@ -96,7 +101,8 @@ class LinkRates:
     def _look_for_flood(self, link: IngressLink | EgressLink, now: float) -> None:
         if not isinstance(link, PublisherLink) or link.controller is not None:
             return  # the credit of an address is dealt to its publishers: none of them can send too much
-        if 0 < link.window <= link.in_flight and self._is_late(link, now):
+        # It sends on with each outcome, so that at the moment of a look some may be missing.
+        if 0 < FULL_SHARE * link.window <= link.in_flight and self._is_late(link, now):
             self._full.setdefault(link, now)
         else:
             self._full.pop(link, None)
@@ -108,7 +114,7 @@ class LinkRates:
         return is_late and FULL_S * self._samples[link].settle_rate < link.in_flight
 
     def floods(self) -> list[FloodingSender]:
-        """Publishers without an address that the last look found full, those first that were so first."""
+        """Publishers without an address that the last look found nearly full, those first that were so first."""
         known = self._runtime.data_plane.links
         return [FloodingSender(link, since) for link, since in self._full.items() if link in known]
 

@@ -13,7 +13,6 @@ from router.drain_state import DrainState
 from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow
 from router.mesh_watch import MeshWatch, Pair, Presence, when
 from router.runtime import Runtime
-from router.views.problems import FLAPPING
 
 AT_ONCE: Final = 25
 """Routers or links that are looked at between two events."""
@@ -38,7 +37,7 @@ def node_rows(runtime: Runtime, offset: float) -> LazyRows:
 
 
 def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tuple[list[NodeRow], list[MeshLinkRow]]]:
-    """Rows of those routers and links alone that can be a problem: absent, drained, or lost again and again.
+    """Rows of those routers and links alone that can be a problem: absent, drained, or lost of late.
 
     Pauses after each few that it has looked at. Addresses are not counted for these rows.
 
@@ -56,7 +55,7 @@ def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tupl
         known = watch.routers.get(view.id)
         is_absent = view.id != runtime.me and view.cost is None
         is_draining = runtime.drain_state is not DrainState.SERVING if view.id == runtime.me else _is_draining(view)
-        if is_absent or is_draining or (known is not None and known.recent(runtime.clock()) >= FLAPPING):
+        if is_absent or is_draining or (known is not None and known.recent(runtime.clock())):
             nodes.append(_node(runtime, index, view, {}, offset))
     links: list[MeshLinkRow] = []
     for index, pair in enumerate(sorted(watch.links)):
@@ -65,7 +64,7 @@ def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tupl
         link, now = watch.links.get(pair), runtime.clock()
         if link is None:
             continue  # it has gone meanwhile
-        if (not link.is_present and watch.is_known(pair)) or link.recent(now) >= FLAPPING:
+        if (not link.is_present and watch.is_known(pair)) or link.recent(now):
             links.append(_mesh_link(watch, pair, now, offset))
     return nodes, links
 

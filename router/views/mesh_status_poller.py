@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
+import trio
 
 from router.core.addressing.address import MANAGEMENT, router_address
 from router.core.ids_and_conditions import ConnectionId, RouterId
@@ -23,10 +24,10 @@ CONSOLE: Final = "$console"
 """Local address to which answers come."""
 AT_ONCE: Final = 40
 """Routers asked at one time."""
-PAUSE_S: Final = 0.9
-"""Between two questions to one router."""
 OLD_S: Final = 15.0
 """An answer is shown for so long."""
+PATIENCE_S: Final = 0.3
+"""Answers are waited for so long, but not those of routers that let it pass the last time."""
 MOST_PROBLEMS: Final = 20
 """Problems of one router."""
 MOST_BYTES: Final = 65536
@@ -34,7 +35,9 @@ MOST_BYTES: Final = 65536
 MOST_VALUES: Final = 2000
 MOST_CHARS: Final = 500
 PROBLEMS: Final = "problem"
-PROBLEM: Final = ("kind", "subject", "sentence", "since", "command", "causeElsewhere")
+ROUTER: Final = "router"
+PROBLEM: Final = ("kind", "subject", "sentence", "since", "command", "closeness")
+TRAFFIC: Final = "neighborTraffic"
 FIGURES: Final = {
     "connectionCount": "connections",
     "waitingCount": "waiting",
@@ -43,16 +46,39 @@ FIGURES: Final = {
     "deliveriesTransit": "transit",
 }
 """Attributes of a router, and what the console calls them."""
+QUESTIONS: Final[Mapping[str, tuple[float, tuple[str, ...]]]] = {
+    PROBLEMS: (0.4, PROBLEM),
+    ROUTER: (0.9, (*FIGURES, TRAFFIC)),
+}
+"""Pause between two questions to one router, seconds, and attributes that are asked for, by kind of entity."""
+
+
+@attrs.frozen
+class ToldTraffic:
+    """Totals that a router has told of its neighbors."""
+
+    at: float
+    """Time of it, seconds since 1970."""
+    by_neighbor: Mapping[str, Sequence[int]]
+    """Messages received and sent, bytes received and sent."""
 
 
 @attrs.define
 class RouterAnswers:
     """Answers of one router, and when they came, seconds, monotonic."""
 
-    asked_at: float = -1e9
+    asked_at: dict[str, float] = attrs.field(factory=dict)
+    """By kind of entity."""
     answered_at: float = -1e9
+    is_silent: bool = False
+    """Whether its last answers were waited for in vain."""
     problems: list[dict[str, object]] = attrs.field(factory=list)
     figures: dict[str, object] = attrs.field(factory=dict)
+    traffic: ToldTraffic | None = None
+
+    def due(self, now: float) -> list[str]:
+        """The kinds of entities of which it is to be asked, at *now*, seconds."""
+        return [kind for kind, (pause_s, _) in QUESTIONS.items() if now - self.asked_at.get(kind, -1e9) > pause_s]
 
 
 class MeshStatusPoller:
@@ -69,26 +95,53 @@ class MeshStatusPoller:
         """Whoever answers knows it, and nobody else."""
         self._room = 0
         """Answers that are still read: whoever floods this address must not take the time of others."""
+        self._awaited: set[tuple[RouterId, str]] = set()
+        """Routers and kinds of which answers are waited for."""
+        self._are_here = trio.Event()
+        """Set once there are none of these."""
 
-    def ask(self) -> None:
-        """Ask those that were asked longest ago."""
+    async def gather(self) -> None:
+        """Ask those that were asked longest ago, and wait a little for the answers; the first time for all."""
+        with trio.move_on_after(PATIENCE_S) as patience:
+            while self.ask():
+                await self._are_here.wait()
+                if all(each.asked_at for each in self._answers.values()):
+                    break
+        if patience.cancelled_caught:
+            for router, _ in self._awaited:
+                if router in self._answers:
+                    self._answers[router].is_silent = True
+
+    def ask(self) -> bool:
+        """Ask those that were asked longest ago. Returns: whether there were any."""
         runtime = self._runtime
         runtime.fib.serve(CONSOLE, self._take, MOST_BYTES)  # each time: there may have been another console meanwhile
         now = runtime.clock()
         reachable = runtime.fib.routes
         self._answers = {router: self._answers.get(router) or RouterAnswers() for router in sorted(reachable)}
-        due = sorted((each.asked_at, router) for router, each in self._answers.items() if now - each.asked_at > PAUSE_S)
+        due = sorted(
+            (max(each.asked_at.values(), default=-1e9), router)
+            for router, each in self._answers.items()
+            if each.due(now)
+        )[:AT_ONCE]
+        self._awaited.clear()
+        self._are_here = trio.Event()
         if not due:
-            return
-        self._room = 4 * min(AT_ONCE, len(due))
+            return False
+        self._room = 4 * len(due)
         runtime.begin(now)
-        for _, router in due[:AT_ONCE]:
-            self._answers[router].asked_at = now
-            for kind, names in ((PROBLEMS, PROBLEM), ("router", tuple(FIGURES))):
-                runtime.data_plane.publish(router_address(router, MANAGEMENT), self._question(router, kind, names))
+        for _, router in due:
+            answers = self._answers[router]
+            for kind in answers.due(now):
+                answers.asked_at[kind] = now
+                if not answers.is_silent:
+                    self._awaited.add((router, kind))
+                runtime.data_plane.publish(router_address(router, MANAGEMENT), self._question(router, kind))
         runtime.settle()
+        self._look_whether_all_are_here()
+        return True
 
-    def _question(self, router: RouterId, kind: str, names: tuple[str, ...]) -> bytes:
+    def _question(self, router: RouterId, kind: str) -> bytes:
         return codec.encode_message(
             codec.Message(
                 to=router_address(router, MANAGEMENT),
@@ -102,7 +155,7 @@ class MeshStatusPoller:
                     "count": codec.int32(MOST_PROBLEMS),
                     "offset": codec.int32(0),
                 },
-                body={"attributeNames": list(names)},
+                body={"attributeNames": list(QUESTIONS[kind][1])},
             )
         )
 
@@ -119,31 +172,66 @@ class MeshStatusPoller:
         known = self._answers.get(RouterId(router))
         if known is None or token != self._token or not isinstance(message.body, Mapping):
             return True
+        self._awaited.discard((RouterId(router), kind))
         names, results = message.body.get("attributeNames"), message.body.get("results")
-        if not isinstance(names, list) or not isinstance(results, list):
-            return True
-        rows = [dict(zip(map(str, names), row, strict=False)) for row in results if isinstance(row, list)]
-        known.answered_at = self._runtime.clock()
-        if kind == PROBLEMS:
-            known.problems = [{name: _plain(row.get(name)) for name in PROBLEM} for row in rows[:MOST_PROBLEMS]]
-        elif kind == "router" and rows:
-            known.figures = {ours: _plain(rows[0].get(theirs)) for theirs, ours in FIGURES.items()}
+        if isinstance(names, list) and isinstance(results, list):
+            rows = [dict(zip(map(str, names), row, strict=False)) for row in results if isinstance(row, list)]
+            self._keep(known, kind, rows)
+        self._look_whether_all_are_here()
         return True
 
-    def problems(self) -> Iterator[dict[str, object]]:
-        """Problems that other routers have told of."""
+    def _keep(self, known: RouterAnswers, kind: str, rows: list[dict[str, object]]) -> None:
+        known.answered_at = self._runtime.clock()
+        known.is_silent = False
+        if kind == PROBLEMS:
+            known.problems = [_problem(row) for row in rows[:MOST_PROBLEMS]]
+        elif kind == ROUTER and rows:
+            known.figures = {ours: _plain(rows[0].get(theirs)) for theirs, ours in FIGURES.items()}
+            known.figures["told_at"] = time.time()
+            known.traffic = ToldTraffic(time.time(), _traffic(rows[0].get(TRAFFIC)))
+
+    def _look_whether_all_are_here(self) -> None:
+        if not self._awaited:
+            self._are_here.set()
+
+    def problems(self) -> Iterator[tuple[RouterId, Mapping[str, object]]]:
+        """Routers, each with a problem that it has told of."""
         now = self._runtime.clock()
         for router, answers in self._answers.items():
             if now - answers.answered_at < OLD_S:
-                yield from ({"router": router, **problem} for problem in answers.problems)
+                yield from ((router, problem) for problem in answers.problems)
 
     def figures(self, router: str) -> Mapping[str, object]:
         """Totals of another router; none of this one, and of one that has not answered of late."""
+        answers = self._recent(router)
+        return answers.figures if answers is not None else {}
+
+    def traffic(self, router: str) -> ToldTraffic | None:
+        """The traffic of another router with its neighbors; None where it has not told of late."""
+        answers = self._recent(router)
+        return answers.traffic if answers is not None else None
+
+    def _recent(self, router: str) -> RouterAnswers | None:
         answers = self._answers.get(RouterId(router))
-        if answers is None or self._runtime.clock() - answers.answered_at >= OLD_S:
-            return {}
-        age_s = self._runtime.clock() - answers.answered_at
-        return {**answers.figures, "told_at": time.time() - age_s}
+        return answers if answers is not None and self._runtime.clock() - answers.answered_at < OLD_S else None
+
+
+def _problem(row: Mapping[str, object]) -> dict[str, object]:
+    found = {name: _plain(row.get(name)) for name in PROBLEM}
+    if not isinstance(found["closeness"], int):
+        found["closeness"] = 1
+    return found
+
+
+def _traffic(told: object) -> dict[str, list[int]]:
+    """Totals by neighbor, as far as they are some."""
+    if not isinstance(told, Mapping):
+        return {}
+    return {
+        str(neighbor): [int(each) for each in totals]
+        for neighbor, totals in told.items()
+        if isinstance(totals, list) and len(totals) == 4 and all(isinstance(each, int) for each in totals)
+    }
 
 
 def _plain(value: object) -> object:

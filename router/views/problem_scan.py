@@ -52,6 +52,8 @@ from router.views.socket_rows import connector_rows
 
 LOOK_S: Final = 1.0
 """Between two looks."""
+RATES_S: Final = 0.4
+"""Age of the last look at the rates of links from which on a snapshot looks again."""
 MOST_LOOKED: Final = 10_000
 """Addresses looked at in one look, beside those in trouble,"""
 AT_ONCE: Final = 250
@@ -187,6 +189,8 @@ class ProblemScan:
         offset = time.time() - runtime.clock()
         nodes, links = yield from troubled_rows(runtime, offset)
         yield from self.look()
+        if self._rates is not None and runtime.clock() - self._rates.looked_at >= RATES_S:
+            yield from self._rates.look()
         now = runtime.clock()
         account = runtime.account
         return ProblemSnapshot(
@@ -248,6 +252,7 @@ class ProblemScan:
             container=peer.container if peer is not None else "",
             host=connection.host if connection is not None else "",
             under_way=flood.link.in_flight,
+            most=flood.link.window,
             address=masked(_most(texts) or ""),
             since=flood.since + offset,
         )
@@ -314,5 +319,5 @@ def _row(problem: Problem) -> ProblemRow:
         sentence=problem.sentence,
         since=int(problem.since) if problem.since is not None else None,
         command=problem.command,
-        cause_elsewhere=problem.is_elsewhere,
+        closeness=problem.closeness,
     )

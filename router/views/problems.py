@@ -25,6 +25,12 @@ CERTIFICATE_DAYS: Final = 30
 NAMED: Final = 3
 """Subscribers, or addresses, that one sentence names."""
 DAY_S: Final = 86400
+TRIES: Final = 2
+"""Closeness of a router to the cause of a problem: it tries in vain to connect;"""
+BESIDE: Final = 1
+"""it is at its own end of a link, or has the cause itself;"""
+HEARSAY: Final = 0
+"""others know more."""
 
 
 @attrs.frozen(kw_only=True)
@@ -41,8 +47,8 @@ class Problem:
     """Time of its beginning, seconds since 1970; None where that is not known."""
     command: str
     """Command that shows more."""
-    is_elsewhere: bool = False
-    """Whether its cause is at another router, which tells of it."""
+    closeness: int = BESIDE
+    """Nearness of the router to its cause: `TRIES` or `HEARSAY`, else `BESIDE`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -69,7 +75,9 @@ class FloodingPublisher:
     container: str
     host: str
     under_way: int
-    """Messages of it without outcome, as many as there may be."""
+    """Messages of it without outcome,"""
+    most: int
+    """nearly as many as there may be."""
     address: str
     """Address of most of them; empty where that is not known."""
     since: float
@@ -169,7 +177,7 @@ def problems(snapshot: ProblemSnapshot) -> list[Problem]:
         *_memory(snapshot),
         *_listeners(snapshot),
         *_dropped(snapshot),
-        *_flapping(snapshot),
+        *_losses(snapshot),
         *_certificates(snapshot),
         *_unusable(snapshot),
         *_drained(snapshot),
@@ -183,8 +191,24 @@ def problems(snapshot: ProblemSnapshot) -> list[Problem]:
 # The mesh
 
 
+def _dialled_in_vain(snapshot: ProblemSnapshot) -> dict[str, ConnectorRow]:
+    """Connectors that reach nobody, by the router that they are for."""
+    return {
+        each.router: each
+        for each in snapshot.connectors
+        if each.router and each.connection_status != "SUCCESS" and each.connection_msg
+    }
+
+
+def _far_end(link: MeshLinkRow, me: str) -> str | None:
+    """The router at the other end of a link of router *me*; None of a link between others."""
+    return link.other if link.one == me else link.one if link.other == me else None
+
+
 def _absent(snapshot: ProblemSnapshot) -> Iterator[Problem]:
-    absent = {node.id for node in snapshot.nodes if not node.is_reachable}
+    me, dialled = snapshot.router, _dialled_in_vain(snapshot)
+    beside = {_far_end(link, me) for link in snapshot.links}
+    absent = _absent_routers(snapshot)
     for node in snapshot.nodes:
         if not node.is_reachable:
             yield Problem(
@@ -192,18 +216,30 @@ def _absent(snapshot: ProblemSnapshot) -> Iterator[Problem]:
                 subject=node.id,
                 sentence=f"router {node.id} is absent: {node.reason or 'no path leads there'}",
                 since=node.since,
-                command=f"amqp-mesh stat mesh --router {snapshot.router}",
+                command=f"amqp-mesh stat {'connectors' if node.id in dialled else 'routers'} --router {me}",
+                closeness=TRIES if node.id in dialled else BESIDE if node.id in beside else HEARSAY,
             )
     for link in snapshot.links:
         # Those of an absent router say nothing more.
         if link.state == "absent" and not {link.one, link.other} & absent:
+            far = _far_end(link, me)
             yield Problem(
                 kind="link-absent",
                 subject=link.name,
                 sentence=f"the link {link.name} is absent: {link.reason}; messages take other ways",
                 since=link.since,
-                command=f"amqp-mesh stat connectors --router {link.other}",
+                command=f"amqp-mesh stat connectors --router {me}" if far in dialled else _end_command(link, me),
+                closeness=TRIES if far in dialled else BESIDE if far else HEARSAY,
             )
+
+
+def _absent_routers(snapshot: ProblemSnapshot) -> set[str]:
+    return {node.id for node in snapshot.nodes if not node.is_reachable}
+
+
+def _end_command(link: MeshLinkRow, me: str) -> str:
+    """The command that shows why a link was lost, at an end of it: *me* if that is one."""
+    return f"amqp-mesh stat mesh --router {me if _far_end(link, me) else link.one}"
 
 
 def _drained(snapshot: ProblemSnapshot) -> Iterator[Problem]:
@@ -220,8 +256,12 @@ def _drained(snapshot: ProblemSnapshot) -> Iterator[Problem]:
 
 
 def _connectors(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    # Of an absent router or link it is said why this router can't connect.
+    told = _absent_routers(snapshot) | {
+        _far_end(link, snapshot.router) for link in snapshot.links if link.state == "absent"
+    }
     for connector in snapshot.connectors:
-        if connector.connection_status != "SUCCESS" and connector.connection_msg:
+        if connector.connection_status != "SUCCESS" and connector.connection_msg and connector.router not in told:
             toward = f" to router {connector.router}" if connector.router else ""
             yield Problem(
                 kind="connector-failed",
@@ -251,23 +291,46 @@ def _connectors(snapshot: ProblemSnapshot) -> Iterator[Problem]:
         )
 
 
-def _flapping(snapshot: ProblemSnapshot) -> Iterator[Problem]:
-    lossy = [
-        *((f"router {node.id}", node, "routers") for node in snapshot.nodes),
-        *((f"link {link.name}", link, "mesh") for link in snapshot.links),
-    ]
-    for subject, row, view in lossy:
-        assert isinstance(row, NodeRow | MeshLinkRow)
-        if row.recent_flaps >= FLAPPING and row.last_flap is not None:
-            last = f"; the last time: {escaped(row.last_flap_reason)}" if row.last_flap_reason else ""
-            yield Problem(
-                kind="flapping",
-                subject=subject,
-                sentence=f"{subject} comes and goes: lost {row.recent_flaps} times in five minutes,"
-                f" {row.flap_count} times in all{last}",
-                since=row.last_flap,
-                command=f"amqp-mesh stat {view} --router {snapshot.router}",
-            )
+def _losses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    """Problems of what is lost again and again, or was lost once of late and is back."""
+    me = snapshot.router
+    lost_routers = {node.id: node.recent_flaps for node in snapshot.nodes}
+    beside = {_far_end(link, me) for link in snapshot.links}
+    for node in snapshot.nodes:
+        command = f"amqp-mesh stat routers --router {me}"
+        closeness = BESIDE if node.id in beside else HEARSAY
+        yield from _loss(f"router {node.id}", node, node.is_reachable, command, closeness)
+    for link in snapshot.links:
+        # What a router's losses explain says nothing more.
+        if link.recent_flaps > max(lost_routers.get(each, 0) for each in (link.one, link.other)):
+            closeness = BESIDE if _far_end(link, me) else HEARSAY
+            yield from _loss(f"link {link.name}", link, link.state == "up", _end_command(link, me), closeness)
+
+
+def _loss(subject: str, row: NodeRow | MeshLinkRow, is_back: bool, command: str, closeness: int) -> Iterator[Problem]:
+    if not row.recent_flaps or row.last_flap is None:
+        return
+    reason = escaped(row.last_flap_reason) if row.last_flap_reason else ""
+    if row.recent_flaps >= FLAPPING:
+        yield Problem(
+            kind="flapping",
+            subject=subject,
+            sentence=f"{subject} comes and goes: lost {row.recent_flaps} times in five minutes,"
+            f" {row.flap_count} times in all" + (f"; the last time: {reason}" if reason else ""),
+            since=row.last_flap,
+            command=command,
+            closeness=closeness,
+        )
+    elif is_back:
+        yield Problem(
+            kind="lost-for-a-while",
+            subject=subject,
+            sentence=f"{subject} was lost for {max(0, row.since - row.last_flap)} s, and is back"
+            + (f"; the reason: {reason}" if reason else ""),
+            since=row.last_flap,
+            command=command,
+            closeness=closeness,
+        )
 
 
 # Messages
@@ -280,8 +343,8 @@ def _floods(snapshot: ProblemSnapshot) -> Iterator[Problem]:
         yield Problem(
             kind="publisher-floods",
             subject=name,
-            sentence=f"client {name} sends faster than its messages are taken: {flood.under_way} are under way{most},"
-            " as many as it may have",
+            sentence=f"client {name} sends faster than its messages are taken: {flood.under_way} are under way"
+            f" of {flood.most} that it may have{most}",
             since=flood.since,
             command=f"amqp-mesh top --router {snapshot.router} --by links",
         )
@@ -295,7 +358,7 @@ def _addresses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             # Messages that no publisher's credit let in wait as well: its sender names no address, or is gone.
             verb = "waits" if credit.waiting_count == 1 else "wait"
             late = (
-                f"{_count(credit.waiting_count, 'message')} of {text} {verb} here,"
+                f"{_count(credit.waiting_count, 'message')} of {text} {verb} at router {snapshot.router},"
                 f" the oldest for {credit.oldest_wait_seconds} s"
                 + (f", most of them from {escaped(trouble.origin)}" if trouble.origin else "")
             )
@@ -314,14 +377,18 @@ def _addresses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             continue
         who = f"{credit.blocked_count} of {_count(credit.publisher_count, 'publisher')} of {text} can't send"
         verb = "waits" if credit.waiting_count == 1 else "wait"
-        waiting = f", {_count(credit.waiting_count, 'message')} {verb} here" if credit.waiting_count else ""
+        waiting = (
+            f", {_count(credit.waiting_count, 'message')} {verb} at router {snapshot.router}"
+            if credit.waiting_count
+            else ""
+        )
         yield Problem(
             kind="publishers-blocked" if credit.has_subscriber else "no-subscriber",
             subject=text,
             sentence=f"{who}{waiting}: {_who(trouble.grantors) if credit.has_subscriber else 'nobody subscribes'}",
             since=min(trouble.since, snapshot.now - credit.blocked_seconds),
             command=command,
-            is_elsewhere=credit.has_subscriber and _is_elsewhere(trouble.grantors),
+            closeness=HEARSAY if credit.has_subscriber and _is_elsewhere(trouble.grantors) else BESIDE,
         )
 
 

@@ -18,6 +18,7 @@ from router.dataplane.links import IngressLink, Transfer
 from router.management.snapshot import RouterRow
 from router.runtime import Runtime
 from router.views.link_address_rows import AgesUnderWay, AnyLink, is_blocked, total
+from router.views.neighbor_traffic import neighbor_traffic
 from router.views.paged_lists import AT_ONCE
 
 
@@ -116,6 +117,7 @@ def _row(
         deliveries_ingress_route_container=0,
         deliveries_egress_route_container=0,
         deliveries_redirected_to_fallback=0,
+        neighbor_traffic={name: totals.as_list() for name, totals in sorted(neighbor_traffic(runtime).items())},
         control_counters={**runtime.control.counters(), **runtime.pacer.counters()},
     )
 

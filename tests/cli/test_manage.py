@@ -74,4 +74,4 @@ def test_stat_problems_names_what_the_file_has_and_is_not_there(mesh: MeshProces
     result = call(mesh, "stat", "problems")
     assert result.returncode == 0
     assert "router R3 is absent: never seen since this router started" in result.stdout
-    assert f"> amqp-mesh stat mesh --router R1 --url {mesh.url('R1')}" in result.stdout
+    assert f"> amqp-mesh stat routers --router R2 --url {mesh.url('R1')}" in result.stdout

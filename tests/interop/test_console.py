@@ -13,7 +13,7 @@ import attrs
 import pytest
 import trio
 from proton import Message, Timeout
-from proton.utils import BlockingConnection, BlockingSender
+from proton.utils import BlockingConnection, BlockingReceiver, BlockingSender
 from starlette.applications import Starlette
 
 from mesh_config.generators import generate
@@ -93,28 +93,36 @@ def test_the_mesh_is_a_picture_and_a_table_and_nothing_comes_from_elsewhere(watc
 
 
 def test_messages_show_as_rates_on_links_and_at_addresses(watched: Watched) -> None:
-    receiver = watched.connect("R2").create_receiver("billing/invoices", credit=100)
-    sender = watched.connect("R1").create_sender("billing/invoices")
+    busy = [
+        (watched.connect(to).create_receiver(address, credit=100), watched.connect(at).create_sender(address))
+        for at, to, address in (("R1", "R2", "billing/invoices"), ("R3", "R4", "billing/orders"))
+    ]
     is_over = threading.Event()
 
-    def send() -> None:
+    def send(sender: BlockingSender) -> None:
         while not is_over.is_set():
             with suppress(Timeout):
                 sender.send(Message(body="x"), timeout=1)
 
-    def receive() -> None:
+    def receive(receiver: BlockingReceiver) -> None:
         while not is_over.is_set():
             with suppress(Timeout):
                 receiver.receive(timeout=1)
                 receiver.accept()
 
-    threads = [threading.Thread(target=each, daemon=True) for each in (send, receive)]
+    threads = [
+        threading.Thread(target=work, args=(link,), daemon=True)
+        for receiver, sender in busy
+        for work, link in ((send, sender), (receive, receiver))
+    ]
     for thread in threads:
         thread.start()
     browser = watched.browser
     try:
         browser.wait("document.querySelector('.edge.busy')", 60)
         browser.wait("[...document.querySelectorAll('.edge-label')].some((it) => it.textContent.includes('/s'))", 60)
+        said = "[...document.querySelectorAll('.edge-hit title')].map((it) => it.textContent)"
+        browser.wait(f"{said}.some((it) => it.startsWith('R3 - R4') && it.includes('/s'))", 60)  # between others
         browser.run("document.getElementById('tab-Addresses').click()")
         browser.wait("document.getElementById('table-part').innerText.includes('billing/invoices')", 60)
     finally:
@@ -178,7 +186,12 @@ def test_a_slow_subscriber_is_named_where_it_is(watched: Watched) -> None:
     sentence = watched.wait_problem(SLOW, "told by router R2", "publishers wait for it at router R1 too")
     assert "can't send: subscriber" in sentence
     assert "grants no credit" in sentence
-    watched.browser.wait("document.querySelector('.node.warn')")
+    browser = watched.browser
+    browser.wait("document.querySelector('.node.warn')")
+    browser.open(watched.url)
+    browser.wait("document.querySelector('#problem-list li')")
+    assert "told by router R2" in browser.run(PROBLEMS), "the first page has what other routers tell"
+    browser.wait("document.getElementById('totals').innerText.includes('1, at R1')")
 
 
 def test_a_flooding_client_is_named(watched: Watched) -> None:

@@ -82,7 +82,7 @@ def test_routers_that_died_or_never_came_are_shown_with_the_reason(mesh: Mesh) -
 def test_links_of_the_file_are_shown_though_they_are_gone(mesh: Mesh) -> None:
     found = rows(mesh.line["R1"], "amqp-mesh.mesh.link", "name")
     assert found["R1 - R2"]["state"] == "up"
-    assert (found["R2 - R3"]["state"], found["R2 - R3"]["reason"]) == ("absent", "R3 is absent")
+    assert (found["R2 - R3"]["state"], found["R2 - R3"]["reason"]) == ("absent", "R3 was lost")
 
 
 def test_a_connector_says_why_it_has_no_neighbor(mesh: Mesh) -> None:

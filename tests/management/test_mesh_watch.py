@@ -79,8 +79,24 @@ def test_the_reason_of_the_last_loss_is_kept_when_it_is_over(watch: MeshWatch) -
         ("R2 and R3 were lost", ""),
     ]
     watch.topology_changed(edges((R1, R2)), 160.0)
-    assert watch.link_reason((R2, R3)) == "its ends no longer see each other"
-    assert watch.links[R2, R3].last_reason == "its ends saw each other no more"
+    assert watch.link_reason((R2, R3)) == watch.links[R2, R3].last_reason == "its ends saw each other no more"
+
+
+def test_of_an_own_link_that_cannot_be_made_anew_the_reason_says_why(watch: MeshWatch) -> None:
+    ways = edges((R1, R2), (R1, R3), (R2, R3))
+    for router in (R2, R3):
+        watch.reached(router, 110.0)
+    watch.topology_changed(ways, 110.0)
+    watch.connection_ended(R2, "Connection reset by peer", 120.0)
+    watch.topology_changed(edges((R1, R3), (R2, R3)), 120.0)
+    ended = "its connection ended: Connection reset by peer"
+    assert watch.link_reason((R1, R2)) == ended
+    watch.dial_failed(R2, "Connection refused")
+    assert watch.link_reason((R1, R2)) == f"{ended}; connecting to it fails: Connection refused"
+    watch.topology_changed(ways, 130.0)
+    assert watch.link_reason((R1, R2)) == ""
+    watch.lost(R2, 140.0)
+    assert "connecting" not in watch.reason(R2), "that was before"
 
 
 def test_an_end_that_is_heard_of_after_the_silence_is_the_reason(watch: MeshWatch) -> None:

@@ -1,10 +1,10 @@
-// The console: asks its router each second, and shows what it says. Nothing comes from anywhere else.
+// The console: asks its router twice a second, and shows what it says. Nothing comes from anywhere else.
 
-import { Model, bytes, isGrave, number, perSecond, plainKey, span } from "/model.js";
+import { Model, bytes, isGrave, isNotice, number, perSecond, plainKey, span } from "/model.js";
 import { Picture } from "/picture.js";
 import { TABLES, Tables } from "/tables.js";
 
-const PAUSE_MS = 1000;
+const PAUSE_MS = 500;
 const by = (id) => document.getElementById(id);
 const model = new Model();
 let chosen = null, table = "Routers", lastWords = "";
@@ -64,12 +64,14 @@ function facts(list, pairs) {
 }
 
 function showHead() {
-  const { state } = model, found = state.problems.length;
+  const { state } = model, notices = state.problems.filter((it) => isNotice(it.kind)).length;
+  const found = state.problems.length - notices;
   const absent = state.routers.filter((it) => !it.here).length;
   by("mesh-name").textContent = state.mesh || "amqp-mesh";
   document.title = `${found ? `(${found}) ` : ""}${state.mesh || "amqp-mesh"} – ${state.me}`;
   by("where").textContent = `seen from router ${state.me}, version ${state.version}, up ${span(state.uptime)}`;
-  const words = found ? `${found} problem${found > 1 ? "s" : ""}` : "all is well";
+  const counted = (count, noun) => `${count} ${noun}${count > 1 ? "s" : ""}`;
+  const words = (found ? counted(found, "problem") : "all is well") + (notices ? ` · ${counted(notices, "notice")}` : "");
   const level = !found ? "ok" : absent || state.problems.some((it) => isGrave(it.kind)) ? "bad" : "warn";
   say(words, level);
   const total = (name, value) => { const made = document.createElement("div"); made.append(element("dt", name), element("dd", value)); return made; };
@@ -77,10 +79,17 @@ function showHead() {
     total("routers", `${state.routers.length - absent} of ${state.routers.length}`),
     total("entering here", perSecond(model.rate("me", "in"))),
     total("leaving here", perSecond(model.rate("me", "out"))),
-    total("waiting here", number(state.totals.waiting)),
+    total("waiting", waiting(state.routers)),
     total("connections here", number(state.totals.connections)),
     total("held", `${bytes(state.totals.held_bytes)}`),
   );
+}
+
+// Messages that wait, here and at the routers that have told, and where most of them do.
+function waiting(routers) {
+  const told = routers.map((it) => [model.waitingAt(it) || 0, it.id]).sort((a, b) => b[0] - a[0]);
+  const sum = told.reduce((so_far, [count]) => so_far + count, 0), most = told[0][1];
+  return sum ? `${number(sum)}, ${told[1]?.[0] ? "most " : ""}at ${most}` : "0";
 }
 
 function say(words, level) {
@@ -98,7 +107,7 @@ function showProblems() {
   if (list.dataset.told !== told) {
     list.dataset.told = told;
     list.replaceChildren(...problems.map((it) => {
-      const line = element("li", "", isGrave(it.kind) ? "bad" : "");
+      const line = element("li", "", isGrave(it.kind) ? "bad" : isNotice(it.kind) ? "notice" : "");
       line.dataset.kind = it.kind;
       const command = element("div", "", "meta");
       command.append(element("code", it.command));

@@ -1,5 +1,7 @@
 // The state of the mesh as last told, with rates worked out from the totals of the one before.
 
+const LEAST_S = 0.9;  // between two totals that make a rate
+
 export class Model {
   constructor() { this.state = null; this.before = new Map(); this.rates = new Map(); }
 
@@ -8,7 +10,7 @@ export class Model {
     const at = state.at;
     const told = (key, when, totals) => {
       const known = this.before.get(key);
-      if (known && known.at >= when) return;  // the same answer again
+      if (known && when - known.at < LEAST_S) return;  // the same answer again, or too soon for a rate
       if (known && when - known.at < 60) {
         const rates = {};
         for (const [name, value] of Object.entries(totals)) {
@@ -24,7 +26,7 @@ export class Model {
     for (const it of state.routers)
       if (it.told_at) told(`router ${it.id}`, it.told_at, pick(it, ["in", "out", "transit"]));
     for (const it of state.links)
-      if (it.bytes_in !== undefined) told(`link ${it.one} ${it.other}`, at, pick(it, ["in", "out", "bytes_in", "bytes_out"]));
+      if (it.told_at) told(`link ${it.one} ${it.other}`, it.told_at, pick(it, ["there", "back", "bytes_there", "bytes_back"]));
     for (const it of state.addresses) told(`address ${it.key}`, at, pick(it, ["in", "out", "transit"]));
     for (const it of state.connections) told(`connection ${it.id}`, at, pick(it, ["in", "out", "bytes_in", "bytes_out"]));
     for (const [key, known] of this.before) {
@@ -42,8 +44,11 @@ export class Model {
   }
   linkRate(link) {
     const rates = this.rates.get(`link ${link.one} ${link.other}`);
-    return rates && (rates.in || 0) + (rates.out || 0);
+    return rates && (rates.there || 0) + (rates.back || 0);
   }
+
+  // Messages that wait for a subscriber or neighbor at a router; undefined where nobody has told.
+  waitingAt(router) { return router.id === this.state.me ? this.state.totals.waiting : router.waiting; }
 
   // "bad", "warn" or "ok"
   routerLevel(router) {
@@ -55,8 +60,9 @@ export class Model {
 }
 
 // What concerns others than the router that tells of it: those are shown where they are.
-const ABOUT_MESH = ["router-absent", "link-absent", "flapping", "connector-failed", "router-drained"];
+const ABOUT_MESH = ["router-absent", "link-absent", "flapping", "connector-failed", "router-drained", "lost-for-a-while"];
 
+export const isNotice = (kind) => kind === "lost-for-a-while";
 export const isGrave = (kind) => ["router-absent", "memory", "dropped", "no-subscriber"].includes(kind);
 
 export function number(value) {

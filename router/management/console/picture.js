@@ -100,9 +100,10 @@ export class Picture {
     const isChosen = chosen?.kind === "router" && chosen.name === router.id;
     made.node.setAttribute("class", `node ${level}${router.id === model.state.me ? " me" : ""}${isChosen ? " chosen" : ""}`);
     const rate = model.routerRate(router.id);
-    const told = router.here ? (rate !== undefined && rate > 5 ? perSecond(rate) : "") : "absent";
-    made.sub.textContent = this.isSmall ? told : router.here ? "" : "absent";
-    const words = router.here ? `${router.id === model.state.me ? "this router" : `cost ${router.cost}`}${rate !== undefined ? `, ${number(rate)} messages a second` : ""}` : `absent: ${router.reason || "no path to it"}`;
+    const waits = router.here && model.waitingAt(router);
+    const told = [rate !== undefined && rate > 5 ? perSecond(rate) : "", waits ? `${number(waits)} wait` : ""].filter(Boolean).join(" · ");
+    made.sub.textContent = !router.here ? "absent" : this.isSmall ? told : "";
+    const words = router.here ? `${router.id === model.state.me ? "this router" : `cost ${router.cost}`}${rate !== undefined ? `, ${number(rate)} messages a second` : ""}${waits ? `, ${number(waits)} messages wait` : ""}` : `absent: ${router.reason || "no path to it"}`;
     made.title.textContent = `${router.id}: ${words}`;
     made.node.setAttribute("aria-label", `Router ${router.id}, ${level === "ok" ? "well" : level === "warn" ? "with a problem" : ""} ${words}`);
   }

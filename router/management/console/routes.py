@@ -23,16 +23,21 @@ REMOTE: Final = "the console is for this machine alone: forward its port, as wit
 
 
 def console_routes(
-    page: Callable[[], Generator[None, None, bytes]], share: float, *, is_signed_in: bool = False
+    page: Callable[[], Generator[None, None, bytes]],
+    share: float,
+    *,
+    before: Callable[[], Awaitable[None]] | None = None,
+    is_signed_in: bool = False,
 ) -> list[Route]:
     """The routes.
 
     Args:
         page: begins to make the page with the state of the mesh.
         share: part of the time that making it may take, 0 to 1.
+        before: awaited before that.
         is_signed_in: whoever asks has said who it is.
     """
-    state = ThrottledPage(page, share)
+    state = ThrottledPage(page, share, before)
     files = {f"/{path.name}": path for path in sorted(FOLDER.iterdir()) if path.suffix in KINDS}
 
     async def mesh(_: Request) -> Response:
