@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Final, TypeVar
 
 import attrs
@@ -22,6 +22,8 @@ KEPT_S: Final = 86400.0
 """Time for which what no file names is remembered after it was there last."""
 MOST_UNEXPECTED: Final = 10_000
 """Routers, and links, that no file names and that are absent; those that are absent longest are forgotten beyond."""
+CROWDED_LOOK_S: Final = 10.0
+"""Between two looks for what is to be forgotten where more than twice as many are known, seconds."""
 MOST_REFUSED: Final = 100
 """Peers at a listener of the wrong role, and peers refused as routers, that are remembered: those seen last."""
 MOST_REASON: Final = 300
@@ -33,6 +35,11 @@ RECENT_S: Final = 300.0
 """Losses within this time count as recent, seconds,"""
 MOST_LOSSES: Final = 16
 """and so many are told apart."""
+
+COMPARED: Final = 200
+"""Links looked at in one turn after the graph has changed: a few hundred routers may all be neighbors of each other."""
+PAUSE_S: Final = 0.005
+"""Until the next turn."""
 
 Pair = tuple[RouterId, RouterId]
 """Both ends of a link, in the order of their ids."""
@@ -165,12 +172,20 @@ class MeshWatch:
         """By container and host."""
         self._dials: dict[str, str] = {}
         """Reasons of the last failures of connectors to routers that are named, by router."""
+        self.due = math.inf
+        """Time at which `go_on` has something to do, seconds; infinity when all is told."""
+        self._adjacent: dict[RouterId, set[RouterId]] = {}
+        """Other ends of `links`, by router."""
         self._edges: Edges = {}
-        """Links that there are."""
+        """Links that there are,"""
+        self._compared: dict[RouterId, Mapping[RouterId, int]] = {}
+        """as far as they were compared with `links`, by router."""
+        self._uncompared: deque[RouterId] = deque()
+        """Routers whose links are still to be compared."""
         self._ends: dict[str, ConnectionEnd] = {}
-        self._just_lost: list[RouterId] = []
+        self._just_lost: deque[RouterId] = deque()
         """Routers whose loss has no reason yet: others may be lost with them."""
-        self._next_look = now + KEPT_S / 24
+        self._looked_at = now
         self.expect(expected, now)
 
     def expect(self, expected: ExpectedMesh | None, now: float) -> None:
@@ -185,6 +200,8 @@ class MeshWatch:
         links: Iterable[Pair] = expected.links if expected is not None else ()
         _expect(self.routers, set(routers) - {self.me}, now)
         _expect(self.links, set(links), now)
+        for pair in links:
+            self._connect(pair)
 
     # What happens
 
@@ -192,7 +209,7 @@ class MeshWatch:
         """Note that there is a path to *router* at *now*, seconds."""
         if router not in self.routers:
             self.routers[router] = Presence(since=now)
-        self._explain_losses()
+        self._explain_losses(len(self._just_lost))
         self.routers[router].come(now)
         self._dials.pop(router, None)
         for key in [key for key in self.refused_routers if key[0] == router]:
@@ -205,31 +222,54 @@ class MeshWatch:
             known.go(now)
             self._just_lost.append(router)
 
-    def _explain_losses(self) -> None:
+    def _explain_losses(self, most: int) -> None:
         """Note why routers were lost, now that all of those are known that were lost with them."""
-        for router in self._just_lost:
+        for _ in range(min(most, len(self._just_lost))):
+            router = self._just_lost.popleft()
             known = self.routers.get(router)
             if known is not None and not known.is_present:
                 known.because(self._loss(router, known))
-        self._just_lost.clear()
 
     def topology_changed(self, edges: Edges, now: float) -> None:
-        """Compare the links that there are with those before.
+        """Compare the links that there are with those before; where they are many, some now and the others when `due`.
 
         Args:
             edges: cost of each, in each direction.
             now: seconds, monotonic.
         """
-        self._explain_losses()
-        before, self._edges = self._edges, edges
+        self._edges = edges
         nothing: Mapping[RouterId, int] = {}
-        for near in edges.keys() | before.keys():
-            peers, old = edges.get(near, nothing), before.get(near, nothing)
-            if peers == old:  # as of nearly all
-                continue
-            for far in peers.keys() | old.keys():
-                costs = [cost for cost in (peers.get(far), edges.get(far, nothing).get(near)) if cost is not None]
-                self._link_changed((near, far) if near < far else (far, near), max(costs, default=None), now)
+        self._uncompared = deque(
+            near
+            for near in edges.keys() | self._compared.keys()
+            if edges.get(near, nothing) != self._compared.get(near, nothing)  # as of few
+        )
+        self.go_on(now)
+
+    def go_on(self, now: float) -> None:
+        """Look at a few more links and losses at *now*, seconds."""
+        left = COMPARED
+        while left > 0 and self._just_lost:
+            left -= 1 + len(self._adjacent.get(self._just_lost[0], ()))
+            self._explain_losses(1)
+        while left > 0 and self._uncompared:
+            left -= 1 + self._compare(self._uncompared.popleft(), now)
+        self.due = now + PAUSE_S if self._just_lost or self._uncompared else math.inf
+
+    def _compare(self, near: RouterId, now: float) -> int:
+        """Compare the links of one router with those before. Returns: how many there were and are."""
+        nothing: Mapping[RouterId, int] = {}
+        peers, old = self._edges.get(near, nothing), self._compared.pop(near, nothing)
+        if peers:
+            self._compared[near] = peers
+        for far in (links := peers.keys() | old.keys()):
+            costs = [cost for cost in (peers.get(far), self._edges.get(far, nothing).get(near)) if cost is not None]
+            self._link_changed((near, far) if near < far else (far, near), max(costs, default=None), now)
+        return len(links)
+
+    def _connect(self, pair: Pair) -> None:
+        for near, far in (pair, pair[::-1]):
+            self._adjacent.setdefault(near, set()).add(far)
 
     def _link_changed(self, pair: Pair, cost: int | None, now: float) -> None:
         """*cost* is None when there is no such link any more."""
@@ -237,6 +277,7 @@ class MeshWatch:
         if cost is not None:
             if link is None:
                 link = self.links[pair] = Presence(since=now)
+                self._connect(pair)
             link.come(now)
             link.cost = cost
             if self.me in pair:
@@ -371,7 +412,7 @@ class MeshWatch:
 
     def neighbors(self, router: RouterId) -> list[RouterId]:
         """Routers to which it has, had or should have a link, sorted."""
-        found = {one if other == router else other for one, other in self.links if router in (one, other)}
+        found: Set[RouterId] = self._adjacent.get(router, frozenset())
         return sorted(each for each in found if each == self.me or each in self.routers)
 
     def link_reason(self, pair: Pair) -> str:
@@ -401,11 +442,14 @@ class MeshWatch:
             now: seconds, monotonic.
         """
         is_much = max(len(self.routers), len(self.links)) > 2 * MOST_UNEXPECTED
-        if now < self._next_look and not is_much:
+        if now < (self._looked_at + CROWDED_LOOK_S if is_much else self._looked_at + KEPT_S / 24):
             return
-        self._next_look = now + KEPT_S / 24
+        self._looked_at = now
         self.routers = _kept(self.routers, now)
         self.links = _kept(self.links, now)
+        self._adjacent.clear()
+        for pair in self.links:
+            self._connect(pair)
 
 
 Key = TypeVar("Key", RouterId, Pair)

@@ -318,6 +318,8 @@ class Runtime(RunToCompletion):
                 self._install_anew(now)
             if self.denials.due <= now:
                 self.denials.report(now)
+            if self.watch.due <= now:
+                self.watch.go_on(now)
             self._look_at_control(now)
         try:
             self.account.handle_deadline(now)
@@ -363,7 +365,7 @@ class Runtime(RunToCompletion):
 
     def _look_at_control(self, now: float) -> None:
         # What waits stands here too, so that the message path looks at one deadline less.
-        self.control_deadline = min(self._resync.deadline(now), self.pacer.at, self.denials.due)
+        self.control_deadline = min(self._resync.deadline(now), self.pacer.at, self.denials.due, self.watch.due)
 
     def _look_at_waiting(self, at: float) -> None:
         self.control_deadline = min(self.control_deadline, at)

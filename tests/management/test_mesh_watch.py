@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import attrs
 import pytest
 
 from mesh_config.generators import generate
 from router.core.ids_and_conditions import RouterId
-from router.mesh_watch import KEPT_S, MOST_REASON, MOST_REFUSED, TOLD_AGAIN_S, ExpectedMesh, MeshWatch
+from router.mesh_watch import COMPARED, KEPT_S, MOST_REASON, MOST_REFUSED, TOLD_AGAIN_S, ExpectedMesh, MeshWatch
 
 R1, R2, R3, STRANGER = map(RouterId, ("R1", "R2", "R3", "X"))
 
@@ -189,3 +192,34 @@ def test_who_comes_to_the_wrong_listener_is_told_of_once_in_an_hour(watch: MeshW
     for number in range(1000):
         watch.refused(f"R{number}", "", "wrong", 200.0)
     assert len(watch.misdirected) <= 100
+
+
+def test_links_of_a_large_dense_mesh_are_compared_a_few_at_a_time(watch: MeshWatch) -> None:
+    routers = [RouterId(f"T{number:03}") for number in range(60)]
+    links = list(itertools.combinations(routers, 2))
+    told = [0]
+
+    def settle(now: float) -> None:
+        while watch.due < math.inf:
+            before = sum(link.is_present for link in watch.links.values())
+            now = watch.due
+            watch.go_on(now)
+            told.append(abs(sum(link.is_present for link in watch.links.values()) - before))
+
+    for router in routers:
+        watch.reached(router, 110.0)
+    watch.topology_changed(edges(*links), 110.0)
+    settle(110.0)
+    assert sum(link.is_present for link in watch.links.values()) == len(links)
+    for router in routers:
+        watch.lost(router, 120.0)
+    watch.topology_changed({}, 120.0)
+    settle(120.0)
+    assert not any(link.is_present for link in watch.links.values())
+    assert {watch.routers[router].last_reason for router in routers} == {
+        "no path is left: its neighbors are absent too"
+    }
+    assert max(told) <= COMPARED + len(routers)
+    watch.topology_changed(edges((routers[0], routers[1])), 130.0)  # a small change is seen at once
+    assert watch.links[routers[0], routers[1]].is_present
+    assert watch.due == math.inf
