@@ -9,7 +9,14 @@ from collections.abc import Sequence
 import pytest
 
 from router.core.addressing import address_installation
-from router.core.addressing.address_installation import FIRST, PAUSE_S, ROUTINE, AddressInstallation
+from router.core.addressing.address_installation import (
+    DIRECT,
+    FIRST,
+    MOST_CHANGES,
+    PAUSE_S,
+    ROUTINE,
+    AddressInstallation,
+)
 from router.core.events import Action, ControlLinkDown, InstallAddress, WithdrawAddress, WithdrawRouter
 from router.core.ids_and_conditions import RouterId
 from tests.core.test_addresses_in_parts import TO_ME, parts_of
@@ -76,7 +83,7 @@ class Side:
 def test_whatever_comes_and_goes_in_between_the_forwarding_side_knows_all_in_the_end(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("FIRST", 5), ("ROUTINE", 3), ("TURN", 2)):
+    for name, value in (("FIRST", 5), ("ROUTINE", 3), ("DIRECT", 1), ("MOST_CHANGES", 4), ("TURN", 2)):
         monkeypatch.setattr(address_installation, name, value)
     rng = random.Random(seed)
     for _ in range(50):
@@ -104,15 +111,28 @@ def test_one_that_flaps_keeps_no_more_than_it_has_addresses() -> None:
 
 def test_changes_beside_a_backlog_do_not_let_it_grow() -> None:
     installation = AddressInstallation()
-    count = 2 * FIRST
-    installation.reach(B, {f"a{number}": None for number in range(count)})
-    handed_on = len(installation.take(0.0))
-    for number in range(count - FIRST):
+    installation.reach(B, {f"a{number}": None for number in range(2 * FIRST)})
+    installation.take(0.0)
+    for number in range(3 * FIRST):
         assert installation.change(InstallAddress(address=f"b{number}", router=B, treatment=None))
-        handed_on += len(installation.take(0.0))
+        installation.take(0.0)
         (backlog,) = installation._backlogs.values()
-        assert handed_on == FIRST + number + 1, "as many as came"
-        assert len(backlog.changes) - backlog.changed <= number + 1
+        assert len(backlog.changes) < 1.1 * MOST_CHANGES
+
+
+def test_of_many_changes_in_a_message_the_first_go_at_once_the_others_later() -> None:
+    installation = AddressInstallation()
+    changes = [InstallAddress(address=f"a{number}", router=B, treatment=None) for number in range(DIRECT + 2 * ROUTINE)]
+    done = [change for change in changes if not installation.change(change)]
+    assert len(done) == DIRECT
+    assert installation.take(1.0) == []
+    assert installation.change(WithdrawAddress(address="a0", router=B)), "it goes behind what waits"
+    assert not installation.change(InstallAddress(address="x", router=C, treatment=None))
+    for turn in (1, 2, 3):
+        done += installation.take(installation.next_deadline())
+        assert len(done) == min(DIRECT + ROUTINE * turn, len(changes) + 1)
+    assert done == [*changes, WithdrawAddress(address="a0", router=B)]
+    assert installation.next_deadline() == math.inf
 
 
 def test_a_router_with_many_addresses_holds_up_none_with_few() -> None:
@@ -128,6 +148,7 @@ def test_a_control_plane_tells_of_many_addresses_in_turns_of_which_none_is_large
     count = 3 * FIRST
     for part in parts_of(count, 1):
         play >> got(TO_B, part, to=TO_ME)
+    play.at(play.now + PAUSE_S * (1 + MOST_CHANGES / ROUTINE))
     assert len(others(play.rest())) == count
     play >> ControlLinkDown(connection=TO_B)
     actions = others(play.rest())

@@ -8,6 +8,8 @@ from itertools import pairwise
 import pytest
 
 from mesh_config.models import Treatment
+from router.core.addressing.address_installation import MOST_CHANGES as MOST_WAITING
+from router.core.addressing.address_installation import PAUSE_S, ROUTINE
 from router.core.addressing.address_list_parts import (
     MOST_CHANGES,
     PART,
@@ -67,6 +69,12 @@ def hear(play: Playbook, message: ControlMessage, to: str = TO_ME) -> list[Actio
     return effects(play >> got(TO_B, message, to=to))
 
 
+def waited(play: Playbook) -> list[Action]:
+    """Effects of the changes that wait, a few milliseconds later."""
+    play.at(play.now + PAUSE_S * (1 + MOST_WAITING / ROUTINE))
+    return effects(play)
+
+
 def installed(actions: Sequence[Action]) -> set[str]:
     return {action.address for action in actions if isinstance(action, InstallAddress)}
 
@@ -80,10 +88,10 @@ def test_each_part_is_there_at_once_and_what_is_in_none_goes_with_the_last() -> 
     hear(play, mau(1, "M0gone", "M0a0").message, TO_ALL_MA)
     hear(play, mau(3).message, TO_ALL_MA)
     first, second, third = parts_of(2 * PART + 1, 3)
-    found = hear(play, first)
+    found = hear(play, first) + waited(play)
     assert installed(found) == {f"a{number}" for number in range(PART)}
     assert not withdrawn(found)
-    assert len(installed(hear(play, second))) == PART
+    assert len(installed(hear(play, second) + waited(play))) == PART
     last = hear(play, third)
     assert (installed(last), withdrawn(last)) == ({f"a{2 * PART}"}, {"gone"})
     assert not any(isinstance(action, SendControl) for action in last), "nothing is missing"
@@ -94,9 +102,10 @@ def test_changes_that_come_between_the_parts_follow_the_last() -> None:
     play = asked(3)
     first, second = parts_of(PART + 1, 3)
     hear(play, first)
+    waited(play)
     assert hear(play, mau(4, "M0new", delete=("M0a0",)).message, TO_ALL_MA) == []
     assert hear(play, mau(5, "M0newer").message, TO_ALL_MA) == []
-    last = hear(play, second)
+    last = hear(play, second) + waited(play)
     assert installed(last) == {f"a{PART}", "new", "newer"}
     assert withdrawn(last) == {"a0"}
     assert not sends(last, MobileAddressRequest)

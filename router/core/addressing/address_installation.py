@@ -2,8 +2,9 @@
 
 A router that is reached or lost may have hundreds of thousands of addresses. To install or withdraw all of them in one
 turn would take seconds in which nothing else is done. So the first FIRST go at once, and ROUTINE of all routers after
-each PAUSE_S. Routers have their turns one after the other, so that one with many addresses holds up no other. What
-concerns one router happens in its order.
+each PAUSE_S; of single changes the first DIRECT of a turn go at once, and the others wait with those. Routers have
+their turns one after the other, so that one with many addresses holds up no other. What concerns one router happens in
+its order.
 
 Thus the forwarding side may know addresses of a router to which it has no route any more; it sends nothing there.
 """
@@ -11,6 +12,7 @@ Thus the forwarding side may know addresses of a router to which it has no route
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
@@ -26,6 +28,10 @@ ROUTINE: Final = 400
 """Addresses in each later turn."""
 PAUSE_S: Final = 0.005
 """Between two of these turns: a few milliseconds each must leave others most of the time."""
+DIRECT: Final = 100
+"""Changes of single addresses in one turn that don't wait: a message may bring hundreds."""
+MOST_CHANGES: Final = 2000
+"""Changes of single addresses that wait; beyond, they go at once, or who changes much would let them grow."""
 TURN: Final = 100
 """Addresses of one router before those of the next one."""
 
@@ -42,15 +48,13 @@ class Backlog:
     coming: list[tuple[str, Treatment | None]] = attrs.field(factory=list)
     come: int = 0
     """Those of `coming` that were installed."""
-    changes: list[InstallAddress | WithdrawAddress] = attrs.field(factory=list)
-    """Changes of single addresses since."""
-    changed: int = 0
-    """Those of `changes` that were handed on."""
+    changes: deque[InstallAddress | WithdrawAddress] = attrs.field(factory=deque)
+    """Changes of single addresses since; what is handed on is taken out."""
 
     @property
     def is_empty(self) -> bool:
         """Whether the forwarding side knows all."""
-        return self.gone == len(self.going) and self.come == len(self.coming) and self.changed == len(self.changes)
+        return self.gone == len(self.going) and self.come == len(self.coming) and not self.changes
 
     def take(self, router: RouterId, most: int) -> list[Action]:
         """Hand on the next actions, in their order.
@@ -66,9 +70,7 @@ class Backlog:
         coming = self.coming[self.come : self.come + most - len(actions)]
         self.come += len(coming)
         actions += (InstallAddress(address=address, router=router, treatment=hint) for address, hint in coming)
-        changes = self.changes[self.changed : self.changed + most - len(actions)]
-        self.changed += len(changes)
-        actions += changes
+        actions += (self.changes.popleft() for _ in range(min(len(self.changes), most - len(actions))))
         return actions
 
     def lose(self, addresses: Mapping[str, object]) -> None:
@@ -82,13 +84,12 @@ class Backlog:
             if self.come < len(self.coming):
                 self.going = [address for address, _ in self.coming[: self.come]]
             else:
-                changes = self.changes[self.changed :]
-                left += (one.address for one in changes if isinstance(one, WithdrawAddress))
+                left += (one.address for one in self.changes if isinstance(one, WithdrawAddress))
                 self.going = [*addresses, *(address for address in left if address not in addresses)]
             self.gone = 0
             self.is_lost = True
         self.coming, self.come = [], 0
-        self.changes, self.changed = [], 0
+        self.changes.clear()
 
 
 class AddressInstallation:
@@ -98,17 +99,19 @@ class AddressInstallation:
         self._backlogs: dict[RouterId, Backlog] = {}
         self._is_first = False
         """A router was reached or lost in this turn."""
-        self._added = 0
-        """Changes since the last turn: as many go in the next one, or who changes much would let them grow."""
+        self._direct = 0
+        """Changes in this turn that did not wait."""
         self._due = math.inf
 
     def change(self, action: InstallAddress | WithdrawAddress) -> bool:
         """Note a change of one address of a router. Returns: whether it has to wait; else it may be done at once."""
         backlog = self._backlogs.get(action.router)
-        if backlog is None:
+        if backlog is None and self._direct < DIRECT:
+            self._direct += 1
             return False
+        if backlog is None:
+            backlog = self._backlogs[action.router] = Backlog()
         backlog.changes.append(action)
-        self._added += 1
         return True
 
     def reach(self, router: RouterId, addresses: Mapping[str, Treatment | None]) -> None:
@@ -156,11 +159,11 @@ class AddressInstallation:
             now: seconds, monotonic.
         """
         is_due = self._is_first or now >= self._due
-        left = self._added
+        left = sum(len(backlog.changes) for backlog in self._backlogs.values()) - MOST_CHANGES
         if is_due:
             left = max(left, FIRST if self._is_first else ROUTINE)
             self._is_first = False
-        self._added = 0
+        self._direct = 0
         actions: list[Action] = []
         while self._backlogs and left > 0:
             router = next(iter(self._backlogs))
@@ -170,6 +173,6 @@ class AddressInstallation:
             actions += taken
             if not backlog.is_empty:
                 self._backlogs[router] = backlog  # behind the others
-        if is_due or not self._backlogs:
+        if is_due or not self._backlogs or self._due == math.inf:
             self._due = now + PAUSE_S if self._backlogs else math.inf
         return actions
