@@ -7,7 +7,8 @@ right as a whole is looked at further, and what can fail, such as binding, comes
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from functools import partial
@@ -41,6 +42,7 @@ Read = Callable[[], Found]
 
 Result = TypeVar("Result")
 Held = TypeVar("Held", Listener, Connector)
+Socket = TypeVar("Socket", ListenerSettings, ConnectorSettings)
 Places = Mapping[ListenerSettings | HttpSettings, str]
 """Addresses of the hosts of listeners, looked up."""
 CONFLICT: Final = 409
@@ -112,10 +114,11 @@ class SettingsReloader:
             self._is_busy = True
             try:
                 new, mesh, findings = yield from in_thread(self._read)
-                places = yield from in_thread(partial(_places, plan_change(self._in_file, new), new.http))
+                plan = plan_change(self._as_left(), new)
+                places = yield from in_thread(partial(_places, plan, new.http))
             finally:
                 self._is_busy = False
-            return self._take(new, mesh, findings, places)
+            return self._take(new, mesh, findings, plan, places)
         except LocalError as error:
             self._runtime.log.warning("reload_refused", reason=str(error))
             raise ChangeError(str(error)) from error
@@ -131,6 +134,7 @@ class SettingsReloader:
         new: RouterSettings,
         mesh: MeshSettings | None,
         findings: tuple[Finding, ...],
+        plan: ChangePlan,
         places: Places,
     ) -> dict[str, list[str]]:
         if has_errors(findings):
@@ -140,7 +144,6 @@ class SettingsReloader:
         state = self._runtime.drain_state
         if state is not DrainState.SERVING:
             raise ChangeError(f"the router is {state}", status=CONFLICT)
-        plan = plan_change(self._in_file, new)
         self._apply(plan, new, places)
         # What needs a restart stays in question until then.
         self._in_file = _as_it_runs(self._in_file, new, plan)
@@ -153,6 +156,15 @@ class SettingsReloader:
             self._runtime.log.warning("reload_needs_restart", setting=name)
         self._runtime.log.info("reloaded", applied=len(applied), needs_restart=len(plan.needs_restart))
         return {"applied": applied, "needsRestart": list(plan.needs_restart)}
+
+    def _as_left(self) -> RouterSettings:
+        """What the file said, without what management has deleted since: it comes back where it is in the file still."""
+        file, sockets = self._in_file, self._sockets
+        return attrs.evolve(
+            file,
+            listeners=_still_there(file.listeners, [each.settings for each in sockets.listeners]),
+            connectors=_still_there(file.connectors, [each.settings for each in sockets.connectors]),
+        )
 
     def _apply(self, plan: ChangePlan, new: RouterSettings, places: Places) -> None:
         sockets = self._sockets
@@ -251,6 +263,11 @@ def _as_it_runs(old: RouterSettings, new: RouterSettings, plan: ChangePlan) -> R
     kept = {name: getattr(old, name) for name in plan.needs_restart if hasattr(old, name)}
     forwarding = forwarding_as_it_runs(old.forwarding, new.forwarding)
     return attrs.evolve(new, **kept, forwarding=forwarding)
+
+
+def _still_there(named: tuple[Socket, ...], held: Sequence[Socket]) -> tuple[Socket, ...]:
+    """Those of *named* that are held; equal ones are counted."""
+    return tuple((Counter(named) & Counter(held)).elements())
 
 
 def _with(held: list[Held], settings: object) -> list[Held]:

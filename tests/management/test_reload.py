@@ -151,6 +151,18 @@ def test_a_connector_that_left_the_file_is_ended_and_one_that_came_back_connects
     mesh.wait_converged()
 
 
+def test_what_management_deleted_comes_back_where_it_is_in_the_file_still(mesh: MeshProcesses) -> None:
+    name = dialler(mesh)
+    (left, *_) = settings(mesh, name).connectors
+    place = f"{left.host}:{left.port}"
+    with ManagementClient(mesh.url(name), timeout_s=WAIT_S) as client:
+        (row,) = [each for each in client.query("connector") if f"{each['host']}:{each['port']}" == place]
+        assert client.request("DELETE", {"type": "connector", "identity": row["identity"]}).status == 204
+    assert reload(mesh, name) == {"applied": [f"connector {place} added"], "needsRestart": []}
+    mesh.wait_converged()
+    assert reload(mesh, name)["applied"] == []
+
+
 def test_addresses_are_taken_over_and_those_that_management_made_stay(mesh: MeshProcesses) -> None:
     before = settings(mesh, "R1")
     news = AddressSettings(prefix="news", treatment=Treatment.MULTICAST)
