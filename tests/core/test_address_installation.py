@@ -123,7 +123,7 @@ def test_changes_beside_a_backlog_do_not_let_it_grow() -> None:
 def test_of_many_changes_in_a_message_the_first_go_at_once_the_others_later() -> None:
     installation = AddressInstallation()
     changes = [InstallAddress(address=f"a{number}", router=B, treatment=None) for number in range(DIRECT + 2 * ROUTINE)]
-    done = [change for change in changes if not installation.change(change)]
+    done: list[Action] = [change for change in changes if not installation.change(change)]
     assert len(done) == DIRECT
     assert installation.take(1.0) == []
     assert installation.change(WithdrawAddress(address="a0", router=B)), "it goes behind what waits"
