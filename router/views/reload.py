@@ -158,7 +158,7 @@ class SettingsReloader:
         return {"applied": applied, "needsRestart": list(plan.needs_restart)}
 
     def _as_left(self) -> RouterSettings:
-        """Settings of the file without sockets that management has deleted since: where they are in it still, they come back."""
+        """Settings of the file but for sockets that management has deleted: if it still has them, they come back."""
         file, sockets = self._in_file, self._sockets
         return attrs.evolve(
             file,
