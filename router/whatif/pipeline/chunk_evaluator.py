@@ -94,6 +94,11 @@ class OutputFile:
     name: str
     data: bytes
 
+    @property
+    def table(self) -> str:
+        """Name of the table to which it belongs."""
+        return self.name.partition("/")[0]
+
 
 def file_name(table: str, chunk: int, part: int = 0) -> str:
     """The file that a chunk adds to a table."""
@@ -135,17 +140,15 @@ class Evaluator:
         self._links = pa.array(self.network.links, pa.string())
         self._addresses = pa.array(self.network.addresses, pa.string())
 
-    def evaluate(self, chunk: Chunk) -> list[OutputFile]:
-        """The files of a chunk; that of the scenarios comes last."""
+    def evaluate(self, chunk: Chunk) -> Iterator[OutputFile]:
+        """Play a chunk: its files; that of the scenarios comes last."""
         parts: Counter[str] = Counter()
-        pieces = []
-        for name, rows in self.tables(chunk):
+        for name, rows in self._tables(chunk):
             whole = loads_as_laid_out(rows) if name == SCENARIO_LOAD.name else rows
-            pieces.append(output_file(file_name(name, chunk.number, parts[name]), whole))
+            yield output_file(file_name(name, chunk.number, parts[name]), whole)
             parts[name] += 1
-        return pieces
 
-    def tables(self, chunk: Chunk) -> Iterator[tuple[str, pa.Table]]:
+    def _tables(self, chunk: Chunk) -> Iterator[tuple[str, pa.Table]]:
         """Play a chunk: the rows that it adds to each table, in parts; its scenarios come last, and in one part."""
         if chunk.number in self._offered:  # tried again: no scenario may be offered twice
             self._worst.clear()

@@ -88,7 +88,7 @@ class HadoopStorage(RunStorage):
         with self._errors():
             return sorted(str(each.getPath().getName()) for each in self._system.listStatus(self._path(name)))
 
-    def files(self, name: str) -> list[str]:
+    def files(self, name: str, suffix: str = SUFFIX) -> list[str]:
         """See `RunStorage`."""
         found: list[str] = []
         if not self.exists(name):
@@ -97,8 +97,8 @@ class HadoopStorage(RunStorage):
             for each in self._system.listStatus(self._path(name)):
                 child = f"{name}/{each.getPath().getName()}" if name else str(each.getPath().getName())
                 if each.isDirectory():
-                    found += self.files(child)
-                elif child.endswith(SUFFIX):
+                    found += self.files(child, suffix)
+                elif child.endswith(suffix):
                     found.append(child)
         return sorted(found)
 
@@ -144,6 +144,10 @@ class HadoopStorage(RunStorage):
         """Make the folder."""
         with self._errors():
             self._system.mkdirs(self._path(""))
+
+    def rename_file(self, name: str, other: str) -> None:
+        """See `RunStorage`."""
+        self._rename(self._path(name), self._path(other))
 
     def remove(self, name: str) -> None:
         """See `RunStorage`."""

@@ -12,18 +12,15 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from router.whatif.pipeline.atomic_files import write_run_files
-from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, file_name, output_file
-from router.whatif.pipeline.play_rows import TABLE, table_of
+from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, OutputFile
+from router.whatif.pipeline.chunk_rows import DATA, NAME, TABLE
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage
 from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
-from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, LAYOUTS, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD
-from router.whatif.scenarios.failure_families import FailureCandidates
-from router.whatif.scenarios.scenario_plan import Chunk, Plan
+from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD
+from router.whatif.scenarios.scenario_plan import Chunk
 
 PLAYED: Final = "played"
 """Folder in that of the run with a folder for each unit."""
@@ -86,21 +83,15 @@ def set_files_aside(folder: Path) -> None:
                 file.replace(target)
 
 
-def tables_in_files(folder: Path, chunk: Chunk) -> Iterator[tuple[str, pa.Table]]:
-    """Read the files of a chunk that have been set aside. Yields what `Evaluator.tables` would."""
+def files_left(folder: Path, chunk: Chunk) -> Iterator[OutputFile]:
+    """Read the files of a chunk that have been set aside. Yields what `Evaluator.evaluate` would."""
     for name in TABLES:
         for file in sorted((folder / LEFT / name).glob(f"part-{chunk.number:07}-*{SUFFIX}")):
-            yield name, pq.ParquetFile(file).read()
+            yield OutputFile(name=f"{name}/{file.name}", data=file.read_bytes())
 
 
-def units_to_files(folder: Path, plan: Plan) -> None:
-    """Make files of chunks of what Spark has committed in the run in *folder*, for the local engine to go on.
-
-    Args:
-        folder: of the run.
-        plan: of the whole run.
-    """
-    chunks = plan.chunks()
+def units_to_files(folder: Path) -> None:
+    """Make files of chunks of what Spark has committed in the run in *folder*, for the local engine to go on."""
     for name in TABLES:
         if (folder / name / COMMITTED).exists():  # a table of all of them, which will be made again
             shutil.rmtree(folder / name)
@@ -108,34 +99,9 @@ def units_to_files(folder: Path, plan: Plan) -> None:
             (folder / name).mkdir(exist_ok=True)
             file.replace(folder / name / file.name)
     for unit in committed_units(LocalStorage(folder)):
-        own = chunks[unit.first : unit.last + 1]
-        elements = plan.variants[own[0].variant].elements
-        found = {name: _rows_of(folder / PLAYED / unit.name, name, elements) for name in TABLES}
-        parts = {name: whole for name, whole in found.items() if whole is not None}
-        for chunk in own:
-            write_run_files(
-                folder,
-                [
-                    output_file(file_name(name, chunk.number), rows)
-                    for name, whole in parts.items()
-                    if (rows := _rows_of_chunk(name, whole, chunk, is_first=chunk == own[0])).num_rows
-                ],
-            )
-        shutil.rmtree(folder / PLAYED / unit.name)
-
-
-def _rows_of(unit: Path, name: str, elements: FailureCandidates) -> pa.Table | None:
-    """Rows of a table in a unit, None where there are none."""
-    files = sorted((unit / f"{TABLE}={name}").glob(f"*{SUFFIX}"))
-    parts = [table_of(pq.ParquetFile(file).read([name]), name, elements) for file in files]
-    return pa.concat_tables(parts) if parts else None
-
-
-def _rows_of_chunk(name: str, whole: pa.Table, chunk: Chunk, *, is_first: bool) -> pa.Table:
-    if name == BASE_LOADS:
-        return whole.sort_by("link") if is_first else whole.slice(0, 0)
-    number = whole.column("scenario")
-    own = whole.filter(pc.and_(pc.greater_equal(number, chunk.first), pc.less(number, chunk.stop)))
-    # Tasks end in any order, and their files have names of chance.
-    order = LAYOUTS[name].key if name in LAYOUTS else ("scenario", "link")
-    return own.sort_by([(column, "ascending") for column in order])
+        place = folder / PLAYED / unit.name
+        for name in TABLES:
+            for file in sorted((place / f"{TABLE}={name}").glob(f"*{SUFFIX}")):
+                rows = pq.ParquetFile(file).read([NAME, DATA]).to_pylist()
+                write_run_files(folder, (OutputFile(name=row[NAME], data=row[DATA]) for row in rows))
+        shutil.rmtree(place)

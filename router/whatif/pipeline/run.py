@@ -43,8 +43,6 @@ SPARK_VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
 
 LONG_S: Final = 20.0
 """With more to be done than this, `auto` takes Spark."""
-MANY_LOADS: Final = 2_000_000
-"""Rows of `scenario_load` from which on it pays that Java compiles well what writes them."""
 FASTER: Final = 1.5
 """Than `second_of_work` assumes, as measured: 179,701 scenarios of 300 routers in 15 s on two cores."""
 
@@ -79,14 +77,11 @@ class Options:
     is_resumed: bool = False
     """Whether what an interrupted run has left is kept."""
 
-    def address(self, plan: Plan) -> Any:
-        """Address of Spark for a plan, a `SparkAddress`."""
+    @property
+    def address(self) -> Any:
+        """Address of Spark, a `SparkAddress`."""
         return importlib.import_module("router.whatif.pipeline.spark_session").SparkAddress(
-            master=self.master,
-            remote=self.remote,
-            settings=self.settings,
-            workers=self.workers,
-            has_many_rows=self.loads != NO_LOADS and load_rows(plan) > MANY_LOADS,
+            master=self.master, remote=self.remote, settings=self.settings, workers=self.workers
         )
 
     @property
@@ -110,11 +105,6 @@ def estimated_s(plan: Plan, cores: int) -> float:
         for section in plan.sections
     )
     return work_s / FASTER / cores
-
-
-def load_rows(plan: Plan) -> int:
-    """Rows of `scenario_load` when it has all loads."""
-    return sum(section.count * 2 * len(plan.variants[section.variant].elements.links) for section in plan.sections)
 
 
 def _has_session() -> bool:
@@ -175,7 +165,7 @@ def run(
     identity = _identity(model, request, plan, options)
     if others:
         identity["others"] = [variant.digest() for _, variant in others]
-    with _folder(out, options, plan, on_progress) as stage:
+    with _folder(out, options, on_progress) as stage:
         done = stage.open(identity, is_resumed=options.is_resumed)
         chunks = plan.chunks()
         rest = [chunk for chunk in chunks if chunk.number not in done]
@@ -225,7 +215,7 @@ class Unfinished(Protocol):
 
 
 @contextlib.contextmanager
-def _folder(out: str | os.PathLike[str], options: Options, plan: Plan, on_progress: Progress) -> Iterator[Unfinished]:
+def _folder(out: str | os.PathLike[str], options: Options, on_progress: Progress) -> Iterator[Unfinished]:
     """The folder in which a run is made, by the place where it shall be in the end."""
     if not is_elsewhere(out):
         here = UnfinishedRun(Path(out))
@@ -238,7 +228,7 @@ def _folder(out: str | os.PathLike[str], options: Options, plan: Plan, on_progre
         raise run_error(out, "the local engine writes to folders of this machine", "--engine spark, or another folder")
     on_progress("starting Spark", 0, 0)
     elsewhere = importlib.import_module("router.whatif.pipeline.run_elsewhere")
-    with elsewhere.unfinished(str(out), options.address(plan)) as there:
+    with elsewhere.unfinished(str(out), options.address) as there:
         try:
             yield there
         finally:
@@ -336,7 +326,7 @@ def _make(
         on_progress(PLAYING, done, total)
 
     if isinstance(stage.storage, LocalStorage) and not options.takes_spark(plan):
-        played_units.units_to_files(folder, plan)
+        played_units.units_to_files(folder)
         on_progress(PLAYING, done, total)
         local_engine.run(works.of(rest), rest, folder, workers=options.workers, on_done=on_done)
         on_progress(MAKING, 0, 0)
@@ -358,7 +348,7 @@ def _make(
     )
     in_files = [chunk for chunk in plan.chunks() if chunk.number in left]
     made = spark.run(
-        options.address(plan),
+        options.address,
         works.of([*rest, *in_files]),
         rest,
         stage.storage,

@@ -42,8 +42,8 @@ class RunStorage(ABC):
         """Names of what is in a folder, sorted; none where it isn't there."""
 
     @abstractmethod
-    def files(self, name: str) -> list[str]:
-        """Files of tables in a folder and in all below it, relative to the run's, sorted."""
+    def files(self, name: str, suffix: str = SUFFIX) -> list[str]:
+        """Files of tables, or with another suffix, in a folder and in all below it, relative to the run's, sorted."""
 
     @abstractmethod
     def read(self, name: str) -> bytes:
@@ -52,6 +52,10 @@ class RunStorage(ABC):
     @abstractmethod
     def write(self, name: str, data: bytes) -> None:
         """Write a small file, which appears whole or not at all."""
+
+    @abstractmethod
+    def rename_file(self, name: str, other: str) -> None:
+        """Give a file another name, which nothing has. On stores of objects it is copied."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
@@ -80,9 +84,9 @@ class LocalStorage(RunStorage):
         place = self.folder / name
         return sorted(path.name for path in place.iterdir()) if place.is_dir() else []
 
-    def files(self, name: str) -> list[str]:
+    def files(self, name: str, suffix: str = SUFFIX) -> list[str]:
         """See `RunStorage`."""
-        found = (self.folder / name).rglob(f"*{SUFFIX}")
+        found = (self.folder / name).rglob(f"*{suffix}")
         return sorted(str(PurePosixPath(path.relative_to(self.folder))) for path in found)
 
     def read(self, name: str) -> bytes:
@@ -92,6 +96,12 @@ class LocalStorage(RunStorage):
     def write(self, name: str, data: bytes) -> None:
         """See `RunStorage`."""
         write_atomically(self.folder / name, data)
+
+    def rename_file(self, name: str, other: str) -> None:
+        """See `RunStorage`."""
+        place = self.folder / name
+        place.rename(self.folder / other)
+        place.with_name(f".{place.name}.crc").unlink(missing_ok=True)  # Hadoop's checksums
 
     def remove(self, name: str) -> None:
         """See `RunStorage`."""

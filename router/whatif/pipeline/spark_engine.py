@@ -23,9 +23,9 @@ import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from router.whatif.pipeline import play_rows, spark_tables
+from router.whatif.pipeline import chunk_rows, spark_tables
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
-from router.whatif.pipeline.played_units import PLAYED, PlayedUnit, set_files_aside, tables_in_files
+from router.whatif.pipeline.played_units import PLAYED, PlayedUnit, files_left, set_files_aside
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage
 from router.whatif.pipeline.spark_session import (
     SparkAddress,
@@ -56,6 +56,14 @@ SHORT_UNIT_S: Final = 5.0
 """Units that end sooner are followed by larger ones."""
 LARGEST_UNIT: Final = 256
 """In units of the first."""
+LARGE_ROWS: Final[Mapping[str, str]] = {
+    "compression": "none",
+    "parquet.enable.dictionary": "false",
+    "parquet.block.size": "16777216",
+    "parquet.page.size.row.check.min": "1",
+    "parquet.block.size.row.check.min": "1",
+}
+"""Options of the writer of what was played: a row has whole files, so that it looks after each how much there is."""
 Done = Callable[[Chunk], None]
 
 
@@ -170,9 +178,10 @@ class _Play:
         work_s = sum(map(self._work_s, chunks))
         tasks = min(len(chunks), max(TASKS_PER_CORE * cores(self.session), math.ceil(work_s / TASK_S)))
         numbers = self.session.range(0, len(chunks), 1, tasks)
-        frame = numbers.mapInArrow(function, play_rows.SPARK_SCHEMA)
-        write(frame, self.storage.address(unit, is_read=False), (play_rows.TABLE,))
-        written = len(self.storage.files(f"{unit}/{play_rows.TABLE}={SCENARIO.name}"))
+        frame = numbers.mapInArrow(function, chunk_rows.SPARK_SCHEMA)
+        address = self.storage.address(unit, is_read=False)
+        frame.write.mode("overwrite").options(**LARGE_ROWS).partitionBy(chunk_rows.TABLE).parquet(address)
+        written = len(self.storage.files(f"{unit}/{chunk_rows.TABLE}={SCENARIO.name}"))
         if written < tasks:
             self.storage.remove(unit)
             expected = "a folder that this machine and all of Spark's see under the same path"
@@ -206,15 +215,16 @@ def _function(
         chunks: of the unit.
         folder: of the run, when chunks are not played but files that are left there read.
     """
+    variant = work.plan.variants[0]
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = evaluator_of(work).tables if folder is None else partial(tables_in_files, Path(folder))
+        files = evaluator_of(work).evaluate if folder is None else partial(files_left, Path(folder))
         # After each task a worker collects garbage, which takes as long as many scenarios: what is there now stays.
         gc.freeze()
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                for name, table in tables(chunks[place]):
-                    yield from play_rows.rows(name, table, work.plan)
+                chunk = chunks[place]
+                yield from chunk_rows.rows(chunk, variant.name, variant.elements, files(chunk))
 
     return rows
 
@@ -235,43 +245,42 @@ def _make_tables(
 ) -> tuple[float | None, Mapping[str, pa.Table]]:
     """Make the tables of what has been played. Returns: the coverage; tables that sum up scenarios."""
     played = spark_tables.read_played(session, storage.address(PLAYED))
-    mesh = plan.variants[0].elements
     folders = (name for unit in storage.children(PLAYED) for name in storage.children(f"{PLAYED}/{unit}"))
     played_tables = {name.partition("=")[2] for name in folders}
 
-    def frame_of(layout: Layout) -> tuple[DataFrame, Sequence[str]]:
-        """That of a table, and the columns by which it has folders."""
-        if layout not in OF_SCENARIOS:
-            make = spark_tables.link_load if layout == LINK_LOAD else spark_tables.link_worst
-            return make(played), (play_rows.VARIANT,)
-        if layout.name not in played_tables:
-            return spark_tables.empty(session, layout), ()  # whoever reads it has to know its columns nevertheless
-        frame = spark_tables.by_scenario(played, layout, plan, cores=cores(session))
-        return frame, (play_rows.VARIANT, play_rows.FAMILY)
-
     def make(layout: Layout) -> None:
-        place = storage.address(layout.name, is_read=False)
+        name_job(session, f"what-if: make table {layout.name} of what was played")
+        if layout in OF_SCENARIOS and layout.name in played_tables:
+            files = spark_tables.by_scenario(played, layout, plan, cores=cores(session))
+            spark_tables.write_files(files, storage, layout.name)
+            return
         if storage.exists(f"{layout.name}/{COMMITTED}"):
             return  # by a run that was interrupted later
-        name_job(session, f"what-if: make table {layout.name} of what was played")
-        frame, partitions = frame_of(layout)
-        write(spark_tables.described(frame, layout), place, partitions)
-        if not storage.files(layout.name):  # links, of a mesh without any
-            write(spark_tables.empty(session, layout), place, ())
+        place = storage.address(layout.name, is_read=False)
+        if layout in OF_LINKS:
+            rows = spark_tables.link_load(played) if layout == LINK_LOAD else spark_tables.link_worst(played)
+            write(spark_tables.described(rows, layout), place, (chunk_rows.VARIANT,))
+        if not storage.files(layout.name):  # whoever reads it has to know its columns nevertheless
+            write(spark_tables.described(spark_tables.empty(session, layout), layout), place, ())
+
+    def table(layout: Layout) -> DataFrame:
+        made[layout].result()
+        return spark_tables.read_table(session, storage.address(layout.name), layout)
 
     def cover() -> float:
+        scenarios = table(SCENARIO)
         name_job(session, "what-if: sum up the probabilities of scenarios")
-        return spark_tables.coverage(played)
+        return spark_tables.coverage(scenarios)
 
-    covered = pool.submit(cover) if mesh.has_rates else None
-    summing = {name: pool.submit(make) for name, make in SparkSummaries(played, plan).makers().items()}
     wanted = [each for each in OF_SCENARIOS if has_loads or each != SCENARIO_LOAD]
-    made = [pool.submit(make, layout) for layout in (*wanted, *OF_LINKS)]
+    made = {layout: pool.submit(make, layout) for layout in (*wanted, *OF_LINKS)}
+    covered = pool.submit(cover) if plan.variants[0].elements.has_rates else None
+    summing = {name: pool.submit(make) for name, make in SparkSummaries(session, table, plan).makers().items()}
     try:
-        for future in (*made, *summing.values()):
+        for future in (*made.values(), *summing.values()):
             future.result()
     except BaseException:
-        for future in (*made, *summing.values()):
+        for future in (*made.values(), *summing.values()):
             future.cancel()
         raise
     summaries = {name: future.result() for name, future in summing.items()}

@@ -1,4 +1,4 @@
-"""Tables of a run as DataFrames of what has been played: sorted, ranked and summed up by Spark, written by executors.
+"""Tables of a run as DataFrames of what has been played: put in order, ranked and summed up, written by executors.
 
 All of it is the DataFrame API, so that it runs through Spark Connect too. What local tables have, these have, bit for
 bit: sums of probabilities are exact, and all else is copied, compared or divided once.
@@ -15,32 +15,43 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from router.whatif.kernel.network_arrays import MICRO
-from router.whatif.pipeline.aggregate import KEPT, directions
-from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS
-from router.whatif.pipeline.play_rows import FAMILY, LISTED, SPARK_SCHEMA, TABLE, VARIANT, ddl
+from router.whatif.pipeline.aggregate import KEPT
+from router.whatif.pipeline.chunk_evaluator import WORST_LOADS, WORST_SCHEMA
+from router.whatif.pipeline.chunk_rows import (
+    DATA,
+    FAMILY,
+    LINKS_SCHEMA,
+    MAGIC,
+    NAME,
+    PLACE,
+    SPARK_SCHEMA,
+    TABLE,
+    VARIANT,
+    decoded,
+    joined,
+    sections_of,
+    spark_schema,
+)
+from router.whatif.pipeline.chunk_rows import SCENARIO as FIRST
+from router.whatif.pipeline.run_storage import RunStorage
 from router.whatif.pipeline.spark_ranges import RANGE_SCENARIOS, by_range
 from router.whatif.pipeline.spark_session import functions_of, window_of
-from router.whatif.pipeline.table_layouts import (
-    LINK_LOAD,
-    LINK_WORST,
-    PAIR_IMPACT,
-    SCENARIO,
-    SCENARIO_LOAD,
-    Layout,
-    plain,
-)
+from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
+from router.whatif.pipeline.table_layouts import LINK_LOAD, LINK_WORST, SCENARIO_LOAD, Layout
 from router.whatif.scenarios.scenario_plan import Plan
 from router.whatif.wording import BASE, MAINTENANCE
 
+SPARK_METADATA: Final = "org.apache.spark.sql.parquet.row.metadata"
+"""Of a Parquet file: its columns as Spark has them."""
 _MANTISSA_BITS: Final = 53
 _RANGE_LOADS: Final = 5_000_000
-"""Loads in a partition, about: a task sorts them, and writes them as one file of each family."""
-_BETWEEN: Final = "\n"
-"""Names in a text: a list of one for each would take the driver long to hand over."""
+"""Loads in a partition, about: a task makes files of them."""
+_TEXT: Final = ".txt"
+"""With which names of files end that Spark writes as texts."""
 
 
 def read_played(session: SparkSession, address: str) -> DataFrame:
-    """Rows in the form of `play_rows`, of all units of work that are there.
+    """Rows in the form of `chunk_rows`, of all units of work that are there.
 
     Args:
         session: of Spark.
@@ -50,7 +61,7 @@ def read_played(session: SparkSession, address: str) -> DataFrame:
 
 
 def by_scenario(played: DataFrame, layout: Layout, plan: Plan, *, cores: int) -> DataFrame:
-    """Make a table that has rows by scenario, sorted by its key within ranges of scenarios.
+    """Make the files of a table that has rows by scenario, sorted by its key: rows as `write_files` takes them.
 
     Args:
         played: as `read_played` gives it.
@@ -59,91 +70,79 @@ def by_scenario(played: DataFrame, layout: Layout, plan: Plan, *, cores: int) ->
         cores: that shall have something to do.
     """
     sql = functions_of(played)
-    is_listed = layout.name in LISTED
-    fields = LISTED[layout.name].names if is_listed else layout.names
-    own = [sql.col(f"{layout.name}.{name}").alias(name) for name in fields if name not in (VARIANT, FAMILY)]
-    rows = played.where(sql.col(TABLE) == layout.name).select(VARIANT, FAMILY, *own)
-    keys = [name for name in layout.key if not is_listed or name == "scenario"]
+    rows = played.where(sql.col(TABLE) == layout.name).select(FIRST, NAME, DATA)
     most = RANGE_SCENARIOS
     if layout == SCENARIO_LOAD:
         most = max(1, _RANGE_LOADS // max(1, 2 * len(plan.variants[0].elements.links)))
-    ordered = by_range(rows, len(plan), cores, most=most).sortWithinPartitions(VARIANT, FAMILY, *keys)
-    if layout == PAIR_IMPACT:
-        return _pairs(ordered, plan.variants[0].elements.routers)
-    return _loads(ordered, plan) if layout == SCENARIO_LOAD else ordered
-
-
-def _pairs(listed: DataFrame, routers: Sequence[str]) -> DataFrame:
-    """Make rows of lists of pairs, in their order."""
-    sql = functions_of(listed)
-    pairs = listed.select(VARIANT, FAMILY, "scenario", sql.inline(sql.arrays_zip("src", "dst", "base_cost", "cost")))
-    names = sql.array(*map(sql.lit, routers))
-    is_lost = sql.col("cost") < 0
-    return pairs.select(
-        VARIANT,
-        FAMILY,
-        "scenario",
-        sql.get(names, sql.col("src")).alias("src"),
-        sql.get(names, sql.col("dst")).alias("dst"),
-        is_lost.alias("is_lost"),
-        sql.col("base_cost").cast("bigint").alias("base_cost"),
-        sql.when(~is_lost, sql.col("cost").cast("bigint")).alias("cost"),
+    ordered = by_range(rows, len(plan), cores, most=most).sortWithinPartitions(NAME)
+    # As Spark itself would write them: columns that folders have are in no file, and each has its unit and meaning.
+    about = described(empty(played.sparkSession, layout), layout).drop(VARIANT, FAMILY).schema.json()
+    schema = pa.schema(
+        [field for field in layout.schema if field.name not in (VARIANT, FAMILY)], {SPARK_METADATA: about}
     )
+    function = partial(joined, sections_of(plan), schema)
+    return ordered.mapInArrow(function, f"{VARIANT} string, {FAMILY} string, {DATA} binary")
 
 
-def _loads(listed: DataFrame, plan: Plan) -> DataFrame:
-    """Make rows of lists of loads, in their order."""
-    sql = functions_of(listed)
-    lists = LISTED[SCENARIO_LOAD.name].names[1:]
-    loads = listed.select(VARIANT, FAMILY, "scenario", sql.inline(sql.arrays_zip(*lists)))
-    # Variants may have other links, and then the same number is another link.
-    meshes: dict[tuple[object, ...], list[str]] = {}
-    texts: dict[tuple[object, ...], list[str]] = {}
-    for variant in plan.variants:
-        key = (variant.elements.links, variant.elements.ends)
-        meshes.setdefault(key, []).append(variant.name)
-        if key not in texts:
-            texts[key] = [_BETWEEN.join(column.to_pylist()) for column in directions(variant.elements)]
+def write_files(files: DataFrame, storage: RunStorage, name: str) -> None:
+    """Have the executors write files that tasks have encoded, which Spark's committer makes complete or not at all.
 
-    def name(place: int) -> Column:
-        """Link, sender or receiver of the direction that has the number."""
-        found: Column = sql.lit(None)
-        for key, variants in meshes.items():
-            names = sql.split(sql.lit(texts[key][place]), _BETWEEN)
-            found = sql.when(sql.col(VARIANT).isin(variants), sql.get(names, sql.col("number"))).otherwise(found)
-        return found
+    Spark writes bytes as lines of a text: a file of one line, whose end is the word with which a Parquet file ends.
+    These get the name of Parquet files afterwards.
 
-    return loads.select(
-        VARIANT,
-        FAMILY,
-        "scenario",
-        *(name(place).alias(column) for place, column in enumerate(("link", "src", "dst"))),
-        *lists[1:],
-    )
+    Args:
+        files: rows as `by_scenario` makes them, which may have gone through with this before.
+        storage: of the run.
+        name: of the table.
+    """
+    if not storage.exists(f"{name}/{COMMITTED}"):
+        sql = functions_of(files)
+        lines = files.select(VARIANT, FAMILY, sql.col(DATA).cast("string").alias("value"))
+        writer = lines.write.mode("overwrite").partitionBy(VARIANT, FAMILY).option("compression", "none")
+        address = storage.address(name, is_read=False)
+        writer.option("lineSep", MAGIC.decode()).option("maxRecordsPerFile", 1).text(address)
+    for file in storage.files(name, _TEXT):
+        storage.rename_file(file, file.removesuffix(_TEXT) + SUFFIX)
+
+
+def read_table(session: SparkSession, address: str, layout: Layout) -> DataFrame:
+    """Rows of a table of scenarios, with the columns that its folders have.
+
+    Args:
+        session: of Spark.
+        address: of the folder of the table.
+        layout: of it.
+    """
+    return session.read.schema(spark_schema(layout.schema, VARIANT, FAMILY)).parquet(address)
+
+
+def _decoded(played: DataFrame, name: str, schema: pa.Schema) -> DataFrame:
+    """Rows of the files of one table, with their variant."""
+    rows = played.where(functions_of(played).col(TABLE) == name).select(VARIANT, DATA)
+    whole = schema if VARIANT in schema.names else pa.schema([(VARIANT, pa.string()), *schema])
+    return rows.mapInArrow(partial(decoded, whole), spark_schema(whole))
 
 
 def link_load(played: DataFrame) -> DataFrame:
     """Make the table `link_load`, sorted by its key."""
-    sql = functions_of(played)
-    rows = played.where(sql.col(TABLE) == BASE_LOADS).select(f"{LINK_LOAD.name}.*")
+    rows = _decoded(played, LINK_LOAD.name, LINKS_SCHEMA).drop(PLACE)
     return rows.coalesce(1).sortWithinPartitions(*LINK_LOAD.key)
 
 
 def link_worst(played: DataFrame) -> DataFrame:
     """Make the table `link_worst`, sorted by its key: of each directed link the KEPT worst scenarios, by a window."""
     sql = functions_of(played)
-    worst = played.where(sql.col(TABLE) == WORST_LOADS).select(VARIANT, f"{WORST_LOADS}.*")
+    worst = _decoded(played, WORST_LOADS, WORST_SCHEMA)
     window = window_of(played).partitionBy(VARIANT, "link").orderBy(sql.col("share").desc(), sql.col("scenario"))
     ranked = worst.withColumn("rank", sql.row_number().over(window)).where(sql.col("rank") <= KEPT)
     cause = sql.struct("rank", "scenario", _real(sql, "rate"), _real(sql, "bytes"), "share")
-    causes = ranked.groupBy(VARIANT, sql.col("link").alias("place")).agg(
+    causes = ranked.groupBy(VARIANT, sql.col("link").alias(PLACE)).agg(
         sql.sort_array(sql.collect_list(cause)).alias("causes")
     )
-    loads = played.where(sql.col(TABLE) == BASE_LOADS)
-    links = loads.select(sql.col(f"{BASE_LOADS}.link").alias("place"), f"{LINK_LOAD.name}.*")
-    joined = links.join(causes, [VARIANT, "place"], "left")
+    links = _decoded(played, LINK_LOAD.name, LINKS_SCHEMA)
+    ranked_links = links.join(causes, [VARIANT, PLACE], "left")
     none = sql.array().cast("array<struct<rank: int, scenario: bigint, rate: double, bytes: double, share: double>>")
-    joined = joined.withColumn("causes", sql.coalesce("causes", none))
+    ranked_links = ranked_links.withColumn("causes", sql.coalesce("causes", none))
     first = sql.get("causes", sql.lit(0))
     columns = {
         "base_msgs_per_s": sql.col("msgs_per_s"),
@@ -156,7 +155,7 @@ def link_worst(played: DataFrame) -> DataFrame:
         "scenario_bytes_per_s": sql.col("causes.bytes"),
         "scenario_utilisation": sql.col("causes.share"),
     }
-    chosen = joined.select(*(columns.get(name, sql.col(name)).alias(name) for name in LINK_WORST.names))
+    chosen = ranked_links.select(*(columns.get(name, sql.col(name)).alias(name) for name in LINK_WORST.names))
     return chosen.repartition(1).sortWithinPartitions(*LINK_WORST.key)
 
 
@@ -166,12 +165,11 @@ def _real(sql: Any, name: str) -> Column:
     return found
 
 
-def coverage(played: DataFrame) -> float:
+def coverage(scenarios: DataFrame) -> float:
     """Sum of the probabilities of scenarios of the mesh as it is, without maintenance, which have some."""
-    sql = functions_of(played)
-    here = (sql.col(TABLE) == SCENARIO.name) & (sql.col(VARIANT) == BASE) & (sql.col(FAMILY) != MAINTENANCE)
-    rows = played.where(here).select(sql.col(f"{SCENARIO.name}.probability").alias("probability"))
-    return min(1.0, exact_sum(rows, "probability"))
+    sql = functions_of(scenarios)
+    here = (sql.col(VARIANT) == BASE) & (sql.col(FAMILY) != MAINTENANCE)
+    return min(1.0, exact_sum(scenarios.where(here), "probability"))
 
 
 def exact_sum(rows: DataFrame, name: str) -> float:
@@ -242,5 +240,4 @@ def described(frame: DataFrame, layout: Layout) -> DataFrame:
 
 def empty(session: SparkSession, layout: Layout) -> DataFrame:
     """A table without rows."""
-    fields = ", ".join(f"{column.name} {ddl(plain(column.kind))}" for column in layout.columns)
-    return session.createDataFrame([], fields)
+    return session.createDataFrame([], spark_schema(layout.schema))

@@ -26,7 +26,7 @@ from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import spark_engine
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
-from router.whatif.pipeline.run import SPARK_VARIABLES, Options, RunSummary, estimated_s, load_rows, run
+from router.whatif.pipeline.run import SPARK_VARIABLES, Options, RunSummary, estimated_s, run
 from router.whatif.pipeline.run_storage import LocalStorage
 from router.whatif.pipeline.spark_failures import TaskError
 from router.whatif.pipeline.spark_parallel_map import map_tasks
@@ -285,18 +285,6 @@ def test_work_of_another_version_is_refused(model: Model) -> None:
     work = VariantWork(key="old", network=b"", plan=plan, pairs="none", routing="mesh", version="0.0.1")
     with pytest.raises(RuntimeError, match=r"is installed here; the work comes from 0\.0\.1"):
         evaluator_of(work)
-
-
-def test_java_compiles_well_where_it_writes_many_rows(model: Model) -> None:
-    few, many = (
-        request.plan(request.variants(model)) for request in (Request(), Request(families="links:5", sample=60_000))
-    )
-    assert load_rows(few) == len(few) * 2 * len(model.links)
-    assert load_rows(many) > 2_000_000
-    assert [
-        Options(loads=loads).address(plan).has_many_rows
-        for loads, plan in (("none", many), ("all", few), ("all", many), ("changed", many))
-    ] == [False, False, True, True]
 
 
 # Which engine
