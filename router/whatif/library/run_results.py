@@ -35,7 +35,8 @@ from router.whatif.report.pictures import pictures
 from router.whatif.report.run_facts import facts_of
 from router.whatif.report.svg_drawing import standing_alone
 from router.whatif.report.verdicts import Verdict, verdicts
-from router.whatif.scenarios.run_request import Request
+from router.whatif.scenarios.run_request import Request, of_fields
+from router.whatif.scenarios.scenario_plan import PlanError
 from router.whatif.wording import BASE, SPLIT
 
 if TYPE_CHECKING:
@@ -251,5 +252,8 @@ def play(
         else:
             write_answers(folder, model)
 
-    runs.run(model, wanted, out, options, finish=finish)
+    try:
+        runs.run(model, wanted, out, options, finish=finish)
+    except PlanError as error:
+        raise of_fields(error) from None
     return open_run(out)

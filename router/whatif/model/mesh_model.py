@@ -15,6 +15,7 @@ import attrs
 
 from mesh_config.findings import SettingsError, nearest
 from mesh_config.yaml_text import Place
+from router.whatif.model.added_links import AddedLinkError, added_links
 from router.whatif.model.demands import NOBODY, Demand, Demands
 from router.whatif.model.elements import AddressNode, Group, LinkCounter, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.validation import model_findings
@@ -123,16 +124,21 @@ def with_costs(model: Model, costs: Mapping[str, int]) -> Model:
     return _checked(attrs.evolve(model, links=links))
 
 
-def with_links(model: Model, links: Iterable[LinkEdge]) -> Model:
+def with_links(model: Model, links: object) -> Model:
     """The model with more links.
 
     Args:
         model: has the routers.
-        links: each `LinkEdge(id=..., a=..., b=..., cost=...)`, with an id that is free and `a` before `b`.
-    Raises: ModelError for what is no LinkEdge, and when one can't be added.
+        links: each a `LinkEdge`, a text as `A,B,2,delay_ms=5`, `(a, b)`, `(a, b, cost)` or a dict of fields of
+            LinkEdge; one of them alone is one link. What comes without an id gets the next usual one that is free; a
+            cost is 1 unless it is said.
+    Raises: ModelError for what is none of these, and when a link can't be added.
     """
-    links = _all_are(LinkEdge, "links", links)
-    return _checked(attrs.evolve(model, links=(*model.links, *links)))
+    try:
+        added = added_links(links, (router.id for router in model.routers), (link.id for link in model.links))
+    except AddedLinkError as error:
+        raise ModelError([attrs.evolve(error.finding, key="links")]) from None
+    return _checked(attrs.evolve(model, links=(*model.links, *added)))
 
 
 def without(model: Model, *, links: Iterable[str] = (), routers: Iterable[str] = ()) -> Model:

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
-from router.whatif.model.elements import LinkEdge, SubscriberSite, link_ids
+from router.whatif.model.added_links import AddedLinkError, added_links
+from router.whatif.model.elements import LinkEdge, SubscriberSite
 from router.whatif.model.mesh_model import Model, grown, with_costs, with_links, with_subscribers
 from router.whatif.scenarios.failure_families import FailureCandidates, Maintenance
-from router.whatif.scenarios.scenario_plan import BASE, DEFAULT_FAMILIES, Plan, families_of, plan_error
+from router.whatif.scenarios.scenario_plan import BASE, DEFAULT_FAMILIES, Plan, PlanError, families_of, plan_error
 
 CHANGED: Final = "changed"
 """The variant with all changes that were asked for."""
 MAX_GROWTH_STEPS: Final = 1000
-LINK_AMOUNTS: Final = ("delay_ms", "capacity_msgs", "capacity_bytes")
-"""Amounts that may be said of a link that is added: fields of `LinkEdge`."""
-_ADDED_LINK: Final = re.compile(r"(.*?,[^,=]*)((?:,[^,=]*=[^,]*)*)")
-"""Ends and cost, then the amounts, each after a comma. Ids may have commas and equals signs, a cost has none."""
+FIELDS: Final[Mapping[str, str]] = {
+    "--fail": "families",
+    "--maintenance": "maintenance",
+    "--growth": "growth",
+    "--cost": "costs",
+    "--add-link": "links",
+    "--move-subscriber": "moves",
+    "--add-subscriber": "subscribers",
+    "--sample": "sample",
+}
+"""Fields of a request by the options of the command that say the same."""
 
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
@@ -103,6 +110,20 @@ class Request:
         return model
 
 
+def of_fields(error: PlanError) -> PlanError:
+    """The same error in words of who has no options of a command, but fields of a request."""
+
+    def said(text: str) -> str:
+        for option, field in FIELDS.items():
+            text = text.replace(option, field)
+        return text
+
+    return PlanError(
+        attrs.evolve(each, key=said(each.key), message=said(each.message), expected=said(each.expected))
+        for each in error.findings
+    )
+
+
 def growth_factors(text: str) -> tuple[Decimal, ...]:
     """Factors of `FROM:TO:STEP`, both ends included, or of one factor; 1 is left out, since it is no growth.
 
@@ -166,54 +187,12 @@ def _costs(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _new_links(model: Model, texts: Sequence[str]) -> Iterator[LinkEdge]:
+def _new_links(model: Model, texts: Sequence[str]) -> list[LinkEdge]:
     """Each with the next usual id that is free."""
-    wanted = []
-    for text in texts:
-        match = _ADDED_LINK.fullmatch(text)
-        head, amounts = match.groups() if match is not None else (text, "")
-        both, _, cost = head.rpartition(",")
-        one, other = _ends(model, text, both)
-        whole = _whole("--add-link", text, cost.strip())
-        wanted.append((min(one, other), max(one, other), whole, _amounts(text, amounts.split(",")[1:])))
-    there = {link.id for link in model.links}
-    for a, b, whole, amounts in wanted:
-        free = next(name for name in link_ids([(a, b)] * (len(there) + 1)) if name not in there)
-        there.add(free)
-        yield LinkEdge(id=free, a=a, b=b, cost=whole, **amounts)
-
-
-def _ends(model: Model, text: str, both: str) -> tuple[str, str]:
-    """Two routers, with a comma between them as it may be in their ids: where both sides are routers."""
-    words = both.split(",")
-    choices = [
-        (",".join(words[:at]).strip(), ",".join(words[at:]).strip()) for at in range(1, len(words))
-    ]  # one, unless there are commas in ids
-    known = {router.id for router in model.routers}
-    found = [pair for pair in choices if known.issuperset(pair)]
-    if len(found) == 1:
-        return found[0]
-    if len(choices) == 1 and all(choices[0]):
-        return choices[0]  # the model says which it does not have
-    if found:
-        ways = " or ".join(f"`{one}` and `{other}`" for one, other in found)
-        raise plan_error("--add-link", f"`{text}` may mean {ways}", "router ids that can be told apart")
-    raise plan_error("--add-link", f"`{text}`", "A,B,COST, A and B routers")
-
-
-def _amounts(text: str, words: Sequence[str]) -> dict[str, Any]:
-    """Read what is said of a link by `FIELD=NUMBER`."""
-    found: dict[str, float] = {}
-    for word in words:
-        name, sign, number = (part.strip() for part in word.partition("="))
-        if not sign or name not in LINK_AMOUNTS or name in found:
-            expected = f"FIELD=NUMBER, each once, of {', '.join(LINK_AMOUNTS)}"
-            raise plan_error("--add-link", f"`{text}`: `{word.strip()}`", expected)
-        try:
-            found[name] = float(number)
-        except ValueError:
-            raise plan_error("--add-link", f"`{text}`: `{number}` is no number", f"{name}=NUMBER") from None
-    return found
+    try:
+        return added_links(texts, (router.id for router in model.routers), (link.id for link in model.links))
+    except AddedLinkError as error:
+        raise plan_error("--add-link", error.finding.message, error.finding.expected) from None
 
 
 def _moved(model: Model, text: str) -> Model:

@@ -285,6 +285,28 @@ def test_links_and_costs_change() -> None:
 
 
 @pytest.mark.parametrize(
+    ("links", "expected"),
+    [
+        (("A", "C"), [("A--C", "A", "C", 1, None)]),
+        (("C", "A", 4), [("A--C", "A", "C", 4, None)]),
+        ([("A", "C"), ("C", "A", 2)], [("A--C", "A", "C", 1, None), ("A--C#2", "A", "C", 2, None)]),
+        ("C,A,3,delay_ms=5", [("A--C", "A", "C", 3, 5.0)]),
+        (["A,C,1", "B,D,2"], [("A--C", "A", "C", 1, None), ("B--D", "B", "D", 2, None)]),
+        ({"a": "D", "b": "B", "delay_ms": 1.5}, [("B--D", "B", "D", 1, 1.5)]),
+        (
+            [{"a": "A", "b": "B"}, {"id": "x", "a": "A", "b": "C"}],
+            [("A--B#2", "A", "B", 1, None), ("x", "A", "C", 1, None)],
+        ),
+        (LinkEdge(id="y", a="A", b="C", cost=9), [("y", "A", "C", 9, None)]),
+    ],
+)
+def test_a_link_is_added_in_whatever_form_it_is_said(links: object, expected: list[tuple[object, ...]]) -> None:
+    before = {link.id for link in square().links}
+    added = [link for link in with_links(square(), links).links if link.id not in before]
+    assert [(link.id, link.a, link.b, link.cost, link.delay_ms) for link in added] == expected
+
+
+@pytest.mark.parametrize(
     ("change", "expected"),
     [
         (lambda: with_costs(square(), {"A-B": 2}), "links.A-B: the model has no link `A-B`"),
@@ -293,11 +315,25 @@ def test_links_and_costs_change() -> None:
         (lambda: without(square(), routers=["A", "B", "C", "D"]), "routers: no router"),
         (lambda: with_links(square(), edges("AB")), "links.A--B: it occurs twice"),
         (
-            lambda: with_links(square(), [{"a": "A"}]),  # type: ignore[list-item]
-            "links: {'a': 'A'} of type dict; expected a list of LinkEdge, made of id, a, b, cost",
+            lambda: with_links(square(), [{"a": "A"}]),
+            "links: {'a': 'A'}: `b` is missing; expected a dict of id, a, b, cost",
         ),
-        (lambda: with_links(square(), "A,C,2"), "links: 'A,C,2' of type str"),  # type: ignore[arg-type]
-        (lambda: with_links(square(), edges("AC")[0]), "of type LinkEdge; expected a list of"),  # type: ignore[arg-type]
+        (
+            lambda: with_links(square(), {"a": "A", "b": "C", "costs": 2}),
+            ": no field `costs`; expected a dict of id, a, b",
+        ),
+        (lambda: with_links(square(), "A,C,x"), "links: `A,C,x`: `x` is no cost; expected a whole number from 1"),
+        (lambda: with_links(square(), "A,C"), "links: `A,C`; expected A,B,COST, A and B routers"),
+        (lambda: with_links(square(), ("A", "Z", 2)), "links.A--Z"),
+        (
+            lambda: with_links(square(), [("A", "C", "2")]),
+            "links: the cost '2' of type str; expected a whole number from 1",
+        ),
+        (
+            lambda: with_links(square(), 7),
+            "links: 7 of type int; expected a list of links, each a LinkEdge, a text such as",
+        ),
+        (lambda: with_links(square(), [("A", 2)]), "links: ('A', 2) of type tuple; expected a list of links, each"),
         (lambda: with_groups(square(), ["g"]), "groups: 'g' of type str"),  # type: ignore[list-item]
         (lambda: with_demands(square(), [{"src": "A"}]), "of type dict; expected a list of Demand"),  # type: ignore[list-item]
         (lambda: with_subscribers(square(), removed=[("orders", "D")]), "has no subscriber `orders at D`"),
