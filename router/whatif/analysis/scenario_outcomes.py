@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from router.whatif.pipeline.summaries import ScenarioRange, ranges_of
 from router.whatif.pipeline.table_files import files_of, read_parts, read_table
 from router.whatif.wording import BASE, MAINTENANCE
 
+_MORE: Final = re.compile(r"[+]|:([2-9]|1\d)")
+"""In the name of a family of which more than one thing fails."""
 ALONE_BY: Final = ("variant", "family", "group", "failed_links", "failed_routers")
 """Columns that say whether one thing alone fails."""
 
@@ -118,6 +123,19 @@ class Outcomes:
             found.update(zip(own.tolist(), rows, strict=True))
         return [found[place] for place in wanted.tolist()]
 
+    def of_numbers(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
+        """Rows of scenarios by their numbers, in that order, without those that there aren't.
+
+        Numbers have no gaps, so that only the files are read in which they are.
+        """
+        assert self.folder is not None
+        wanted = np.asarray(numbers, dtype=np.int64)
+        found: dict[int, dict[str, Any]] = {}
+        for _, part in read_parts(self.folder, "scenario", lambda first, stop: _is_any(wanted, first, stop)):
+            is_one = np.isin(part.column("scenario").to_numpy(), wanted)
+            found.update((row["scenario"], row) for row in part.filter(pa.array(is_one)).to_pylist())
+        return [found[number] for number in numbers if number in found]
+
     def row_of(self, scenario: int) -> dict[str, Any] | None:
         """The row of a scenario by its number, None when the run has no such scenario."""
         numbers = self.numbers("scenario")
@@ -125,21 +143,6 @@ class Outcomes:
         if place == len(numbers) or numbers[place] != scenario:
             return None
         return self.rows([place])[0]
-
-    def worst(self, values: NDArray[Any], count: int, among: NDArray[np.bool_] | None = None) -> Places:
-        """Find the rows with the largest *values*, the largest first, then the lowest number; 0 is none of them.
-
-        Args:
-            values: one for each row.
-            count: of rows at most.
-            among: mask of the rows that are looked at; None: all.
-        Returns: places of rows.
-        """
-        found = np.flatnonzero((values > 0) if among is None else (values > 0) & among)
-        if len(found) > 8 * count:  # to sort all of a million would take longer than all else
-            edge = np.partition(values[found], len(found) - count)[len(found) - count]
-            found = found[values[found] >= edge]
-        return found[np.lexsort((found, -values[found]))][:count]
 
     def alone(self, *, variant: str = BASE) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Every scenario of a variant in which one thing fails: (`link`, `router` or `group`, its id, the row)."""
@@ -158,9 +161,19 @@ class Outcomes:
             return
         assert self.folder is not None
         places: list[int] = []
-        for first, part in read_parts(self.folder, "scenario", lambda first, stop: True, ALONE_BY):
+        single = [each for each in self._ranges() if each.variant == variant and not _MORE.search(each.family)]
+
+        def is_wanted(first: int, stop: int) -> bool:
+            return any(each.first < stop and first < each.stop for each in single)
+
+        for first, part in read_parts(self.folder, "scenario", is_wanted, ALONE_BY):
             places += (first + np.flatnonzero(_is_alone(part, variant))).tolist()
         yield from self.rows(places)
+
+    def _ranges(self) -> list[ScenarioRange]:
+        assert self.folder is not None
+        (run,) = read_table(self.folder, "run", ["plan"]).to_pylist()
+        return ranges_of(json.loads(run["plan"])["sections"])
 
 
 def _is_alone(part: pa.Table, variant: str) -> pa.ChunkedArray:

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.report.pictures import WIDE
 from router.whatif.report.run_facts import Facts
 from router.whatif.report.svg_drawing import BAD, INK, ONE, Picture, figure, svg_of
-from router.whatif.wording import BASE, NOTHING, counted, failure_of
+from router.whatif.wording import counted, failure_of
 
 BARS: Final = 15
 _MOST_LETTERS: Final = 27
 """Of the name of a failure, and of a link."""
 
 
-def failures(facts: Facts) -> Picture | None:
+def failures(facts: Facts, folder: Path) -> Picture | None:
     """Draw the highest utilisation of any link by failure, of the mesh as it is, the worst failures first.
 
-    Failures that are equally bad come in the order of their numbers. None when no failure leaves load on a link.
+    Failures that are equally bad come in the order of their numbers.
+
+    Args:
+        facts: of the run.
+        folder: of it.
+    Returns: the picture; None when no failure leaves load on a link.
     """
-    outcomes = facts.outcomes
-    places = np.flatnonzero(outcomes.having("variant", BASE) & ~outcomes.having("family", NOTHING))
-    values = outcomes.numbers("max_utilisation")[places]
-    order = np.argsort(-values, kind="stable")[:BARS]
-    if not order.size or values[order[0]] <= 0:
+    worst = [row["scenario"] for row in facts.harms if row["measure"] == "max_utilisation"][:BARS]
+    if not worst:
         return None
-    numbers = outcomes.numbers("scenario")[places[order]]
-    rows = [row for row in (outcomes.row_of(int(number)) for number in numbers) if row is not None]
+    rows = Outcomes.read(folder).of_numbers(worst)
     names = [
         f"{shortened(failure_of(row))} \N{RIGHTWARDS ARROW} {shortened(row['max_utilisation_link'])}" for row in rows
     ]
@@ -37,7 +40,7 @@ def failures(facts: Facts) -> Picture | None:
     calm = 100 * facts.base["max_utilisation"]
     with figure(WIDE, height) as made:
         axes = made.add_axes((0.4, 34 / height, 0.57, (height - 64) / height))
-        shares = 100 * values[order]
+        shares = [100 * row["max_utilisation"] for row in rows]
         axes.barh(np.arange(len(rows)), shares, height=0.6, color=[BAD if share > 100 else ONE for share in shares])
         axes.axvline(calm, color=INK, linewidth=1, linestyle=(0, (4, 2)), label="as it is")
         axes.set_yticks(np.arange(len(rows)), names)

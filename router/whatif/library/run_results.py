@@ -134,7 +134,10 @@ class Run(TableFolder):
         many failures lose more than so much: a survival curve), `stretches`, `growth`.
         """
         facts = facts_of(self.folder, self.model)
-        drawn = [*pictures(facts), *filter(None, [failures(facts), utilisations(facts), heat(facts, self.folder)])]
+        drawn = [
+            *pictures(facts),
+            *filter(None, [failures(facts, self.folder), utilisations(facts), heat(facts, self.folder)]),
+        ]
         return {
             each.name: Drawing(title=each.title, caption=each.caption, svg=standing_alone(each.svg)) for each in drawn
         }

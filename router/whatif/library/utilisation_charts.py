@@ -13,6 +13,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.library.failure_chart import shortened
 from router.whatif.pipeline.table_files import files_of, partition_of
 from router.whatif.pipeline.table_layouts import SCENARIO_LOAD
@@ -20,7 +21,7 @@ from router.whatif.report.pictures import CLASS_COLORS, CLASSES, WIDE, WIDTH, cu
 from router.whatif.report.run_facts import Facts, LinkFacts
 from router.whatif.report.single_failures import STEPS
 from router.whatif.report.svg_drawing import INK, PAPER, Picture, figure, svg_of
-from router.whatif.wording import BASE, NOTHING, counted, failure_of
+from router.whatif.wording import BASE, counted, failure_of
 
 SIDE: Final = 20
 """Links and failures of the heat map, at most."""
@@ -32,12 +33,7 @@ def utilisations(facts: Facts) -> Picture | None:
 
     None when no failure leaves load on a link.
     """
-    outcomes = facts.outcomes
-    most = outcomes.numbers("max_utilisation")
-    is_base = outcomes.having("variant", BASE)
-    families = [name for name in outcomes.values("family") if name != NOTHING]
-    curves = [(name, falling(most[is_base & outcomes.having("family", name)])) for name in families]
-    curves = [(name, curve) for name, curve in curves if curve[1].size and curve[1].max() > 0]
+    curves = falling(facts, "max_utilisation")
     if not curves:
         return None
     title = "Utilisation of the busiest link, by scenario"
@@ -68,15 +64,12 @@ def heat(facts: Facts, folder: Path) -> Picture | None:
         folder: of it.
     Returns: the picture; None when the run has no table of loads by scenario, or nothing to show.
     """
-    outcomes = facts.outcomes
-    places = np.flatnonzero(outcomes.having("variant", BASE) & ~outcomes.having("family", NOTHING))
-    order = np.argsort(-outcomes.numbers("max_utilisation")[places], kind="stable")[:SIDE]
-    numbers = [int(number) for number in outcomes.numbers("scenario")[places[order]]]
+    numbers = [row["scenario"] for row in facts.harms if row["measure"] == "max_utilisation"][:SIDE]
     links = [link for link in facts.links if link.worst_utilisation > 0][:SIDE]
     if not numbers or not links or not (folder / SCENARIO_LOAD.name).is_dir():
         return None
     values = _cells(folder, links, numbers)
-    rows = [row for row in map(outcomes.row_of, numbers) if row is not None]
+    rows = Outcomes.read(folder).of_numbers(numbers)
     names = [shortened(failure_of(row)) for row in rows]
     is_down = np.array([[_is_down(link, row) for row in rows] for link in links])
     title = "Links by failure"

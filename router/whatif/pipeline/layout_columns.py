@@ -97,11 +97,14 @@ def listing(name: str, kind: pa.DataType, doc: str, unit: str = "") -> Column:
     return Column(name=name, kind=pa.list_(pa.field("element", kind, nullable=False)), doc=doc, unit=unit)
 
 
-def percentiles(name: str, doc: str, unit: str, suffix: str = "") -> tuple[Column, ...]:
-    """Percentiles, a column for each."""
-    words = {50: "Half of them", 95: "95 % of them", 99: "99 % of them"}
+def percentiles(
+    name: str, doc: str, unit: str, suffix: str = "", *, of: str = "them", is_nullable: bool = True
+) -> tuple[Column, ...]:
+    """Percentiles, a column for each. *of*: what they are of, in words."""
+    words = {50: f"Half of {of}", 95: "95 % of them", 99: "99 % of them"}
     return tuple(
-        real(f"{name}_p{rank}{suffix}", f"{doc} {words[rank]} have no more.", unit, is_nullable=True) for rank in words
+        real(f"{name}_p{rank}{suffix}", f"{doc} {said} have no more.", unit, is_nullable=is_nullable)
+        for rank, said in words.items()
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import pyarrow as pa
@@ -275,13 +275,14 @@ def _make_tables(
     wanted = [each for each in OF_SCENARIOS if has_loads or each != SCENARIO_LOAD]
     made = {layout: pool.submit(make, layout) for layout in (*wanted, *OF_LINKS)}
     covered = pool.submit(cover) if plan.variants[0].elements.has_rates else None
-    summing = {name: pool.submit(make) for name, make in SparkSummaries(session, table, plan).makers().items()}
+    summing = [pool.submit(maker) for maker in SparkSummaries(session, table, plan).makers()]
+    running: list[Future[Any]] = [*made.values(), *summing]
     try:
-        for future in (*made.values(), *summing.values()):
+        for future in running:
             future.result()
     except BaseException:
-        for future in (*made.values(), *summing.values()):
+        for future in running:
             future.cancel()
         raise
-    summaries = {name: future.result() for name, future in summing.items()}
+    summaries = dict(pair for made_here in summing for pair in made_here.result())
     return None if covered is None else covered.result(), summaries

@@ -5,16 +5,28 @@ What comes to the driver is some numbers for each family and address, and ten pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from router.whatif.pipeline.chunk_rows import FAMILY, VARIANT
+from router.whatif.pipeline.chunk_rows import FAMILY, VARIANT, spark_schema
+from router.whatif.pipeline.scenario_extremes import (
+    ALL,
+    COUNTED,
+    HARM_SCHEMA,
+    HARMS,
+    PERCENTILES,
+    POINT_SCHEMA,
+    STRETCHES,
+    WORST,
+    all_points,
+    worst_by_batch,
+)
 from router.whatif.pipeline.spark_session import functions_of, name_job, window_of
 from router.whatif.pipeline.spark_tables import exact_sums
-from router.whatif.pipeline.summaries import MOST_PAIR_ROWS, PAIRS, RANKS
+from router.whatif.pipeline.summaries import MOST_PAIR_ROWS, PAIRS
 from router.whatif.pipeline.table_files import from_rows
 from router.whatif.pipeline.table_layouts import (
     ADDRESS_IMPACT,
@@ -23,14 +35,14 @@ from router.whatif.pipeline.table_layouts import (
     PAIR_IMPACT,
     PAIR_SUMMARY,
     SCENARIO,
+    SCENARIO_CURVE,
+    WORST_SCENARIO,
     Layout,
 )
 from router.whatif.scenarios.scenario_plan import Plan
-from router.whatif.wording import MAINTENANCE, NOTHING
+from router.whatif.wording import BASE, MAINTENANCE, NOTHING
 
 Row = dict[str, Any]
-MEASURES: Final = ("lost_msgs_per_s", "lost_pairs", "max_utilisation")
-"""Of which there are percentiles."""
 _PATH: Final = "path"
 _END: Final = "end"
 _ENDS: Final = "ends"
@@ -53,18 +65,14 @@ class SparkSummaries:
         self._plan = plan
         self._is_rated = any(variant.elements.has_rates for variant in plan.variants)
 
-    def makers(self) -> dict[str, Callable[[], pa.Table]]:
-        """Makers of the tables, by name."""
-        return {
-            FAMILY_SUMMARY.name: self.families,
-            ADDRESS_SUMMARY.name: self.addresses,
-            PAIR_SUMMARY.name: self.pairs,
-        }
+    def makers(self) -> tuple[Callable[[], Sequence[tuple[str, pa.Table]]], ...]:
+        """Makers of the tables, of one or two by name each."""
+        return self.families, self.addresses, self.pairs, self.worst
 
     # Families
 
-    def families(self) -> pa.Table:
-        """The table `family_summary`."""
+    def families(self) -> Sequence[tuple[str, pa.Table]]:
+        """The tables `family_summary` and `scenario_curve`."""
         scenarios = self._table(SCENARIO)
         name_job(self._session, "what-if: sum up scenarios by family")
         sql, keys = functions_of(scenarios), (VARIANT, FAMILY)
@@ -72,8 +80,10 @@ class SparkSummaries:
         found: dict[tuple[str, ...], Row] = {}
         for row in _collected(self._counted(rows)):
             found[row[VARIANT], row[FAMILY]] = row
-        for row in _collected(self._percentiles(rows)):
+        points = _collected(self._points(rows))
+        for row in (each for each in points if each["percentile"]):
             found[row[VARIANT], row[FAMILY]][f"{row['measure']}_p{row['percentile']}"] = row["value"]
+        curves = ({name: row[name] for name in SCENARIO_CURVE.names} for row in points if not row["percentile"])
         names = ("probability", "mean_lost_msgs_per_s", "mean_unreachable_pairs")
         for each in found.values():
             each.update(dict.fromkeys(names))
@@ -83,7 +93,7 @@ class SparkSummaries:
             weighed = _stacked(sql, self._weighed(rows), keys, "measure", dict(zip(names, values, strict=True)))
             for row in _collected(exact_sums(weighed, (*keys, "measure"), "value")):
                 found[row[VARIANT], row[FAMILY]][row["measure"]] = row["value"]
-        return from_rows(FAMILY_SUMMARY.name, found.values())
+        return _made(FAMILY_SUMMARY, found.values()) + _made(SCENARIO_CURVE, curves)
 
     def _counted(self, rows: DataFrame) -> DataFrame:
         """Scenarios by family, how many do harm, and the most of each measure."""
@@ -98,16 +108,19 @@ class SparkSummaries:
         return joined.groupBy(VARIANT, FAMILY).agg(
             sql.count("*").alias("scenarios"),
             sql.sum(is_harmful.cast("bigint")).alias("harmful"),
-            *(sql.max(sql.col(name).cast("double")).alias(f"{name}_max") for name in MEASURES),
+            *(sql.max(sql.col(name).cast("double")).alias(f"{name}_max") for name in PERCENTILES),
             sql.max("stretch_p99").alias("stretch_p99_max"),
         )
 
-    def _percentiles(self, rows: DataFrame) -> DataFrame:
-        """Values of the nearest ranks. Values that many scenarios have are counted first, and ranked once."""
+    def _points(self, rows: DataFrame) -> DataFrame:
+        """Percentiles and curves. Values that many scenarios have are counted first, and ranked once."""
         sql, window = functions_of(rows), window_of(rows)
-        values = {name: sql.col(name).cast("double") for name in MEASURES}
-        keys = (VARIANT, FAMILY, "measure")
-        counted = _stacked(sql, rows, keys[:2], "measure", values).groupBy(*keys, "value").count()
+        keys = COUNTED[:3]
+        values = {name: sql.col(name).cast("double") for name in PERCENTILES}
+        stacked = _stacked(sql, rows, keys[:2], "measure", values)
+        failing = rows.where((sql.col(VARIANT) == BASE) & (sql.col(FAMILY) != NOTHING)).withColumn(FAMILY, sql.lit(ALL))
+        longer = _stacked(sql, failing, keys[:2], "measure", {name: sql.col(name) for name in STRETCHES})
+        counted = stacked.unionByName(longer).where("value IS NOT NULL").groupBy(*keys, "value").count()
         groups = window.partitionBy(*keys)
         ranked = counted.select(
             *keys,
@@ -115,10 +128,19 @@ class SparkSummaries:
             "count",
             sql.sum("count").over(groups.orderBy("value")).alias("last"),
             sql.sum("count").over(groups).alias("all"),
-        ).select("*", sql.explode(sql.array(*map(sql.lit, RANKS))).alias("percentile"))
-        # As `summaries.nearest_rank`.
-        place = sql.greatest(sql.lit(1), sql.ceil(sql.col("all") * sql.col("percentile") / 100))
-        return ranked.where((place <= sql.col("last")) & (place > sql.col("last") - sql.col("count")))
+        )
+        return ranked.mapInArrow(all_points, spark_schema(POINT_SCHEMA))
+
+    def worst(self) -> Sequence[tuple[str, pa.Table]]:
+        """The table `worst_scenario`: the worst of each part, then of all."""
+        scenarios = self._table(SCENARIO)
+        name_job(self._session, "what-if: find the worst scenarios")
+        sql = functions_of(scenarios)
+        rows = scenarios.withColumn("lost_pairs", sql.col("unreachable_pairs") - sql.col("dead_end_pairs"))
+        some = rows.select(VARIANT, FAMILY, "scenario", *HARMS).mapInArrow(worst_by_batch, spark_schema(HARM_SCHEMA))
+        order = window_of(some).partitionBy(VARIANT, "measure").orderBy(sql.col("value").desc(), "scenario")
+        ranked = some.withColumn("rank", sql.row_number().over(order).cast("bigint"))
+        return _made(WORST_SCENARIO, _collected(ranked.where(sql.col("rank") <= WORST)))
 
     def _weighed(self, rows: DataFrame) -> DataFrame:
         """Scenarios with a probability that has no condition."""
@@ -127,7 +149,7 @@ class SparkSummaries:
 
     # Addresses
 
-    def addresses(self) -> pa.Table:
+    def addresses(self) -> Sequence[tuple[str, pa.Table]]:
         """The table `address_summary`."""
         impacts, scenarios = self._table(ADDRESS_IMPACT), self._table(SCENARIO)
         name_job(self._session, "what-if: sum up scenarios by address")
@@ -156,23 +178,21 @@ class SparkSummaries:
             weighed = _stacked(sql, joined, keys, "measure", dict(zip(names, values, strict=True)))
             for row in _collected(exact_sums(weighed, (*keys, "measure"), "value")):
                 found[row[VARIANT], row["address"]][row["measure"]] = row["value"]
-        return from_rows(ADDRESS_SUMMARY.name, found.values())
+        return _made(ADDRESS_SUMMARY, found.values())
 
     # Pairs
 
-    def pairs(self) -> pa.Table:
+    def pairs(self) -> Sequence[tuple[str, pa.Table]]:
         """The table `pair_summary`."""
-        layout = PAIR_SUMMARY
         if not self._is_rated:
-            return from_rows(layout.name, ())
+            return _made(PAIR_SUMMARY, ())
         pairs, scenarios = self._table(PAIR_IMPACT), self._weighed(self._table(SCENARIO))
         name_job(self._session, "what-if: find the pairs that are without a path for longest")
         if not 0 < pairs.count() <= MOST_PAIR_ROWS:
-            return from_rows(layout.name, ())
+            return _made(PAIR_SUMMARY, ())
         rows = self._path_rows(pairs, scenarios).unionByName(self._end_rows(scenarios))
-        return from_rows(
-            layout.name, _collected(self._ranked(exact_sums(rows, (VARIANT, "what", "src", "dst"), "value")))
-        )
+        sums = exact_sums(rows, (VARIANT, "what", "src", "dst"), "value")
+        return _made(PAIR_SUMMARY, _collected(self._ranked(sums)))
 
     def _path_rows(self, pairs: DataFrame, scenarios: DataFrame) -> DataFrame:
         """The probability of each scenario for each pair that has no path in it."""
@@ -225,6 +245,10 @@ def _stacked(sql: Any, rows: DataFrame, keys: Sequence[str], name: str, values: 
     """A row for each of some values of a row: its keys, the name of the value, the value."""
     each = [sql.struct(sql.lit(text).alias(name), value.alias("value")) for text, value in values.items()]
     return rows.select(*keys, sql.explode(sql.array(*each)).alias("each")).select(*keys, "each.*")
+
+
+def _made(layout: Layout, rows: Iterable[Row]) -> list[tuple[str, pa.Table]]:
+    return [(layout.name, from_rows(layout.name, rows))]
 
 
 def _collected(frame: DataFrame) -> list[Row]:

@@ -19,6 +19,18 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from router.whatif.pipeline.exact_sums import exact_sums
+from router.whatif.pipeline.scenario_extremes import (
+    ALL,
+    FALLING,
+    HARMS,
+    POINT_SCHEMA,
+    RANKS,
+    STRETCHES,
+    is_harm,
+    nearest_rank,
+    points_of,
+    worst,
+)
 from router.whatif.pipeline.table_files import files_of, from_rows, read_table
 from router.whatif.pipeline.table_layouts import (
     ADDRESS_IMPACT,
@@ -27,12 +39,12 @@ from router.whatif.pipeline.table_layouts import (
     PAIR_IMPACT,
     PAIR_SUMMARY,
     SCENARIO,
+    SCENARIO_CURVE,
+    WORST_SCENARIO,
 )
 from router.whatif.scenarios.scenario_plan import Plan
-from router.whatif.wording import MAINTENANCE, NOTHING
+from router.whatif.wording import BASE, MAINTENANCE, NOTHING
 
-RANKS: Final = (50, 95, 99)
-"""Percentiles."""
 PAIRS: Final = 10
 """Of each variant."""
 MOST_PAIR_ROWS: Final = 4_000_000
@@ -74,11 +86,6 @@ def of_plan(folder: Path, plan: Plan) -> Summaries:
     return Summaries(folder, ranges_of(json.loads(plan.to_json())["sections"]), routers)
 
 
-def nearest_rank(count: int, percentile: int) -> int:
-    """Rank, from 1, of the value that so many percent of *count* values do not exceed."""
-    return max(1, -(-count * percentile // 100))
-
-
 class Summaries:
     """Makes the tables.
 
@@ -100,6 +107,8 @@ class Summaries:
             FAMILY_SUMMARY.name: self.families(),
             ADDRESS_SUMMARY.name: self.addresses(),
             PAIR_SUMMARY.name: self.pairs(),
+            WORST_SCENARIO.name: self.worst(),
+            SCENARIO_CURVE.name: self.curves(),
         }
 
     # Families
@@ -140,6 +149,51 @@ class Summaries:
                 known = own[~np.isnan(own)] if row["family"] != MAINTENANCE else own[:0]
                 row[name] = float(exact_sums(np.zeros(len(known), np.int64), known, 1)[0]) if len(known) else None
         return from_rows(FAMILY_SUMMARY.name, rows.values())
+
+    # Worst scenarios, and curves
+
+    def worst(self) -> pa.Table:
+        """The table `worst_scenario`."""
+        numbers = np.arange(self._ranges[-1].stop, dtype=np.int64)
+        variants, is_calm = self._variant_places(), np.zeros(len(numbers), dtype=np.bool_)
+        for each in self._ranges:
+            is_calm[each.first : each.stop] = each.family == NOTHING
+        rows: list[Row] = []
+        for measure in HARMS:
+            values = self._measure(measure)
+            harm = is_harm(measure, values, is_calm)
+            for at, variant in enumerate(self._variants):
+                for rank, place in enumerate(worst(values, numbers, harm & (variants == at)).tolist(), start=1):
+                    row = {"variant": variant, "measure": measure, "rank": rank, "scenario": place}
+                    rows.append({**row, "value": float(values[place])})
+        return from_rows(WORST_SCENARIO.name, rows)
+
+    def curves(self) -> pa.Table:
+        """The table `scenario_curve`."""
+        groups: dict[str, list[slice]] = {}
+        for each in self._ranges:
+            if each.variant == BASE and each.family != NOTHING:
+                groups.setdefault(each.family, []).append(slice(each.first, each.stop))
+        every = [own for slices in groups.values() for own in slices]
+        asked = [(measure, family, slices) for measure in FALLING for family, slices in groups.items()]
+        asked += [(measure, ALL, every) for measure in STRETCHES if every]
+        rows: list[Row] = []
+        for measure, family, slices in asked:
+            whole = self._measure(measure)
+            own = np.concatenate([whole[each] for each in slices])
+            values, counts = np.unique(own[~np.isnan(own)], return_counts=True)
+            counted = values, counts.astype(np.int64), np.cumsum(counts)
+            found = points_of(BASE, family, measure, counted, int(counts.sum()))
+            named = (dict(zip(POINT_SCHEMA.names, each, strict=True)) for each in found)
+            rows += [{name: row[name] for name in SCENARIO_CURVE.names} for row in named if not row["percentile"]]
+        return from_rows(SCENARIO_CURVE.name, rows)
+
+    def _measure(self, name: str) -> NDArray[np.float64]:
+        """By scenario: what a measure of HARMS is, NaN where it is nothing."""
+        if name == "lost_pairs":
+            found: NDArray[np.float64] = self._column("unreachable_pairs") - self._column("dead_end_pairs")
+            return found.astype(np.float64)
+        return self._column(name)
 
     def _is_worse(self) -> NDArray[np.bool_]:
         """By scenario: whether more publishers or addresses are without a subscriber than while nothing fails."""

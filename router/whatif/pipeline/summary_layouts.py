@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from router.whatif.pipeline.layout_columns import Column, Layout, count, real, text, variant_name
+from router.whatif.pipeline.layout_columns import Column, Layout, count, percentiles, real, text, variant_name
 
 
 def _distribution(name: str, doc: str, unit: str) -> tuple[Column, ...]:
     """Percentiles and the maximum of a column of `scenario`, over scenarios."""
-    words = {50: "Half of the scenarios", 95: "95 % of them", 99: "99 % of them"}
     return (
-        *(real(f"{name}_p{rank}", f"{doc} {said} have no more.", unit) for rank, said in words.items()),
+        *percentiles(name, doc, unit, of="the scenarios", is_nullable=False),
         real(f"{name}_max", f"{doc} The most in any of them.", unit),
     )
 
@@ -113,3 +112,35 @@ PAIR_SUMMARY: Final = Layout(
         ),
     ),
 )
+
+WORST_SCENARIO: Final = Layout(
+    name="worst_scenario",
+    doc="The scenarios that are worst in one way, the first twenty of each variant. Those in which nothing is lost, no "
+    "path is longer, or nothing fails to load a link, are not listed.",
+    key=("variant", "measure", "rank"),
+    columns=(
+        variant_name(),
+        text("measure", "`lost_msgs_per_s`, `max_utilisation`, `stretch_p99` of `scenario`, or `lost_pairs`: ordered "
+             "pairs of living routers that lose each other."),
+        count("rank", "1 is the worst; of equal ones the first by its number."),
+        count("scenario", "The scenario."),
+        real("value", "What the measure is in it.", "as the measure"),
+    ),
+)  # fmt: skip
+
+SCENARIO_CURVE: Final = Layout(
+    name="scenario_curve",
+    doc="Curves over scenarios of the mesh as it is: in how many of them a measure is so much or more. Of all "
+    "scenarios by falling value some hundred are listed, close to each other among the worst.",
+    key=("variant", "family", "measure", "rank"),
+    columns=(
+        variant_name(),
+        text("family", "As in `scenario`; `all`: every failure, for `stretch_p50`, `_p95` and `_p99`, in which some "
+             "pairs keep a path."),
+        text("measure", "`lost_msgs_per_s`, `max_utilisation` or `stretch_p50`, `_p95`, `_p99` of `scenario`."),
+        count("rank", "So many scenarios have this value or a larger one; of each curve the last row has all.",
+              unit="scenarios"),
+        real("value", "What the measure is in the scenario of this rank.", "as the measure"),
+        count("larger", "So many scenarios have a larger value.", unit="scenarios"),
+    ),
+)  # fmt: skip

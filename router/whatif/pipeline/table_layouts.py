@@ -38,7 +38,13 @@ from router.whatif.pipeline.live_layouts import (
     LINK_FORECAST,
     LINK_RATE,
 )  # fmt: skip
-from router.whatif.pipeline.summary_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, PAIR_SUMMARY
+from router.whatif.pipeline.summary_layouts import (
+    ADDRESS_SUMMARY,
+    FAMILY_SUMMARY,
+    PAIR_SUMMARY,
+    SCENARIO_CURVE,
+    WORST_SCENARIO,
+)  # fmt: skip
 
 __all__ = [
     "ADDRESS_IMPACT",
@@ -66,9 +72,11 @@ __all__ = [
     "ROUTER_SPOF",
     "RUN",
     "SCENARIO",
+    "SCENARIO_CURVE",
     "SCENARIO_LOAD",
     "SUMMARIES",
     "TableError",
+    "WORST_SCENARIO",
     "layout_of",
     "page",
     "plain",
@@ -434,7 +442,7 @@ OF_SCENARIOS: Final = (SCENARIO, PAIR_IMPACT, SCENARIO_LOAD, ADDRESS_IMPACT)
 """Tables with rows by scenario, of which Spark writes a folder for each variant and family."""
 OF_LINKS: Final = (LINK_LOAD, LINK_WORST)
 """Tables of links, over all scenarios."""
-SUMMARIES: Final = (FAMILY_SUMMARY, ADDRESS_SUMMARY, PAIR_SUMMARY)
+SUMMARIES: Final = (FAMILY_SUMMARY, ADDRESS_SUMMARY, PAIR_SUMMARY, WORST_SCENARIO, SCENARIO_CURVE)
 """Tables that sum up scenarios."""
 
 LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(

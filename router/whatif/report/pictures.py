@@ -9,11 +9,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.model.mesh_model import Model
 from router.whatif.report.mesh_elements import mesh_elements
 from router.whatif.report.router_positions import positions
-from router.whatif.report.run_facts import Facts, LinkFacts, VariantFacts
+from router.whatif.report.run_facts import Facts, LinkFacts, Row, VariantFacts
 from router.whatif.report.single_failures import STEPS
 from router.whatif.report.svg_drawing import (
     BAD,
@@ -28,15 +27,13 @@ from router.whatif.report.svg_drawing import (
     figure,
     svg_of,
 )
-from router.whatif.wording import BASE, NOTHING, amount, counted
+from router.whatif.wording import BASE, amount, counted
 
 WIDTH: Final = 460
 """Pixels of a picture that has another one beside it."""
 WIDE: Final = 940
 BARS: Final = 20
 """Links with bars of their own."""
-POINTS: Final = 160
-"""Of a curve."""
 NAMED: Final = 60
 """Routers of a mesh in which each has its name in the picture; in a larger one only what is critical has."""
 MOST_NAMES: Final = 25
@@ -278,12 +275,7 @@ def _direction(link: LinkFacts, most: int = 27) -> str:
 
 def losses(facts: Facts) -> Picture | None:
     """Draw how much demand is lost in how many scenarios, by family."""
-    outcomes = facts.outcomes
-    lost = outcomes.numbers("lost_msgs_per_s")
-    is_base = outcomes.having("variant", BASE)
-    families = [name for name in outcomes.values("family") if name != NOTHING]
-    curves = [(name, falling(lost[is_base & outcomes.having("family", name)])) for name in families]
-    curves = [(name, curve) for name, curve in curves if curve[1].size and curve[1].max() > 0]
+    curves = falling(facts, "lost_msgs_per_s")
     if not curves or not facts.sent_msgs_per_s:
         return None
     title = "Demand lost, by scenario"
@@ -309,37 +301,40 @@ def curve_styles() -> list[tuple[str, Any]]:
     return [(color, dash) for dash in dashes for color in (ONE, TWO, THREE)]
 
 
-def falling(values: NDArray[Any]) -> Curve:
-    """Curve of the values from the largest on, over their rank from 1; thinned so that it looks the same.
+def falling(facts: Facts, measure: str) -> list[tuple[str, Curve]]:
+    """Curves of a measure by family: ranks of scenarios, the largest value first, and values; without those of zeros.
 
     Args:
-        values: one dimension.
-    Returns: ranks, values.
+        facts: of the run.
+        measure: one of which the run has a curve for each family.
     """
-    if not values.size:
-        return np.zeros(0), np.zeros(0)
-    ordered = np.sort(values)[::-1]
-    ranks = np.unique(np.geomspace(1, len(ordered), POINTS).astype(np.int64))
-    return ranks.astype(np.float64), ordered[ranks - 1].astype(np.float64)
+    found = []
+    for family in (each.family for each in facts.families if each.variant == BASE):
+        rows = [row for row in facts.curves if (row["family"], row["measure"]) == (family, measure)]
+        if rows and rows[0]["value"] > 0:
+            found.append((family, _columns(rows, "rank", "value")))
+    return found
+
+
+def _columns(rows: Sequence[Row], *names: str) -> Curve:
+    one, other = (np.array([row[name] for row in rows], dtype=np.float64) for name in names)
+    return one, other
 
 
 def stretches(facts: Facts) -> Picture | None:
     """Draw how much longer paths become, over all scenarios of the mesh as it is."""
-    outcomes: Outcomes = facts.outcomes
-    failing = outcomes.having("variant", BASE) & ~outcomes.having("family", NOTHING)
     columns = (("stretch_p50", "half of the paths"), ("stretch_p95", "95 %"), ("stretch_p99", "99 %"))
-    values = [(label, outcomes.numbers(name)[failing]) for name, label in columns]
-    values = [(label, found[~np.isnan(found)]) for label, found in values]
-    if not all(found.size for _, found in values):
+    curves = [(label, [row for row in facts.curves if row["measure"] == name]) for name, label in columns]
+    if not all(rows for _, rows in curves):
         return None
     title = "How much longer paths become"
     with figure(WIDTH, 300) as made:
         axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
-        for (label, found), (color, dash) in zip(values, curve_styles()[::4], strict=False):
-            share, stretch = rising(found)
+        for (label, rows), (color, dash) in zip(curves, curve_styles()[::4], strict=False):
+            share, stretch = rising(rows)
             axes.step(stretch, 100 * share, where="post", color=color, linestyle=dash, linewidth=1.8, label=label)
         axes.set_ylim(0, 102)
-        right = max(float(found.max()) for _, found in values)
+        right = max(float(rows[0]["value"]) for _, rows in curves)
         axes.set_xlim(1, right + 0.02 * (right - 1) if right > 1 else 1.1)
         axes.set_xlabel("cost of the path by its cost before the failure")
         axes.set_ylabel("percent of scenarios")
@@ -352,17 +347,14 @@ def stretches(facts: Facts) -> Picture | None:
     return Picture(name="stretches", title=title, caption=caption, svg=svg)
 
 
-def rising(values: NDArray[Any]) -> Curve:
-    """Curve of the share of values that are at most each of some, from the least value on.
+def rising(rows: Sequence[Row]) -> Curve:
+    """Curve of the share of scenarios that have at most so much, from the least value on: shares, values.
 
     Args:
-        values: one dimension, at least one.
-    Returns: shares, values.
+        rows: of one curve, the largest value first.
     """
-    ordered = np.sort(values)
-    places = np.unique(np.linspace(0, len(ordered) - 1, POINTS).astype(np.int64))
-    at_most = np.searchsorted(ordered, ordered[places], side="right") / len(ordered)
-    return at_most, ordered[places].astype(np.float64)
+    larger, values = _columns(rows[::-1], "larger", "value")
+    return 1 - larger / rows[-1]["rank"], values
 
 
 def growth(facts: Facts) -> Picture | None:

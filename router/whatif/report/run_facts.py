@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,9 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
-import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from router.whatif.analysis.availability import (
     Availability,
@@ -25,8 +24,15 @@ from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.chunk_evaluator import ECMP
 from router.whatif.pipeline.run_folder import variant_of
+from router.whatif.pipeline.summaries import ScenarioRange, ranges_of
 from router.whatif.pipeline.table_files import read_table
-from router.whatif.pipeline.table_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, TableError
+from router.whatif.pipeline.table_layouts import (
+    ADDRESS_SUMMARY,
+    FAMILY_SUMMARY,
+    SCENARIO_CURVE,
+    WORST_SCENARIO,
+    TableError,
+)  # fmt: skip
 from router.whatif.report.single_failures import SingleFailure, single_failures
 from router.whatif.scenarios.run_request import CHANGED
 from router.whatif.wording import BASE, NOTHING
@@ -39,8 +45,13 @@ ROWS: Final = 50
 Row = Mapping[str, Any]
 """A row of a table by column."""
 
-HARMS: Final = ("lost_msgs_per_s", "living_pairs", "max_utilisation", "stretch_p99")
-"""By what scenarios are bad, each in a way of its own."""
+HARMS: Final[Mapping[str, str]] = {
+    "lost_msgs_per_s": "lost_msgs_per_s",
+    "living_pairs": "lost_pairs",
+    "max_utilisation": "max_utilisation",
+    "stretch_p99": "stretch_p99",
+}
+"""By what scenarios are bad, each in a way of its own: with its measure in `worst_scenario`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -113,7 +124,6 @@ class Facts:
 
     model: Model
     run: Row
-    outcomes: Outcomes
     base: Row
     """Scenario 0."""
     families: tuple[FamilyFacts, ...]
@@ -122,6 +132,10 @@ class Facts:
     """Scenarios of the mesh as it is, the worst by each harm, each once."""
     worst_by: Mapping[str, Row | None]
     """The worst scenario by each of HARMS; None when there is no such harm."""
+    harms: tuple[Row, ...]
+    """Rows of `worst_scenario` of the mesh as it is."""
+    curves: tuple[Row, ...]
+    """Rows of `scenario_curve`."""
     links: tuple[LinkFacts, ...]
     """All links of the mesh as it is, the highest worst case first."""
     link_rows: tuple[Row, ...]
@@ -156,29 +170,32 @@ def facts_of(folder: Path, model: Model) -> Facts:
     """Read the run in *folder*. Raises: TableError when a table is missing or not what it should be."""
     outcomes = Outcomes.read(folder)
     run = _rows(folder, "run")
-    base = outcomes.row_of(0)
+    base = next(iter(outcomes.of_numbers([0])), None)
     if not run or base is None:
         raise TableError(f"{folder}: no scenario 0; expected the run of a model")
     calm = calm_losses(model)
-    families = _by_variant(folder, outcomes)
-    is_base = outcomes.having("variant", BASE)
-    worst = {harm: outcomes.worst(_harm(outcomes, harm), WORST, is_base) for harm in HARMS}
-    shown = list(dict.fromkeys(int(place) for places in worst.values() for place in places))
-    rows = dict(zip(shown, outcomes.rows(shown), strict=True))
+    families = _by_variant(folder, ranges_of(json.loads(run[0]["plan"])["sections"]))
+    harms = summary_rows(folder, WORST_SCENARIO.name, BASE)
+    worst = {
+        harm: tuple(row["scenario"] for row in harms if row["measure"] == measure and row["rank"] <= WORST)
+        for harm, measure in HARMS.items()
+    }
+    shown = list(dict.fromkeys(number for numbers in worst.values() for number in numbers))
+    rows = dict(zip(shown, outcomes.of_numbers(shown), strict=True))
     links = _links(folder)
     causes = sorted({number for link in links[:ROWS] for number in link.scenarios[:1]})
-    places = np.searchsorted(outcomes.numbers("scenario"), causes)
     return Facts(
         model=model,
         run=run[0],
-        outcomes=outcomes,
         base=base,
         families=tuple(_families(families)),
         variants=tuple(_variants(folder, model, families)),
-        worst=tuple(rows[place] for place in shown),
-        worst_by={harm: rows[int(places[0])] if len(places) else None for harm, places in worst.items()},
+        worst=tuple(rows[number] for number in shown),
+        worst_by={harm: rows[numbers[0]] if numbers else None for harm, numbers in worst.items()},
+        harms=tuple(harms),
+        curves=tuple(summary_rows(folder, SCENARIO_CURVE.name, BASE)),
         links=links,
-        link_rows=tuple(outcomes.rows(places)),
+        link_rows=tuple(outcomes.of_numbers(causes)),
         spof=tuple(sorted(_rows(folder, "router_spof"), key=_spof_order)),
         addresses=tuple(_addresses(folder, model, families, calm)),
         credit=tuple(sorted(_rows(folder, "credit_plan"), key=_credit_order)),
@@ -195,22 +212,12 @@ def _rows(folder: Path, name: str) -> list[Row]:
     return list(read_table(folder, name).to_pylist())
 
 
-def _harm(outcomes: Outcomes, harm: str) -> NDArray[Any]:
-    """The values by which scenarios are bad, 0 where they do no harm: nothing fails, or nothing is longer."""
-    if harm == "living_pairs":
-        return outcomes.living_pairs
-    values = np.nan_to_num(outcomes.numbers(harm))
-    if harm == "stretch_p99":
-        return np.where(values > 1, values, 0.0)
-    return np.where(outcomes.having("family", NOTHING), 0.0, values) if harm == "max_utilisation" else values
-
-
-def _by_variant(folder: Path, outcomes: Outcomes) -> dict[str, list[Row]]:
+def _by_variant(folder: Path, ranges: Sequence[ScenarioRange]) -> dict[str, list[Row]]:
     """Rows of `family_summary`: variants and families in the order in which they were played."""
-    order = {family: place for place, family in enumerate(outcomes.values("family"))}
+    order = {family: place for place, family in enumerate(dict.fromkeys(each.family for each in ranges))}
     return {
         variant: sorted(summary_rows(folder, FAMILY_SUMMARY.name, variant), key=lambda row: order[row["family"]])
-        for variant in outcomes.values("variant")
+        for variant in dict.fromkeys(each.variant for each in ranges)
     }
 
 

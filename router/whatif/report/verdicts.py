@@ -133,7 +133,7 @@ def _paths(facts: Facts) -> Iterator[Verdict]:
     worst = facts.worst_by["stretch_p99"]
     label = "Longer paths"
     if worst is None:
-        if len(facts.outcomes) > 1:
+        if facts.run["scenarios"] > 1:
             note = "In no scenario more than 1 % of the paths cost more than before."
             yield Verdict(topic="scenarios", label=label, value="none", note=note, state=State.GOOD)
         return

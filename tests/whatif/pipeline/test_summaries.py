@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from router.whatif.analysis.answer_tables import write_answers
 from router.whatif.analysis.availability import summary_rows
 from router.whatif.pipeline.exact_sums import exact_sums
-from router.whatif.pipeline.summaries import nearest_rank
+from router.whatif.pipeline.scenario_extremes import WORST, nearest_rank, points, points_of, worst
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import SUMMARIES
 from router.whatif.scenarios.run_request import Request
@@ -122,3 +122,68 @@ def test_a_run_of_an_older_version_is_summed_up_when_it_is_asked(whole: Path, tm
     for layout in SUMMARIES:
         for variant in ("base", "growth 2"):
             assert summary_rows(tmp_path / "run", layout.name, variant) == summary_rows(whole, layout.name, variant)
+
+
+def test_the_worst_scenarios_are_those_of_a_plain_computation(whole: Path) -> None:
+    scenarios = read_table(whole, "scenario").to_pylist()
+    found: dict[tuple[str, str], list[tuple[int, int, float]]] = defaultdict(list)
+    for row in read_table(whole, "worst_scenario").to_pylist():
+        found[row["variant"], row["measure"]].append((row["rank"], row["scenario"], row["value"]))
+    for variant in ("base", "growth 2"):
+        for measure in ("lost_msgs_per_s", "lost_pairs", "max_utilisation", "stretch_p99"):
+            bad = []
+            for row in scenarios:
+                pairs = row["unreachable_pairs"] - row["dead_end_pairs"]
+                value = pairs if measure == "lost_pairs" else row[measure] or 0.0
+                is_bad = value > 1 if measure == "stretch_p99" else value > 0
+                if row["variant"] == variant and is_bad and (measure != "max_utilisation" or row["family"] != "none"):
+                    bad.append((-value, row["scenario"]))
+            expected = [(rank, number, -value) for rank, (value, number) in enumerate(sorted(bad)[:20], start=1)]
+            assert found[variant, measure] == expected
+    assert {len(rows) for rows in found.values()} == {20}
+
+
+def test_a_curve_says_how_many_scenarios_have_so_much_or_more(whole: Path) -> None:
+    scenarios = [row for row in read_table(whole, "scenario").to_pylist() if row["variant"] == "base"]
+    failing = [row for row in scenarios if row["family"] != "none"]
+    curves: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in read_table(whole, "scenario_curve").to_pylist():
+        curves[row["family"], row["measure"]].append(row)
+    families = {row["family"] for row in failing}
+    stretches = {("all", f"stretch_p{percent}") for percent in (50, 95, 99)}
+    wanted = {(family, name) for family in families for name in ("lost_msgs_per_s", "max_utilisation")} | stretches
+    assert curves.keys() == wanted
+    for (family, measure), rows in curves.items():
+        of_all = (row[measure] for row in failing if family in ("all", row["family"]))
+        values = sorted((value for value in of_all if value is not None), reverse=True)
+        assert [row["rank"] for row in (rows[0], rows[-1])] == [1, len(values)]
+        for row in rows:
+            assert row["value"] == values[row["rank"] - 1]
+            assert row["larger"] == sum(value > row["value"] for value in values)
+
+
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=30), st.data())
+def test_points_of_parts_of_the_values_are_those_of_all(counts: list[int], data: st.DataObject) -> None:
+    """Tasks of Spark get counted values in batches, which end anywhere."""
+    sizes = np.array(counts, dtype=np.int64)
+    whole = np.arange(len(counts), dtype=np.float64), sizes, np.cumsum(sizes)
+    at = data.draw(st.integers(0, len(counts)))
+    parts = [tuple(column[part] for column in whole) for part in (slice(0, at), slice(at, None))]
+    total = int(sizes.sum())
+
+    def found(counted: Any) -> list[tuple[Any, ...]]:
+        return list(points_of("base", "links:1", "lost_msgs_per_s", counted, total))
+
+    assert sorted(found(parts[0]) + found(parts[1])) == sorted(found(whole))
+    ranks = [rank for *_, percentile, rank, _, _ in found(whole) if not percentile]
+    assert sorted(ranks) == points(total).tolist()
+
+
+def test_the_worst_of_batches_have_the_worst_of_all() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.integers(0, 40, 5000).astype(np.float64)
+    numbers = np.arange(5000)
+    places = worst(values, numbers, values > 0)
+    assert places.tolist() == sorted(np.flatnonzero(values > 0).tolist(), key=lambda at: (-values[at], at))[:WORST]
+    some = [worst(values[part], numbers[part], values[part] > 0) for part in (slice(0, 1700), slice(1700, 5000))]
+    assert set(places.tolist()) <= {*some[0].tolist(), *(some[1] + 1700).tolist()}

@@ -23,11 +23,12 @@ from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.model.elements import RouterNode
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_folder import model_of
+from router.whatif.pipeline.scenario_extremes import POINT_SCHEMA, POINTS, points_of
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.report import finish_run, html_page
 from router.whatif.report.html_page import page
 from router.whatif.report.json_summary import schema
-from router.whatif.report.pictures import POINTS, falling, pictures, rising
+from router.whatif.report.pictures import pictures, rising
 from router.whatif.report.router_positions import positions
 from router.whatif.report.run_facts import facts_of
 from router.whatif.report.svg_drawing import DARK, LIGHT, STAND_INS
@@ -302,18 +303,19 @@ def test_a_report_is_bounded_whatever_the_size_of_the_mesh(tmp_path: Path) -> No
 # Parts of it
 
 
-@given(st.lists(st.integers(0, 5) | st.floats(0, 1e6), max_size=600))
+@given(st.lists(st.integers(0, 5) | st.floats(0, 1e6), min_size=1, max_size=600))
 def test_a_thinned_curve_keeps_its_ends_and_lies_on_the_values(values: list[float]) -> None:
-    ranks, found = falling(np.array(values, dtype=np.float64))
+    distinct, counts = np.unique(np.array(values, dtype=np.float64), return_counts=True)
+    points = points_of("base", "all", "stretch_p50", (distinct, counts, np.cumsum(counts)), len(values))
+    rows = sorted((dict(zip(POINT_SCHEMA.names, point, strict=True)) for point in points), key=lambda row: row["rank"])
     ordered = sorted(values, reverse=True)
-    assert len(found) <= POINTS
-    assert [ordered[int(rank) - 1] for rank in ranks] == found.tolist()
-    if values:
-        assert (ranks[0], ranks[-1]) == (1, len(values))
-        share, found = rising(np.array(values, dtype=np.float64))
-        assert (found[0], found[-1], share[-1]) == (min(values), max(values), 1)
-        for part, value in zip(share, found, strict=True):
-            assert part == sum(each <= value for each in values) / len(values)
+    assert len(rows) <= 2 * POINTS
+    assert [ordered[row["rank"] - 1] for row in rows] == [row["value"] for row in rows]
+    assert (rows[0]["rank"], rows[-1]["rank"]) == (1, len(values))
+    share, found = rising(rows)
+    assert (found[0], found[-1], share[-1]) == (min(values), max(values), 1)
+    for part, value in zip(share, found, strict=True):
+        assert part == pytest.approx(sum(each <= value for each in values) / len(values))
 
 
 @given(models())
@@ -336,14 +338,6 @@ def test_a_map_puts_routers_where_they_are_and_placeless_ones_near_their_neighbo
 def test_the_two_sets_of_colors_have_the_same_names() -> None:
     assert LIGHT.keys() == DARK.keys() > STAND_INS.keys()
     assert len(set(STAND_INS.values())) == len(STAND_INS)
-
-
-@given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 5))
-def test_the_worst_rows_are_the_first_of_all_sorted(values: list[int], count: int) -> None:
-    outcomes = Outcomes(folder=None)
-    found = outcomes.worst(np.array(values), count).tolist()
-    wanted = sorted((at for at, value in enumerate(values) if value), key=lambda at: (-values[at], at))
-    assert found == wanted[:count]
 
 
 # The page, without a browser
