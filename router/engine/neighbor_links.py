@@ -280,7 +280,7 @@ class NeighborLinks:
                 self._connection.fail(error)
 
     def read_control(self, delivery: Handle) -> bytes | None:
-        """The control message of *delivery*, None while it is not complete; its credit is given back.
+        """The control message of *delivery*, None while it is not complete; credit is given anew when half is used.
 
         What has arrived behind it is read with its own event: an attach that it speaks of may be between the two.
         """
@@ -297,7 +297,9 @@ class NeighborLinks:
         self._parts = bytearray()
         self._received += 1
         pn.pn_delivery_settle(delivery)  # advances the link
-        pn.pn_link_flow(link, 1)
+        left = pn.pn_link_credit(link)
+        if 2 * left <= CONTROL_WINDOW:  # a frame for each message would wake a neighbor at rest twice as often
+            pn.pn_link_flow(link, CONTROL_WINDOW - left)
         self._connection.port.touch()
         return message
 

@@ -90,3 +90,17 @@ def test_a_link_that_carries_nothing_any_more_holds_nobody_up_for_long(bench: Be
     for _ in range(4):
         assert least_sent(1) > 10
     assert not bench.wires[1].is_cut
+
+
+def test_a_neighbor_at_rest_is_told_nothing_but_hellos(bench: Bench) -> None:
+    a, _ = bench.mesh(("A", "B"))
+    (connection,) = a.connections.values()
+    bench.advance(60)
+    before, links = connection._frames_written(), a.neighbor(connection.id)
+    assert links is not None
+    sent = links.control_ends()[0].count
+    bench.advance(600)
+    written = connection._frames_written() - before
+    told = links.control_ends()[0].count - sent
+    assert told >= 600
+    assert written <= told + 10, "credit for them is given for many at once"
