@@ -321,7 +321,9 @@ def _loss(subject: str, row: NodeRow | MeshLinkRow, is_back: bool, command: str,
             command=command,
             closeness=closeness,
         )
-    elif is_back:
+    elif (
+        is_back and closeness
+    ):  # who is beside it tells of it: what others hear of comes and goes as news overtakes news
         yield Problem(
             kind="lost-for-a-while",
             subject=subject,

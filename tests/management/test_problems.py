@@ -129,7 +129,8 @@ def test_a_healthy_router_has_no_problem() -> None:
                         last_flap=5,
                         last_flap_reason="its connection ended: timed out",
                     )
-                ]
+                ],
+                "links": [row(MeshLinkRow, name="R1 - R3", one="R1", other="R3", state="up", recent_flaps=1)],
             },
             "lost-for-a-while",
             "router R3",
@@ -253,22 +254,22 @@ def test_the_command_is_for_the_router_that_knows_most_and_a_cause_stands_once()
 
 
 def test_a_link_that_was_lost_is_looked_at_where_it_ends() -> None:
-    def found(one: str, state: str, recent: int, **more: Any) -> Problem:
+    def told(one: str, state: str, recent: int, **more: Any) -> list[Problem]:
         link = row(MeshLinkRow, name="x", one=one, other="R3", state=state, recent_flaps=recent, since=8, last_flap=5)
-        (only,) = problems(ProblemSnapshot(router="R1", now=NOW, links=[link], **more))
-        return only
+        return problems(ProblemSnapshot(router="R1", now=NOW, links=[link], **more))
 
-    seen = [found(one, *state) for one in ("R1", "R2") for state in (("absent", 1), ("up", 1), ("up", 2))]
+    seen = [
+        each for one in ("R1", "R2") for state in (("absent", 1), ("up", 1), ("up", 2)) for each in told(one, *state)
+    ]
     assert [(each.kind, each.closeness, each.command[-2:]) for each in seen] == [
         ("link-absent", 1, "R1"),
         ("lost-for-a-while", 1, "R1"),
         ("flapping", 1, "R1"),
         ("link-absent", 0, "R2"),
-        ("lost-for-a-while", 0, "R2"),
         ("flapping", 0, "R2"),
     ]
     refused = row(ConnectorRow, name="c", router="R3", connection_status="FAILED", connection_msg="refused")
-    dialled = found("R1", "absent", 1, connectors=[refused])
+    (dialled,) = told("R1", "absent", 1, connectors=[refused])
     assert (dialled.closeness, dialled.command) == (2, "amqp-mesh stat connectors --router R1")
 
 
@@ -276,6 +277,7 @@ def test_links_that_were_lost_with_a_router_are_not_told_of() -> None:
     back = row(NodeRow, id="R3", is_reachable=True, recent_flaps=1, since=8, last_flap=5)
     link = row(MeshLinkRow, name="x", one="R1", other="R3", state="up", recent_flaps=1, since=8, last_flap=5)
     assert [subject for _, subject, _ in said(nodes=[back], links=[link])] == ["router R3"]
+    assert said(nodes=[back]) == [], "who is no neighbor doesn't tell"
     again = attrs.evolve(link, recent_flaps=2)
     assert [kind for kind, *_ in said(nodes=[back], links=[again])] == ["flapping", "lost-for-a-while"]
 

@@ -85,11 +85,13 @@ function showHead() {
   );
 }
 
-// Messages that wait, here and at the routers that have told, and where most of them do.
+// Messages that wait, here and at the routers that have told, and where.
 function waiting(routers) {
-  const told = routers.map((it) => [model.waitingAt(it) || 0, it.id]).sort((a, b) => b[0] - a[0]);
-  const sum = told.reduce((so_far, [count]) => so_far + count, 0), most = told[0][1];
-  return sum ? `${number(sum)}, ${told[1]?.[0] ? "most " : ""}at ${most}` : "0";
+  const told = routers.map((it) => [model.waitingAt(it) || 0, it.id]).filter(([count]) => count).sort((a, b) => b[0] - a[0]);
+  if (!told.length) return "0";
+  const sum = told.reduce((so_far, [count]) => so_far + count, 0), [most, where] = told[0];
+  const place = told.length === 1 ? `at ${where}` : 2 * most > sum ? `most at ${where}` : `at ${told.length} routers`;
+  return `${number(sum)}, ${place}`;
 }
 
 function say(words, level) {
