@@ -8,6 +8,7 @@ connections are its own; of very many, those that matter most. Rates are worked 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from heapq import nlargest
@@ -29,6 +30,8 @@ MOST_ROWS: Final = 200
 """Addresses, and connections, of one page."""
 MOST_ROUTERS: Final = 1000
 MOST_LINKS: Final = 4000
+TABLES_S: Final = 0.9
+"""Time for which rows of addresses and connections, of which there are most, are given again, seconds."""
 AT_ONCE: Final = 200
 """Things looked at in one step,"""
 ROWS_AT_ONCE: Final = 10
@@ -54,6 +57,10 @@ class ConsoleSource:
         self._runtime = runtime
         self._view = view
         self._questions = questions
+        self._tables: list[str] = []
+        """Addresses and connections, as the page has them,"""
+        self._tables_at = -math.inf
+        """and when they were made, seconds, monotonic."""
 
     def page(self) -> Generator[None, None, bytes]:
         """Make the page, a piece with each step."""
@@ -85,13 +92,14 @@ class ConsoleSource:
         yield
         parts["routers"] = yield from _made(self._view.rows(NodeRow).page(0, MOST_ROUTERS), self._router)
         parts["links"] = yield from _made(self._view.rows(MeshLinkRow).page(0, MOST_LINKS), self._link())
-        parts["addresses"] = yield from self._addresses()
-        parts["connections"] = yield from self._connections()
-        pieces = []
-        for key, value in parts.items():
-            pieces.append(f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}")
-            yield
-        return f"{{{','.join(pieces)}}}".encode()
+        if runtime.clock() - self._tables_at >= TABLES_S:
+            self._tables_at = runtime.clock()
+            tables: Fields = {"tables_at": time.time()}
+            tables["addresses"] = yield from self._addresses()
+            tables["connections"] = yield from self._connections()
+            self._tables = yield from _written(tables)
+        pieces = yield from _written(parts)
+        return f"{{{','.join((*pieces, *self._tables))}}}".encode()
 
     # The mesh
 
@@ -225,6 +233,15 @@ class ConsoleSource:
             "reading": "nothing" if port.is_stopped else "no messages" if port.is_over else "all",
             "sending": "nothing" if port.is_laden else "all",
         }
+
+
+def _written(parts: Fields) -> Generator[None, None, list[str]]:
+    """Members of a JSON object, one in each step."""
+    pieces = []
+    for key, value in parts.items():
+        pieces.append(f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}")
+        yield
+    return pieces
 
 
 def _problem(row: object) -> Fields:

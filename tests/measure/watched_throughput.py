@@ -99,6 +99,8 @@ def main(rounds: int) -> None:
                     if is_watched:
                         turn.enter_context(watched(browser, f"http://127.0.0.1:{port.number}/", mesh.url("R1")))
                     runs[is_watched].append(measure(STREAM, way, seconds=ROUND_S, warm_s=WARM_S))
+                run = runs[is_watched][-1]
+                print(f"{'watched' if is_watched else 'calm'}: {cost_us(run):.2f} us, {run.per_s:,.0f}/s", flush=True)
     calm, seen = (statistics.median(map(cost_us, runs[is_watched])) for is_watched in (False, True))
     rate = statistics.median(run.per_s for run in runs[True])
     share = rate * (seen - calm) / 1e6

@@ -27,8 +27,8 @@ export class Model {
       if (it.told_at) told(`router ${it.id}`, it.told_at, pick(it, ["in", "out", "transit"]));
     for (const it of state.links)
       if (it.told_at) told(`link ${it.one} ${it.other}`, it.told_at, pick(it, ["there", "back", "bytes_there", "bytes_back"]));
-    for (const it of state.addresses) told(`address ${it.key}`, at, pick(it, ["in", "out", "transit"]));
-    for (const it of state.connections) told(`connection ${it.id}`, at, pick(it, ["in", "out", "bytes_in", "bytes_out"]));
+    for (const it of state.addresses) told(`address ${it.key}`, state.tables_at ?? at, pick(it, ["in", "out", "transit"]));
+    for (const it of state.connections) told(`connection ${it.id}`, state.tables_at ?? at, pick(it, ["in", "out", "bytes_in", "bytes_out"]));
     for (const [key, known] of this.before) {
       if (at - known.seen > 120) { this.before.delete(key); this.rates.delete(key); }
     }
