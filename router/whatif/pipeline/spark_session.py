@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import attrs
 from py4j.protocol import Py4JError
@@ -54,6 +56,11 @@ PARTITIONS_PER_CORE: Final = 4
 WRITERS: Final = "spark.sql.maxConcurrentOutputFileWriters"
 FILES_AT_ONCE: Final = 64
 CANCELLED_EVERY_S: Final = 0.1
+
+CONNECT_PORT: Final = 15002
+"""Of Spark Connect, unless an address says another one."""
+REACHED_S: Final = 10.0
+"""Within which somebody has to answer there."""
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 """Exceptions with which a job ends when its tasks die: of Spark Connect, or a driver in Java."""
@@ -135,12 +142,27 @@ def session(address: SparkAddress, log: Path) -> Iterator[SparkSession]:
 
 def _connect(remote: str, address: SparkAddress) -> SparkSession:
     # Not by the usual builder, which refuses a process that has a session of the other kind.
-    builder = importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(remote)
+    builder = importlib.import_module("pyspark.sql.connect.session").SparkSession.builder
+    _reach(remote)
+    builder = builder.remote(remote)
     for key, value in address.settings.items():
         builder = builder.config(key, value)
     session: Any = builder.getOrCreate()
     found: SparkSession = session
     return found
+
+
+def _reach(remote: str) -> None:
+    """Look whether anybody answers at an address: its client would go on trying for a quarter of an hour.
+
+    Raises: OSError
+    """
+    place = urlsplit(remote)
+    if place.hostname is not None:
+        try:
+            socket.create_connection((place.hostname, place.port or CONNECT_PORT), REACHED_S).close()
+        except OSError as error:
+            raise OSError(f"nobody answers at {remote}: {error.strerror or error}") from error
 
 
 def _launch(address: SparkAddress, log: Path) -> SparkSession:

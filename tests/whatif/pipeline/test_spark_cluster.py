@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -176,6 +177,18 @@ def test_without_grpcio_spark_connect_names_the_extra(model: Model, tmp_path: Pa
     assert done.returncode == 2
     assert "expected pip install '.[connect]' in a clone of its repository" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_server_of_spark_connect_that_does_not_answer_is_named(model: Model, tmp_path: Path) -> None:
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))  # and nobody listens
+        address = f"sc://127.0.0.1:{unheard.getsockname()[1]}"
+        with command(model, tmp_path, "--remote", address) as process:
+            assert process.stderr is not None
+            said = process.stderr.read()
+    assert process.returncode == 2
+    assert f"Spark can't be started: nobody answers at {address}: Connection refused" in said
+    assert "Traceback" not in said
 
 
 def test_spark_that_cannot_be_started_is_said_so(model: Model, tmp_path: Path) -> None:
