@@ -1,7 +1,8 @@
 import cython
 from libc.stdint cimport int64_t
 
-from router.dataplane.value_skipping cimport fixed_width
+from router.dataplane.section_codes cimport *
+from router.dataplane.value_skipping cimport fixed_width, unsigned
 
 
 cdef class SectionOrder:
@@ -27,3 +28,4 @@ cdef class SectionOrder:
     @cython.locals(end=int64_t, is_array=bint)
     cdef object _open(self, int code, Py_ssize_t used, int64_t count)
 
+cdef bint _may_have(int section, int code) noexcept

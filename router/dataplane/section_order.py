@@ -16,38 +16,28 @@ from __future__ import annotations
 
 from typing import Final
 
+import cython
+
 from router.core.errors import DecodeError
-from router.dataplane.value_skipping import fixed_width
+from router.dataplane.value_skipping import fixed_width, unsigned
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.dataplane.section_codes import (
+        DATA,
+        DESCRIBED,
+        FOOTER,
+        HEADER,
+        PLAIN,
+        PROPERTIES,
+        SEQUENCE,
+        UNREAD,
+        VALUE,
+    )
 
 MAX_DEPTH: Final = 64
 """Lists, maps and arrays within each other."""
 _HEADER_BYTES: Final = 10
 """Longest descriptor of a section: its first byte, a constructor and eight bytes."""
-_LISTS: Final = frozenset({0x45, 0xC0, 0xD0})
-_MAPS: Final = frozenset({0xC1, 0xD1})
-_BINARIES: Final = frozenset({0xA0, 0xB0})
-_FORMS: Final = {
-    0x70: _LISTS,
-    0x71: _MAPS,
-    0x72: _MAPS,
-    0x73: _LISTS,
-    0x74: _MAPS,
-    0x75: _BINARIES,
-    0x76: _LISTS,
-    0x77: None,
-    0x78: _MAPS,
-}
-"""By descriptor of a section, the constructors that it may have; None for any."""
-_PROPERTIES: Final = 0x73
-_DATA: Final = 0x75
-_SEQUENCE: Final = 0x76
-_FOOTER: Final = 0x78
-_VALUES: Final = -1
-"""Elements of what is open have constructors of their own."""
-_UNREAD: Final = -2
-"""It is an array whose elements' constructor comes next;"""
-_DESCRIPTOR: Final = -3
-"""and this is a described one, with its descriptor first."""
 
 
 class SectionOrder:
@@ -73,7 +63,7 @@ class SectionOrder:
         sections,"""
         self._end = -1
         """which ends at this offset; -1 for the section itself,"""
-        self._constructor = _VALUES
+        self._constructor = PLAIN
         """and whose elements have this constructor."""
         self._outer: list[tuple[int, int, int]] = []
         """The three of those around it, outermost first."""
@@ -103,7 +93,7 @@ class SectionOrder:
                 break
             at += used
             self._pos += used
-        self._rest = data[at:]
+        self._rest = data[at:] if at < size else b""
         if is_last and (self._left or self._skip or self._rest or not self._section):
             raise DecodeError("the message ends within a section")
 
@@ -123,11 +113,11 @@ class SectionOrder:
         elif data[at + 1] != 0x53:
             raise DecodeError(f"a section's descriptor has the constructor {data[at + 1]:#x}")
         code: int = data[at + length - 1]
-        if code not in _FORMS:
+        if code < HEADER or code > FOOTER:
             raise DecodeError(f"no section has the descriptor {code:#x}")
         last = self._section
-        is_repeated = code == last and code in (_DATA, _SEQUENCE)
-        if not is_repeated and (code <= last or (code < _FOOTER and last >= _DATA)):
+        is_repeated = code == last and code in (DATA, SEQUENCE)
+        if not is_repeated and (code <= last or (code < FOOTER and last >= DATA)):
             raise DecodeError(f"no section {code:#x} can follow section {last:#x}")
         self._section = code
         self._left = 1
@@ -147,49 +137,48 @@ class SectionOrder:
         code: int = constructor if constructor >= 0 else data[at]
         kind: int = code >> 4
         width: int = 4 if kind & 1 else 1
-        used: int = start - at + (0 if kind < 10 or constructor == _UNREAD else width if kind < 12 else 2 * width)
+        used: int = start - at + (0 if kind < 10 or constructor == UNREAD else width if kind < 12 else 2 * width)
         if at + used > size:
             return 0
         if self._end < 0:
             self._check_form(code)
-        elif self._section == _PROPERTIES and (not code or kind >= 12):
+        elif self._section == PROPERTIES and (not code or kind >= 12):
             raise DecodeError("a field of the properties is no plain value")
         if not code:
             self._describe()
         elif kind < 4:
             raise DecodeError(f"no value has the constructor {code:#x}")
-        elif constructor == _UNREAD:
+        elif constructor == UNREAD:
             self._left -= 1
             self._constructor = code
             if kind < 10:  # their elements are of one width
                 self._skip = self._left * fixed_width(kind)
                 self._left = 0
         else:
-            if constructor == _DESCRIPTOR:
-                self._constructor = _UNREAD
+            if constructor == DESCRIBED:
+                self._constructor = UNREAD
             self._left -= 1
             if kind < 10:
                 self._skip = fixed_width(kind)
             else:
-                self._skip = int.from_bytes(data[start : start + width], "big")
+                self._skip = unsigned(data, start, width)
                 if kind >= 12:
-                    self._open(code, used, int.from_bytes(data[start + width : start + 2 * width], "big"))
+                    self._open(code, used, unsigned(data, start + width, width))
         if self._end >= 0 and self._pos + used + self._skip > self._end:
             raise DecodeError(f"a value in section {self._section:#x} ends beyond what holds it")
         return used
 
     def _check_form(self, code: int) -> None:
-        forms = _FORMS[self._section]
-        if forms is not None and code not in forms:
+        if not _may_have(self._section, code):
             raise DecodeError(f"section {self._section:#x} has the constructor {code:#x}")
 
     def _describe(self) -> None:
         """A descriptor follows, a value of its own, and then what it describes."""
-        if self._constructor == _DESCRIPTOR:
+        if self._constructor == DESCRIBED:
             raise DecodeError("the descriptor of an array is described itself")
         self._left += 1
-        if self._constructor == _UNREAD:
-            self._constructor = _DESCRIPTOR
+        if self._constructor == UNREAD:
+            self._constructor = DESCRIBED
 
     def _open(self, code: int, used: int, count: int) -> None:
         """Go into a list, map or array of *count* values, whose size `_skip` has, its count included."""
@@ -198,11 +187,20 @@ class SectionOrder:
         is_array: bool = code >= 0xE0
         if end < self._pos + used or (0 <= self._end < end):
             raise DecodeError(f"a value in section {self._section:#x} ends beyond what holds it")
-        if code in _MAPS and count & 1:
+        if code in (0xC1, 0xD1) and count & 1:
             raise DecodeError(f"a map in section {self._section:#x} has a key without a value")
         if len(self._outer) == MAX_DEPTH:
             raise DecodeError(f"more than {MAX_DEPTH} lists, maps or arrays within each other")
         self._outer.append((self._end, self._left, self._constructor))
         self._end = end
         self._left = count + 1 if is_array else count  # its elements' constructor counts as one
-        self._constructor = _UNREAD if is_array else _VALUES
+        self._constructor = UNREAD if is_array else PLAIN
+
+
+def _may_have(section: int, code: int) -> bool:
+    """Whether the value of a section may have the constructor *code*."""
+    if section == DATA:
+        return code in (0xA0, 0xB0)
+    if section in (HEADER, PROPERTIES, SEQUENCE):
+        return code in (0x45, 0xC0, 0xD0)
+    return section == VALUE or code in (0xC1, 0xD1)

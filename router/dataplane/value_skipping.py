@@ -14,6 +14,13 @@ def fixed_width(kind: int) -> int:
     return 0 if kind == 4 else 1 << (kind - 5)
 
 
+def unsigned(data: bytes, pos: int, width: int) -> int:
+    """The number in the one or four bytes, as *width* says, at *pos*; they are there."""
+    if width == 1:
+        return data[pos]
+    return data[pos] << 24 | data[pos + 1] << 16 | data[pos + 2] << 8 | data[pos + 3]
+
+
 def skip(data: bytes, pos: int, end: int) -> int:
     """Offset behind the value at *pos*, which must end by *end*. Its constructor is there then."""
     left: int = 1

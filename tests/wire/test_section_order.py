@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from pathlib import Path
 from typing import Any
 
 import proton
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.core.errors import DecodeError
+from router.dataplane import section_codes
 from router.dataplane.section_order import MAX_DEPTH, SectionOrder
 from tests.helpers.peer import message
 from tests.helpers.sections import NULL, binary, section
@@ -188,3 +191,9 @@ def test_one_follows_messages_one_after_the_other() -> None:
     order.follow(DATA[:4], False)  # its sender gave it up
     order.begin()
     order.follow(ALICE, True)
+
+
+def test_c_knows_the_same_numbers_of_sections() -> None:
+    declared = (Path(section_codes.__file__).parent / "section_codes.pxd").read_text(encoding="utf-8")
+    numbers = {name: int(number, 0) for name, number in re.findall(r"^    (\w+) = (\S+)$", declared, re.MULTILINE)}
+    assert numbers == {name: value for name, value in vars(section_codes).items() if name.isupper()}

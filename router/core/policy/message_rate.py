@@ -40,11 +40,13 @@ class MessageRate:
 
     def __init__(self, buckets: Sequence[TokenBucket]) -> None:
         """*buckets* are all those that must have room."""
-        self._buckets = buckets
+        self._buckets = list(buckets)
 
     def wait(self, now: float) -> float:
         """Time until the next message may be begun, seconds; 0 when it may be now."""
-        longest = max(bucket.wait(now) for bucket in self._buckets)
+        longest: float = 0.0
+        for bucket in self._buckets:
+            longest = max(longest, bucket.wait(now))
         return max(MIN_WAIT_S, longest) if longest else 0.0
 
     def take(self) -> None:

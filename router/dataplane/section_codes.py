@@ -1,0 +1,22 @@
+"""Descriptors of the sections of a message, and what an open list, map or array says of its elements.
+
+In `section_codes.pxd` again for C. Source: AMQP 1.0 part 3, 3.2.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+HEADER: Final = 0x70
+PROPERTIES: Final = 0x73
+DATA: Final = 0x75
+SEQUENCE: Final = 0x76
+VALUE: Final = 0x77
+FOOTER: Final = 0x78
+
+PLAIN: Final = -1
+"""Elements of what is open have constructors of their own."""
+UNREAD: Final = -2
+"""It is an array whose elements' constructor comes next;"""
+DESCRIBED: Final = -3
+"""and this is a described one, with its descriptor first."""
