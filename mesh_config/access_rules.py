@@ -13,7 +13,7 @@ from typing import Final
 from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, BEGINNING, EXACT, Token, WordAutomaton
 
 USER: Final = "${user}"
-"""In a pattern of addresses: the name of the user."""
+"""In a pattern of addresses: the name of the user, as one word (`user_word`)."""
 ANY_HOST: Final = "*"
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -32,6 +32,14 @@ class RuleError(ValueError):
 def split_words(text: str) -> list[str]:
     """The words of an address or a pattern, which `/` and `.` separate alike."""
     return text.replace(".", "/").split("/")
+
+
+def user_word(user: str) -> str:
+    """Write the name of a user as one word of an address: `john.doe` as `john%2Edoe`.
+
+    Else what is below `john` would be `john.doe`'s too, since `.` separates words.
+    """
+    return user.replace("%", "%25").replace(".", "%2E").replace("/", "%2F")
 
 
 def check_pattern(text: str) -> None:
@@ -73,7 +81,7 @@ class AddressRules:
 
     def __init__(self, patterns: Iterable[str], user: str) -> None:
         """*patterns* are right by `check_pattern`. What a user's own name has of `*` and `#` are plain characters."""
-        rows = [_tokens(text, user) for text in patterns]
+        rows = [_tokens(text, user_word(user)) for text in patterns]
         self.allows_all = any(tokens == [(ANY_WORDS, "")] for tokens in rows)
         self._automaton = WordAutomaton(rows)
 
@@ -89,10 +97,8 @@ def _tokens(text: str, user: str) -> list[Token]:
             tokens.append((word, ""))
             continue
         is_beginning = word.endswith(ANY_WORD)
-        words = split_words(word.removesuffix(ANY_WORD).replace(USER, user))
-        tokens += [(EXACT, each) for each in words]
-        if is_beginning:
-            tokens[-1] = (BEGINNING, words[-1])
+        text_of_word = word.removesuffix(ANY_WORD).replace(USER, user)
+        tokens.append((BEGINNING if is_beginning else EXACT, text_of_word))
     return tokens
 
 

@@ -43,7 +43,8 @@ class GroupSettings:
     )
     sources: tuple[str, ...] = setting(
         "Addresses that they may receive from, as patterns of words: `*` is one word, `#` any number of words, `*` at"
-        " the end of a word any end of it; `${user}` is the name of the user.",
+        " the end of a word any end of it; `${user}` is the name of the user as one word, with `.`, `/` and `%` in it"
+        " written as `%2E`, `%2F` and `%25`.",
         default=(),
     )
     targets: tuple[str, ...] = setting("Addresses that they may send to, likewise.", default=())

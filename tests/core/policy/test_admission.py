@@ -112,11 +112,30 @@ def test_what_stands_for_the_user_is_that_user_s_alone() -> None:
     assert alice.target("inbox/bob") == "inbox/bob"
 
 
-@pytest.mark.parametrize("user", ["#", "*", "a/#", "*.*", "alice/bob", "alice.bob@REALM.EXAMPLE"])
-def test_a_user_s_name_is_no_pattern(user: str) -> None:
-    found = policy(group("all", "*", sources=("inbox/${user}",)), isolated=False)
+@pytest.mark.parametrize(
+    ("user", "word"),
+    [
+        ("#", "#"),
+        ("*", "*"),
+        ("a/#", "a%2F#"),
+        ("*.*", "*%2E*"),
+        ("alice/bob", "alice%2Fbob"),
+        ("alice%2Ebob", "alice%252Ebob"),
+        ("alice.bob@REALM.EXAMPLE", "alice%2Ebob@REALM%2EEXAMPLE"),
+    ],
+)
+def test_a_user_s_name_is_no_pattern_and_one_word(user: str, word: str) -> None:
+    found = policy(group("all", "*", sources=("inbox/${user}/#",)), isolated=False)
     rights = found.admit("shop", user, "", 0.0)
-    assert rights.source(f"inbox/{user}") == f"inbox/{user}"
-    for address in ("inbox/bob", "inbox/a/bob", "inbox/x.y", "inbox"):
+    assert rights.source(f"inbox/{word}/x") == f"inbox/{word}/x"
+    for address in ("inbox/bob", "inbox/a/bob", "inbox/x.y", "inbox", "inbox/alice/bob", "inbox/alice.bob"):
         with pytest.raises(Denied):
             rights.source(address)
+
+
+def test_a_user_has_nothing_of_one_whose_name_begins_with_its_own() -> None:
+    found = policy(group("all", "*", sources=("inbox/${user}/#",)), isolated=False)
+    john, doe = (found.admit("shop", user, "", 0.0) for user in ("john", "john.doe"))
+    for rights, others in ((john, "inbox/john%2Edoe/x"), (doe, "inbox/john/doe"), (doe, "inbox/john.doe")):
+        with pytest.raises(Denied):
+            rights.source(others)
