@@ -317,13 +317,14 @@ class Reader(LinkEventHandler):
     def _pass_on(self, link: IngressLink, transfer: Transfer, data: bytes) -> None:
         """Hand on what was read of a message: to the controller of its link's address, if it has one.
 
-        Where its `user-id` is to be looked at, or it is to be handed back, the forwarder has it first.
+        Where its properties are to be looked at, or it is to be handed back, the forwarder has it first.
         """
         controller, forwarder = link.controller, self._forwarder
         if link.sections is not None and not forwarder.follow_sections(transfer, data):
             return
         is_first = transfer.entry is None and transfer.state == NEW
-        if controller is not None and is_first and link.user_id is None and not forwarder.is_handing_back:
+        is_bound = link.user_id is not None or link.asks_other_router
+        if controller is not None and is_first and not is_bound and not forwarder.is_handing_back:
             controller.begin(link, transfer, data)
         else:
             forwarder.progress(transfer, data)

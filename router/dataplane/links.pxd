@@ -26,6 +26,7 @@ cdef class IngressLink:
     cdef public object address
     cdef public object rate
     cdef public object user_id
+    cdef public bint asks_other_router
     cdef public SectionOrder sections
     cdef public object controller
     cdef public Py_ssize_t withheld

@@ -50,9 +50,9 @@ class IngressLink:
     """A link on which messages arrive: what publishers' links, circuits and data links have in common."""
 
     __slots__ = (
-        "address", "backlog_bytes", "controller", "counters", "current", "current_bytes", "entry", "handle", "id",
-        "in_flight", "is_gone", "is_numbered", "is_paused", "most_bytes", "name", "port", "progress", "rate",
-        "sections", "session", "streams", "user_id", "was_lowered", "window", "withheld",
+        "address", "asks_other_router", "backlog_bytes", "controller", "counters", "current", "current_bytes", "entry",
+        "handle", "id", "in_flight", "is_gone", "is_numbered", "is_paused", "most_bytes", "name", "port", "progress",
+        "rate", "sections", "session", "streams", "user_id", "was_lowered", "window", "withheld",
     )  # fmt: skip
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, window: int) -> None:
@@ -73,6 +73,8 @@ class IngressLink:
         """Bound of the messages that are read of it in a second; None for none."""
         self.user_id: bytes | None = None
         """The only `user-id` that its messages may have; None for any."""
+        self.asks_other_router = False
+        """Its messages are for management of another router, which doesn't know what its sender may do."""
         self.sections: SectionOrder | None = None
         """Follows the sections of its messages where policy goes by what stands in them; else None."""
         self.controller: CreditController | None = None
@@ -137,10 +139,16 @@ class PublisherLink(IngressLink):
         self.owed = 0
         """Credit that is to be taken back and was in use: kept back from the next grants."""
 
-    def bind_messages(self, user_id: bytes | None) -> None:
-        """Let its messages have no other `user-id` than this (None: any), nor a `to` that the router doesn't see."""
+    def bind_messages(self, user_id: bytes | None, *, asks_other_router: bool) -> None:
+        """Let receivers read in its messages what policy has looked at.
+
+        Args:
+            user_id: the only one that they may have; None for any.
+            asks_other_router: they are for management of another router, so their `reply-to` is looked at.
+        """
         self.user_id = user_id
-        if user_id is not None or self.entry is None:
+        self.asks_other_router = asks_other_router
+        if user_id is not None or asks_other_router or self.entry is None:
             self.sections = SectionOrder()
 
 

@@ -13,7 +13,7 @@ from router.dataplane.port cimport Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.section_order cimport SectionOrder
-from router.dataplane.section_scanner cimport scan
+from router.dataplane.section_scanner cimport read_reply_to, scan
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_lifecycle cimport advance
@@ -43,8 +43,9 @@ cdef class Forwarder:
     @cython.locals(port=Port, found=Scan)
     cdef _read_address(self, Transfer transfer, IngressLink link)
     @cython.locals(found=Scan)
-    cdef bint _is_sender_s_own(self, Transfer transfer, IngressLink link) except -1
+    cdef bint _may_say(self, Transfer transfer, IngressLink link) except -1
     cdef _check_user_id(self, Scan found, IngressLink link)
+    cdef _check_reply_to(self, Transfer transfer, Scan found, IngressLink link)
     @cython.locals(entry=AddressEntry)
     cdef _check_length(self, str to)
     cpdef object dispatch(self, Transfer transfer)

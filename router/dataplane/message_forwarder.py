@@ -11,7 +11,7 @@ from typing import Final
 
 import cython
 
-from router.core.addressing.address import AddressKind, with_vhost
+from router.core.addressing.address import MANAGEMENT, AddressKind, with_vhost
 from router.core.errors import DecodeError, RemoteProtocolError
 from router.core.forwarding.egress_selection import choose, choose_local
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
@@ -36,7 +36,7 @@ from router.dataplane.links import (
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.port import Port
 from router.dataplane.scan_result import Scan
-from router.dataplane.section_scanner import scan
+from router.dataplane.section_scanner import read_reply_to, scan
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
 from router.dataplane.transfer_lifecycle import StageError, advance
 from router.dataplane.waiting_messages import WaitingMessages
@@ -185,7 +185,8 @@ class Forwarder:
             return
         try:
             if link.entry is not None:
-                if link.user_id is not None and not self._is_sender_s_own(transfer, link):
+                is_bound = link.user_id is not None or link.asks_other_router
+                if is_bound and not self._may_say(transfer, link):
                     return
                 transfer.entry = link.entry
                 transfer.to = link.address
@@ -234,6 +235,8 @@ class Forwarder:
         elif port.rights is not None:
             self._check_user_id(found, link)
             to = port.rights.message_target(to, port.id)
+            if MANAGEMENT in to and port.rights.asks_other_router(to):
+                self._check_reply_to(transfer, found, link)
             if port.rights.prefix:
                 transfer.to = to
         elif port.vhost is not None:
@@ -241,12 +244,14 @@ class Forwarder:
         transfer.entry = self._fib.target(to)
         return True
 
-    def _is_sender_s_own(self, transfer: Transfer, link: IngressLink) -> bool:
-        """Look at the `user-id` of a message on a link with an address. Returns False when more bytes are needed."""
+    def _may_say(self, transfer: Transfer, link: IngressLink) -> bool:
+        """Look at the properties of a message on a link with an address. Returns False when more bytes are needed."""
         found = self._scan(transfer, False, True)
         if found is None:
             return False
         self._check_user_id(found, link)
+        if link.asks_other_router:
+            self._check_reply_to(transfer, found, link)
         return True
 
     def _check_user_id(self, found: Scan, link: IngressLink) -> None:
@@ -256,6 +261,16 @@ class Forwarder:
             if link.port.rights is not None:
                 link.port.rights.denied_user_id(error, link.port.id)
             raise error
+
+    def _check_reply_to(self, transfer: Transfer, found: Scan, link: IngressLink) -> None:
+        """Refuse a request to another router that wants its answer where its sender may not send.
+
+        That router would write there in its stead: it doesn't know who has asked.
+        """
+        properties = transfer.head()[found.properties_start : found.properties_end]
+        reply_to = read_reply_to(properties) if properties else None
+        if reply_to and link.port.rights is not None:
+            link.port.rights.message_target(reply_to, link.port.id)
 
     def _check_length(self, to: str) -> None:
         """Refuse an address that no link could have either."""

@@ -14,3 +14,5 @@ cdef object _read_section(bytes data, Scan found, Py_ssize_t body, Py_ssize_t en
 cdef object _read_header(bytes data, Scan found, Py_ssize_t pos, Py_ssize_t end, Py_ssize_t count)
 @cython.locals(stop=Py_ssize_t, code=int)
 cdef object _read_properties(bytes data, Scan found, Py_ssize_t pos, Py_ssize_t end, Py_ssize_t count)
+@cython.locals(end=Py_ssize_t, body=Py_ssize_t, pos=Py_ssize_t, count=Py_ssize_t, stop=Py_ssize_t, code=int)
+cpdef object read_reply_to(bytes properties)

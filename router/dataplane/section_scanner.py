@@ -22,6 +22,8 @@ _HEADER: Final = 0x70
 _MESSAGE_ANNOTATIONS: Final = 0x72
 _PROPERTIES: Final = 0x73
 _APPLICATION_PROPERTIES: Final = 0x74
+_BEFORE_REPLY_TO: Final = 4
+"""Fields of the properties before it."""
 _FOOTER: Final = 0x78
 
 
@@ -200,3 +202,31 @@ def _read_properties(data: bytes, found: Scan, pos: int, end: int, count: int) -
             found.to = data[pos:stop].decode("utf-8")
         except UnicodeDecodeError as error:
             raise DecodeError("`to` is no UTF-8") from error
+
+
+def read_reply_to(properties: bytes) -> str | None:
+    """Find the `reply-to` of a properties section: the fifth element. None where there is no text.
+
+    Args:
+        properties: a whole section that `scan` has found, its descriptor included.
+    Raises:
+        DecodeError: it is damaged.
+    """
+    end: int = len(properties)
+    body: int = _descriptor_end(properties, 0, end, True)
+    code: int = properties[body]
+    if code == 0x45:
+        return None
+    pos: int = body + 3 if code < 0xD0 else body + 9
+    count: int = properties[body + 2] if code < 0xD0 else int.from_bytes(properties[body + 5 : pos], "big")
+    if count <= _BEFORE_REPLY_TO:
+        return None
+    for _ in range(_BEFORE_REPLY_TO):
+        pos = skip(properties, pos, end)
+    stop: int = skip(properties, pos, end)
+    if properties[pos] not in (0xA1, 0xB1):
+        return None
+    try:
+        return properties[pos + (2 if properties[pos] == 0xA1 else 5) : stop].decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DecodeError("`reply-to` is no UTF-8") from error

@@ -192,7 +192,8 @@ class ClientLinks:
             address=address if entry is not None else None,
         )
         if rights is not None:
-            link.bind_messages(rights.user_id)
+            elsewhere = address is not None and rights.asks_other_router(address)
+            link.bind_messages(rights.user_id, asks_other_router=elsewhere)
             link.rate = connection.rate
         pn.pn_link_set_max_message_size(handle, link.most_bytes)
         # without the virtual host, which is put before it when a receiver attaches to it

@@ -488,3 +488,32 @@ def test_who_may_manage_has_what_tools_ask_with_and_no_more(bench: Bench) -> Non
     sent = sender.send(message("x", address="x"))
     bench.run()
     assert (sent.outcome, victim.bodies) == ("rejected", [])
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+@pytest.mark.parametrize("any_user_id", [True, False])
+def test_a_request_to_another_router_asks_for_no_answer_where_its_sender_may_not_send(
+    bench: Bench, is_bound: bool, any_user_id: bool
+) -> None:
+    policy = (
+        vhost("open", management=ManagementRight.READ, targets=("public",), any_user_id=any_user_id),
+        everything("tenant", isolated=True),
+    )
+    a, b = (bench.router(name, vhosts=policy) for name in ("A", "B"))
+    bench.join(a, b)
+    bench.advance(5)
+    client = enter(bench, a, "open")
+    foreign, own = (reply_receiver(enter(bench, a, name), "dynamic").address for name in ("tenant", "open"))
+    management = "_topo/0/B/$management"
+    link = client.sender(management if is_bound else None)
+    bench.advance(1)
+    properties = {"operation": "READ", "type": "org.apache.qpid.dispatch.router"}
+    sent = [
+        link.send(message(None, address=management, reply_to=reply_to, properties=properties))
+        for reply_to in (own, "public", None, "tenant/jobs", foreign, "_topo/all/all/tenant/jobs", "others")
+    ]
+    bench.advance(1)
+    refused = [each.outcome == "rejected" and each.condition.name == DENIED for each in sent if each.condition]
+    assert [each.outcome == "rejected" for each in sent] == [False] * 3 + [True] * 4
+    assert refused == [True] * 4
+    assert counted(a, "open")["message"] == 4

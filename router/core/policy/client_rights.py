@@ -106,6 +106,11 @@ class ClientRights:
             raise denied
         return verdict
 
+    def asks_other_router(self, address: str) -> bool:
+        """Whether *address* is that of another router's management, or of several ones'."""
+        parsed = parse_address(address, me=self._me)
+        return parsed.text == MANAGEMENT and parsed.kind not in (AddressKind.LOCAL, AddressKind.MOBILE)
+
     @property
     def _may_manage(self) -> bool:
         """Whether it may ask management at all: with that goes what tools ask with.
