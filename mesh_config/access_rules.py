@@ -15,6 +15,10 @@ from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, BEGINNING, EXACT, To
 USER: Final = "${user}"
 """In a pattern of addresses: the name of the user, as one word (`user_word`)."""
 ANY_HOST: Final = "*"
+MOST_COMPARED: Final = 10_000
+"""Pairs of patterns that are compared after a change of policy; beyond, only equal ones count."""
+_NOBODY: Final = "\0"
+"""Stands for the user while patterns are compared: no pattern has it."""
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 _SUBSTITUTION = re.compile(r"\$\{[^}]*\}?")
@@ -88,6 +92,56 @@ class AddressRules:
     def allows(self, text: str) -> bool:
         """Whether one of them fits the normalised address *text*."""
         return self.allows_all or self._automaton.first(split_words(text)) is not None
+
+
+def fit_all_of(patterns: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether every address that fits one of *others* fits one of *patterns*, as far as two patterns alone can tell.
+
+    Args:
+        patterns: right by `check_pattern`.
+        others: likewise.
+    """
+    wide = {tuple(_tokens(text, _NOBODY)) for text in patterns}
+    left = {tuple(_tokens(text, _NOBODY)) for text in others} - wide
+    if len(left) * len(wide) > MOST_COMPARED:
+        return False
+    return all(any(_fits_all_of(each, narrow) for each in wide) for narrow in left)
+
+
+def _fits_all_of(wide: tuple[Token, ...], narrow: tuple[Token, ...]) -> bool:
+    """Whether every address that fits *narrow* fits *wide*; a no may be wrong."""
+    reached = {0}
+    """Places in *wide* that lie before what is left of it."""
+    for kind, text in narrow:
+        reached = _past_any_words(wide, reached)
+        reached = {
+            place if wide[place][0] == ANY_WORDS else place + 1
+            for place in reached
+            if place < len(wide) and _takes(wide[place], kind, text)
+        }
+    return len(wide) in _past_any_words(wide, reached)
+
+
+def _past_any_words(wide: tuple[Token, ...], places: set[int]) -> set[int]:
+    found = set(places)
+    for place, (kind, _) in enumerate(wide):
+        if kind == ANY_WORDS and place in found:
+            found.add(place + 1)
+    return found
+
+
+def _takes(token: Token, kind: str, text: str) -> bool:
+    """Whether one token fits whatever another one does."""
+    own, beginning = token
+    if own == ANY_WORDS:
+        return True
+    if kind == ANY_WORDS:
+        return False
+    if own == ANY_WORD:
+        return True
+    if kind == ANY_WORD:
+        return False
+    return text.startswith(beginning) if own == BEGINNING else (own, beginning) == (kind, text)
 
 
 def _tokens(text: str, user: str) -> list[Token]:

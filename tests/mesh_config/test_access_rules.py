@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh_config.access_rules import AddressRules, HostRules, RuleError, check_pattern, parse_hosts
+from mesh_config.access_rules import AddressRules, HostRules, RuleError, check_pattern, fit_all_of, parse_hosts
+
+PATTERN_WORDS = st.sampled_from(["a", "ab", "b", "a*", "*", "#", "${user}"])
+WORD_ROWS = st.lists(st.sampled_from(["a", "ab", "b", "abc", "u"]), min_size=1, max_size=5)
 
 
 @pytest.mark.parametrize(
@@ -94,3 +97,36 @@ def test_a_rule_of_hosts_that_cannot_be_read_is_refused(rule: str, nearest: str 
 def test_an_address_is_in_its_own_network(address: object, size: int) -> None:
     network = ipaddress.ip_network(f"{address}/{size}", strict=False)
     assert HostRules([str(network)]).allows(str(address))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "others"),
+    [
+        (["#"], ["a/#", "b", "*", "${user}/x"]),
+        (["a/#"], ["a", "a/x", "a/*", "/a/#", "a.b.c*"]),
+        (["/a/b/"], ["a.b"]),
+        (["a/*", "b"], ["b", "a/x*", "a/${user}"]),
+        (["*/x/#"], ["a/x", "*/x/y/#"]),
+        (["#/z"], ["z", "a/b/z", "#/y/z"]),
+        (["${user}/#"], ["${user}/in"]),
+        (["job*"], ["jobs", "job*", "jobs-*"]),
+    ],
+)
+def test_wider_patterns_fit_all_of_narrower_ones(patterns: list[str], others: list[str]) -> None:
+    assert fit_all_of(patterns, others)
+    assert not fit_all_of(["no"], others)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other"),
+    [("a/*", "a/#"), ("a/*", "a"), ("a/x*", "a/*"), ("$*", "${user}"), ("*", "a/b"), ("a/#/z", "a/#"), ("", "a")],
+)
+def test_patterns_do_not_fit_all_of_what_is_wider_or_others(pattern: str, other: str) -> None:
+    assert not fit_all_of([pattern] if pattern else [], [other])
+
+
+@given(st.lists(PATTERN_WORDS, min_size=1, max_size=4), st.lists(PATTERN_WORDS, min_size=1, max_size=4), WORD_ROWS)
+def test_what_fits_a_pattern_fits_what_is_said_to_be_wider(wide: list[str], narrow: list[str], row: list[str]) -> None:
+    wider, narrower, address = ("/".join(words) for words in (wide, narrow, row))
+    if fit_all_of([wider], [narrower]) and AddressRules([narrower], "u").allows(address):
+        assert AddressRules([wider], "u").allows(address)

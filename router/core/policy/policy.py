@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
-from mesh_config.access_rules import HostRules
+from mesh_config.access_rules import HostRules, fit_all_of
 from mesh_config.models import GroupSettings, ManagementRight, VhostSettings
 from router.core.ids_and_conditions import Condition, RouterId
 from router.core.policy.client_rights import ClientRights
@@ -247,8 +247,8 @@ class Policy:
 def has_all_of(group: GroupSettings, before: GroupSettings) -> bool:
     """Whether who is in *group* may do what it might do in *before*; bounds are not looked at."""
     return (
-        set(group.sources) >= set(before.sources)
-        and set(group.targets) >= set(before.targets)
+        fit_all_of(group.sources, before.sources)
+        and fit_all_of(group.targets, before.targets)
         and group.dynamic_addresses >= before.dynamic_addresses
         and group.anonymous_senders >= before.anonymous_senders
         and group.any_user_id is before.any_user_id  # links have their own copy
