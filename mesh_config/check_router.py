@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
+from mesh_config.access_rules import split_words
 from mesh_config.check_security import http_security_findings, security_findings
 from mesh_config.check_vhosts import vhost_findings
 from mesh_config.connector_matching import is_loopback, is_same_host, is_wildcard
@@ -14,6 +15,7 @@ from mesh_config.defaults_merging import address_key
 from mesh_config.findings import Finding, Severity, Step
 from mesh_config.models import AddressSettings, ListenerSettings, Role, RouterSettings
 from mesh_config.value_rules import fault_of, fields_of, kind_of
+from mesh_config.word_automaton import ANY_WORD, ANY_WORDS
 from mesh_config.yaml_text import Place
 
 ATTACH_BYTES = 512
@@ -145,6 +147,17 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
         if (address.prefix is None) == (address.pattern is None):
             both = "both `prefix` and `pattern`" if address.prefix is not None else "neither `prefix` nor `pattern`"
             yield place.finding(both, expected="one of them")
+            continue
+        text = address.prefix if address.prefix is not None else address.pattern or ""
+        kind = "prefix" if address.prefix is not None else "pattern"
+        if not text.strip("/."):
+            yield at("addresses", index, kind).finding(f"the {kind} `{text}` has no word", expected="words")
+            continue
+        if address.prefix is not None and {ANY_WORD, ANY_WORDS} & set(split_words(text)):
+            yield at("addresses", index, kind).finding(
+                f"`{ANY_WORD}` and `{ANY_WORDS}` are words of a pattern, not of the prefix `{text}`",
+                expected="`pattern` in place of `prefix`",
+            )
             continue
         key = address_key(address.prefix, address.pattern)
         if key in first:

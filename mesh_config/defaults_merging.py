@@ -55,7 +55,7 @@ def with_item(node: MapNode, key: str, value: Scalar, place: Place) -> MapNode:
 def address_key(prefix: str | None, pattern: str | None) -> tuple[str, ...]:
     """Key under which two treatments are one: words of the prefix or pattern, whatever their separators."""
     kind, text = ("prefix", prefix) if prefix is not None else ("pattern", pattern or "")
-    return (kind, *re.split(r"[/.]", text or ""))
+    return (kind, *re.split(r"[/.]", (text or "").strip("/.")))
 
 
 def _with_node(node: MapNode, key: str, item: Node) -> MapNode:

@@ -289,9 +289,11 @@ class Runtime(RunToCompletion):
 
         Args:
             settings: of the same router; those that are looked at when it starts have no effect.
+        Raises: LocalError, and nothing has changed.
         """
+        treatments = treatment_table(settings)
         self.settings = settings
-        self.fib.take_treatments(treatment_table(settings))
+        self.fib.take_treatments(treatments)
         forwarding = settings.forwarding
         self.data_plane.take_settings(forwarding)
         self.account.take_settings(forwarding)

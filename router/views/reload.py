@@ -31,7 +31,7 @@ from router.mesh_watch import ExpectedMesh
 from router.net.connector import Connector
 from router.net.listener import Listener, address_of
 from router.peer_event_handler import remote_address
-from router.runtime import Runtime
+from router.runtime import Runtime, treatment_table
 
 if TYPE_CHECKING:  # an extra brings what it needs
     from router.net.http_server import HttpServer
@@ -114,7 +114,7 @@ class SettingsReloader:
             self._is_busy = True
             try:
                 new, mesh, findings = yield from in_thread(self._read)
-                plan = plan_change(self._as_left(), new)
+                plan = plan_change(self._as_it_is(new), new)
                 places = yield from in_thread(partial(_places, plan, new.http))
             finally:
                 self._is_busy = False
@@ -157,17 +157,24 @@ class SettingsReloader:
         self._runtime.log.info("reloaded", applied=len(applied), needs_restart=len(plan.needs_restart))
         return {"applied": applied, "needsRestart": list(plan.needs_restart)}
 
-    def _as_left(self) -> RouterSettings:
-        """Settings of the file but for sockets that management has deleted: if it still has them, they come back."""
-        file, sockets = self._in_file, self._sockets
+    def _as_it_is(self, new: RouterSettings) -> RouterSettings:
+        """Settings of the file as management has left its sockets, and with those it has created that *new* has too."""
+        file = self._in_file
+        listeners = [each.settings for each in self._sockets.listeners]
+        connectors = [each.settings for each in self._sockets.connectors]
+        places = {(each.host, each.port) for each in new.listeners}
+        named_anew = [each for each in listeners if each not in file.listeners and (each.host, each.port) in places]
+        kept = {*file.connectors, *new.connectors}
         return attrs.evolve(
             file,
-            listeners=_still_there(file.listeners, [each.settings for each in sockets.listeners]),
-            connectors=_still_there(file.connectors, [each.settings for each in sockets.connectors]),
+            listeners=(*_still_there(file.listeners, listeners), *named_anew),
+            connectors=tuple(each for each in connectors if each in kept),
         )
 
     def _apply(self, plan: ChangePlan, new: RouterSettings, places: Places) -> None:
         sockets = self._sockets
+        settings = self._after(plan, new)
+        treatment_table(settings)  # what it refuses is refused before anything has changed
         http = self._bind(plan, new, places)
         for before, after in plan.altered:
             for listener in _with(sockets.listeners, before):
@@ -180,7 +187,7 @@ class SettingsReloader:
                 sockets.end_connector(connector)
         for come in plan.added:
             sockets.add_connector(come)
-        self._take_over(plan, new)
+        self._runtime.take_settings(settings)
         if "http" in plan.taken_over:
             sockets.serve_http(http)
         if "vhosts" in plan.taken_over:
@@ -219,7 +226,8 @@ class SettingsReloader:
                 runtime.refuse(connection, Condition.CONNECTION_FORCED, f"{objection}: connect again")
         runtime.settle()
 
-    def _take_over(self, plan: ChangePlan, new: RouterSettings) -> None:
+    def _after(self, plan: ChangePlan, new: RouterSettings) -> RouterSettings:
+        """Settings by which the router goes once the plan is carried out."""
         now = self._runtime.settings
         # Those that management has created stay, unless the file has the same one.
         places = {(each.prefix, each.pattern) for each in new.addresses}
@@ -228,16 +236,14 @@ class SettingsReloader:
             for each in now.addresses
             if each not in self._in_file.addresses and (each.prefix, each.pattern) not in places
         ]
-        self._runtime.take_settings(
-            attrs.evolve(
-                now,
-                listeners=new.listeners,
-                connectors=new.connectors,
-                addresses=(*new.addresses, *created),
-                tls=new.tls,
-                forwarding=forwarding_as_it_runs(now.forwarding, new.forwarding),
-                **{name: getattr(new, name) for name in plan.taken_over},
-            )
+        return attrs.evolve(
+            now,
+            listeners=new.listeners,
+            connectors=new.connectors,
+            addresses=(*new.addresses, *created),
+            tls=new.tls,
+            forwarding=forwarding_as_it_runs(now.forwarding, new.forwarding),
+            **{name: getattr(new, name) for name in plan.taken_over},
         )
 
 

@@ -231,6 +231,17 @@ def test_a_port_that_is_taken_and_a_name_that_is_taken_are_refused(
         delete(client, "router.config.address", builtin["name"])
 
 
+@pytest.mark.parametrize("entry", [{"prefix": ""}, {"prefix": "/"}, {"pattern": "./"}, {"prefix": "jobs/#"}])
+def test_an_address_that_fits_nothing_is_refused_and_not_kept(client: ManagementClient, entry: dict[str, str]) -> None:
+    before = client.query("router.config.address")
+    with pytest.raises(RefusedError) as refused:
+        create(client, "router.config.address", "bad", **entry)
+    assert refused.value.status == 400
+    assert client.query("router.config.address") == before
+    create(client, "router.config.address", "good", prefix="good")
+    delete(client, "router.config.address", "good")
+
+
 def test_patterns_are_bounded_by_all_their_words(client: ManagementClient) -> None:
     made = [create(client, "router.config.address", f"p{at}", pattern="#/" * 499 + str(at)) for at in range(20)]
     with pytest.raises(RefusedError, match="more than 10000 words together") as refused:

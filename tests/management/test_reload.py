@@ -163,6 +163,22 @@ def test_what_management_deleted_comes_back_where_it_is_in_the_file_still(mesh: 
     assert reload(mesh, name)["applied"] == []
 
 
+def test_a_listener_of_management_may_be_written_into_the_file(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    port = ReservedPort()
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+        attributes = {"host": LOOPBACK, "port": str(port.number)}
+        assert client.request("CREATE", {"type": "listener", "name": "more"}, attributes).status == 201
+    more = ListenerSettings(host=LOOPBACK, port=port.number, name="more")
+    mesh.change(attrs.evolve(before, listeners=(*before.listeners, more)))
+    reload(mesh, "R1")
+    assert accepts(port.number)
+    mesh.change(before)
+    assert reload(mesh, "R1")["applied"] == [f"listener more ({LOOPBACK}:{port.number}) closed"]
+    wait_until(lambda: not accepts(port.number), "nobody accepts", WAIT_S)
+    port.close()
+
+
 def test_addresses_are_taken_over_and_those_that_management_made_stay(mesh: MeshProcesses) -> None:
     before = settings(mesh, "R1")
     news = AddressSettings(prefix="news", treatment=Treatment.MULTICAST)

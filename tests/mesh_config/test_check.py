@@ -228,6 +228,27 @@ routers:
         "one of them",
     ),
     row(
+        "a prefix without a word",
+        "router:\n  id: A\n  addresses:\n  - prefix: ./  # here",
+        "router.addresses[0].prefix",
+        "the prefix `./` has no word",
+        "words",
+    ),
+    row(
+        "a pattern without a word",
+        "router:\n  id: A\n  addresses:\n  - pattern: ''  # here",
+        "router.addresses[0].pattern",
+        "the pattern `` has no word",
+        "words",
+    ),
+    row(
+        "a pattern that calls itself a prefix",
+        "router:\n  id: A\n  addresses:\n  - prefix: jobs/#  # here",
+        "router.addresses[0].prefix",
+        "not of the prefix `jobs/#`",
+        "`pattern`",
+    ),
+    row(
         "frames between routers that take no circuit",
         "router:\n  id: A\n  listeners:\n  - port: 7\n    role: inter-router\n    max_frame_bytes: 1024  # here",
         "router.listeners[0].max_frame_bytes",
