@@ -413,7 +413,7 @@ class Daemon:
             waiting.cancel()
 
         guest.served_by(give_up)
-        log, host, is_refused = self.runtime.log, peer_name(sock), False
+        log, host, is_refused = self.runtime.log, peer_name(sock, guest.host), False
         try:
             with waiting:
                 return await self._authentication.admit(sock, settings, guest.host)
@@ -571,12 +571,12 @@ class Daemon:
         self._schedule()
 
 
-def peer_name(sock: socket.socket) -> str:
-    """Host and port at the other end; empty when the peer is gone already."""
+def peer_name(sock: socket.socket, known: str = "") -> str:
+    """Host and port at the other end; *known*, the host as it was accepted, when the peer is gone already."""
     try:
         host, port, *_ = sock.getpeername()
     except OSError:
-        return ""
+        return known
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

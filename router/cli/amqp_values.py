@@ -9,12 +9,17 @@ from typing import Any, Final
 
 from proton import Message
 
+from router.cli.errors import BAD_INPUT, CommandError
+
 FIELDS: Final = (
     "id", "correlation_id", "subject", "address", "reply_to", "content_type", "content_encoding", "group_id",
     "group_sequence", "reply_to_group_id", "priority", "durable", "delivery_count", "ttl", "creation_time",
     "expiry_time",
 )  # fmt: skip
 """Attributes of a message that are shown where they say something."""
+
+LONG_END: Final = 1 << 63
+"""First number that is too large for a long of AMQP."""
 
 USUAL: Final = {"priority": 4, "content_type": "None", "content_encoding": "None"}
 """Values that say nothing: those by default, and what proton makes of absent symbols."""
@@ -30,6 +35,23 @@ def plain(value: Any) -> Any:
         if isinstance(value, kind):
             return kind(value)
     return value
+
+
+def from_json(text: str) -> Any:
+    """A value of JSON.
+
+    Raises:
+        ValueError: it is none.
+        CommandError: AMQP has no whole number that large.
+    """
+    return json.loads(text, parse_int=_long)
+
+
+def _long(digits: str) -> int:
+    found = int(digits)
+    if not -LONG_END <= found < LONG_END:
+        raise CommandError(f"{digits} is no whole number that AMQP has: -2^63 to 2^63-1", BAD_INPUT)
+    return found
 
 
 def jsonable(value: Any) -> Any:

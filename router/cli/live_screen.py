@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from router.cli.management import ManagementError
+from router.cli.options import MAX_SECONDS, Number
 from router.cli.stat_columns import printable
 from router.cli.terminal import console, write_plain
 
@@ -24,7 +25,7 @@ REST: Final = 4.0
 
 interval_option: Final = click.option(
     "--interval",
-    type=click.FloatRange(min=0.2),
+    type=Number(min=0.2, max=MAX_SECONDS),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

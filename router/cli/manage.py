@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from router.cli.amqp_values import from_json
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError
 from router.cli.management import ManagementClient, ManagementError
@@ -54,6 +55,7 @@ def manage(
     router refuses.
     """
     properties: dict[str, Any] = {key: value for key, value in (("name", name), ("identity", identity)) if value}
+    body = dict(map(_pair, attributes)) if operation != "query" else {}  # what is wrong in itself needs no router
     try:
         with ManagementClient(access) as client:
             if operation == "query":
@@ -66,7 +68,6 @@ def manage(
                     properties["entityType" if is_of_node else "type"] = kind
                 elif not is_of_node:
                     properties["type"] = ""  # that of the entity which is named
-                body = dict(map(_pair, attributes))
                 if is_of_node:
                     properties |= _properties(operation, body)
                 found = client.request(operation.upper(), properties, body, router=router).body
@@ -91,7 +92,7 @@ def _pair(text: str) -> tuple[str, object]:
     if not equals or not name:
         raise click.UsageError(f"`{text}` is no NAME=VALUE")
     try:
-        return name, json.loads(value)
+        return name, from_json(value)
     except ValueError:
         return name, value
 

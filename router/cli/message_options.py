@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from itertools import repeat
@@ -12,8 +11,10 @@ import attrs
 import click
 from proton import Message
 
+from router.cli.amqp_values import from_json
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, faults_of
+from router.cli.options import MAX_SECONDS, Number
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,7 +32,7 @@ def property_of(ctx: click.Context, param: click.Parameter, values: tuple[str, .
         if not equals or not name:
             raise click.BadParameter(f"`{text}` is no NAME=VALUE", ctx=ctx, param=param)
         try:
-            found[name] = json.loads(value)
+            found[name] = from_json(value)
         except ValueError:
             found[name] = value
         if isinstance(found[name], dict | list):
@@ -95,7 +96,7 @@ class MessageTemplate:
         if self.form == TEXT:
             return text
         try:
-            return json.loads(text)
+            return from_json(text)
         except ValueError as error:
             raise CommandError(f"the body is no JSON: {error}") from error
 
@@ -126,7 +127,7 @@ _OPTIONS: Final = (
         "[default: binary with --file, else text]",
     ),
     click.option("-n", "--count", type=click.IntRange(min=1), default=1, show_default=True, help="How many."),
-    click.option("--ttl", type=click.FloatRange(min=0.001), metavar="SECONDS", help="Time to live."),
+    click.option("--ttl", type=Number(min=0.001, max=MAX_SECONDS), metavar="SECONDS", help="Time to live."),
     click.option("--subject", help="Subject."),
     click.option("--id", "message_id", help="Message id."),
     click.option("--correlation-id", help="Correlation id; `call` gives each request one of its own."),

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from typing import Any, Final
 
 import click
+
+MAX_SECONDS: Final = 30 * 86400.0
+"""Longest time that an option takes: in milliseconds it fits the 32 bits that AMQP has for one."""
+
+
+class Number(click.FloatRange):
+    """A number within bounds; words that Python takes for one, `inf` and `nan`, are none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Check the number.
+
+        Raises:
+            BadParameter: it is none, or outside.
+        """
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
+        return found
+
 
 file_argument: Final = click.argument("file", type=click.Path(dir_okay=False))
 
 timeout_option: Final = click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True, max=MAX_SECONDS),
     default=5.0,
     show_default=True,
     metavar="SECONDS",

@@ -13,7 +13,7 @@ from router.cli.amqp_values import body_bytes, body_text, message_json
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import say_error
 from router.cli.message_links import Client, LinkError, Receiver, Sender
-from router.cli.options import address_argument, verbose_messages_option
+from router.cli.options import MAX_SECONDS, Number, address_argument, verbose_messages_option
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
 from router.cli.send import INTERRUPTED
 from router.cli.stat_columns import printable
@@ -31,7 +31,10 @@ TEXT, VERBOSE, JSON, RAW, QUIET = "text", "verbose", "json", "raw", "quiet"
 @address_argument
 @click.option("-n", "--count", type=click.IntRange(min=1), help="End after so many.  [default: go on]")
 @click.option(
-    "--wait", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="End when none came for so long."
+    "--wait",
+    type=Number(min=0, min_open=True, max=MAX_SECONDS),
+    metavar="SECONDS",
+    help="End when none came for so long.",
 )
 @click.option(
     "--credit", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Messages under way at most."
@@ -43,7 +46,13 @@ TEXT, VERBOSE, JSON, RAW, QUIET = "text", "verbose", "json", "raw", "quiet"
     show_default=True,
     help="What the sender of each is told.",
 )
-@click.option("--pause", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Hold each for so long.")
+@click.option(
+    "--pause",
+    type=Number(min=0, max=MAX_SECONDS),
+    default=0.0,
+    metavar="SECONDS",
+    help="Hold each for so long.",
+)
 @click.option("--echo", is_flag=True, help="Answer each that has a reply-to with its own body, as a server would.")
 @click.option("--json", "form", flag_value=JSON, help="Write each as a line of JSON, with all that it carries.")
 @verbose_messages_option

@@ -29,6 +29,7 @@ DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
 DEFAULT_TIMEOUT_S: Final = 5.0
 
 SCHEMES: Final = ("amqp", "amqps")
+MAX_PORT: Final = 65535
 DEFAULT_PORTS: Final = {"amqp": 5672, "amqps": 5671}
 
 NO_ADDRESS: Final = "{} is no address of AMQP: amqp://HOST:PORT is expected, or amqps://HOST:PORT for TLS"
@@ -126,11 +127,15 @@ def _checked_url(ctx: click.Context | None, param: click.Parameter | None, value
     if separator and scheme not in SCHEMES:
         raise click.BadParameter(NO_ADDRESS.format(shown), ctx=ctx, param=param)
     try:
-        host = Url(value).host  # type: ignore[no-untyped-call]
+        url = Url(value)  # type: ignore[no-untyped-call]
+        host, port = url.host, url.port
     except ValueError as error:
         raise click.BadParameter(f"{NO_ADDRESS.format(shown)} ({error})", ctx=ctx, param=param) from error
     if fault := host_fault(host):
         said = f"the host of {shown} {fault}; expected {EXPECTED}, as amqp://HOST:PORT"
+        raise click.BadParameter(escaped(said), ctx=ctx, param=param)
+    if port is not None and not 0 < port <= MAX_PORT:
+        said = f"the port of {shown} is {port:d}; expected one from 1 to {MAX_PORT}, as amqp://HOST:PORT"
         raise click.BadParameter(escaped(said), ctx=ctx, param=param)
     return value
 

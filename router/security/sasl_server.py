@@ -131,8 +131,10 @@ class SaslServer:
         (mechanism,) = frame.mechanisms[:1] or ("",)
         self.mechanism = mechanism
         if mechanism not in self._offered:
-            wanted = "a password, by " if mechanism in ("PLAIN", *HASHES) else ""
             self.mechanism = mechanism[:40]
+            if not mechanism:
+                raise SaslError(f"it names no mechanism, and here there is {self.words}")
+            wanted = "a password, by " if mechanism in ("PLAIN", *HASHES) else ""
             raise SaslError(f"it offers {wanted}{mechanism[:40]}, and here there is {self.words} only")
         if mechanism in HASHES:
             self._scram = ScramServer(mechanism, self._nonce)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
+import struct
 
 import pytest
 import structlog
@@ -14,6 +15,7 @@ from trio.testing import MockClock
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
 from router.daemon import Daemon
+from router.net.listener import AcceptedConnection
 from router.router_process import FULL_COLLECTION, spare_collector
 from tests.helpers.frames import SASL_HEADER, write
 
@@ -71,3 +73,22 @@ async def test_a_connector_taken_away_while_it_is_let_in_is_no_fault() -> None:
     assert reasons == ["its connector was taken away"]
     assert ours.fileno() == -1
     assert not lines
+
+
+async def test_a_peer_that_resets_its_connection_is_logged_with_its_host() -> None:
+    settings = ListenerSettings(port=0)
+    daemon = Daemon(RouterSettings(id="A", listeners=(settings,)))
+    with socket.create_server(("127.0.0.1", 0)) as server, capture_logs() as lines:
+        daemon.runtime.log = structlog.get_logger()
+        peer = socket.create_connection(server.getsockname())
+        ours, _ = server.accept()
+        ours.setblocking(False)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+        with trio.fail_after(5):
+            await trio.lowlevel.wait_readable(ours)
+            guest = AcceptedConnection("127.0.0.1", lambda _: None)
+            await daemon._admit(ours, settings, guest, trio.current_time() + 5)
+    for listener in daemon.listeners:
+        listener.close()
+    assert [line["host"] for line in lines if line["event"] == "connection_closed"] == ["127.0.0.1"]

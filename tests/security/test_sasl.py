@@ -103,6 +103,7 @@ def test_a_wrong_password_and_a_user_that_is_not_there_are_answered_alike(mechan
     [
         (["ANONYMOUS"], "PLAIN", b"\0alice\0x", "it offers a password, by PLAIN, and here there is ANONYMOUS only"),
         (["PLAIN"], "ANONYMOUS", b"", "it offers ANONYMOUS, and here there is PLAIN only"),
+        (["PLAIN"], "", b"", "it names no mechanism, and here there is PLAIN"),
         (["PLAIN"], "PLAIN", b"alice", "a PLAIN message that cannot be read"),
         (["PLAIN"], "PLAIN", b"bob\0alice\0x", "a user that wants to act as another one"),
         (["PLAIN"], "PLAIN", b"\0\xff\0x", "a name or password that is no UTF-8"),
