@@ -36,6 +36,11 @@ OUTCOMES: Final[Mapping[int, str]] = {
 UNKNOWN: Final = "without outcome"
 
 GONE: Final = "{name} went away: its process ended, or the network to it broke ({said})"
+SILENT: Final = "{name} has given no sign of life for {seconds:g} s: it hangs, or the network to it broke"
+IDLE: Final = "local-idle-timeout expired"
+"""Words of proton where the other end was silent for too long."""
+MIN_SILENCE_S: Final = 2.0
+"""A router may be busy for a moment: shorter timeouts are for answers alone."""
 NEXT: Final = "Try another router of the mesh (--url); `amqp-mesh stat problems` there says what is wrong"
 
 
@@ -129,7 +134,10 @@ class Client:
     def __init__(self, access: RouterAccess) -> None:
         """Raises: UnreachableError when there is no connection within the timeout."""
         self.access = access
-        self._connection = access.connect(container=f"amqp-mesh-{os.getpid()}-{secrets.token_hex(4)}")
+        self._silence_s = max(access.timeout_s, MIN_SILENCE_S)
+        self._connection = access.connect(
+            container=f"amqp-mesh-{os.getpid()}-{secrets.token_hex(4)}", silence_s=self._silence_s
+        )
         self._links: list[Any] = []
         # Proton forgets it with the connection, and it is needed just then.
         found = self._connection.conn.remote_container if self._connection.conn is not None else None
@@ -208,6 +216,8 @@ class Client:
         self._links.append(made)  # proton's wrapper takes its handler away from the link once nobody holds it
 
     def _lost(self, error: BaseException) -> str:
+        if IDLE in str(error):
+            return f"{SILENT.format(name=self.router, seconds=self._silence_s)}. {NEXT}"
         if is_gone(error):
             return f"{GONE.format(name=self.router, said=plain(error))}. {NEXT}"
         if isinstance(error, ConnectionException):

@@ -23,6 +23,7 @@ from mesh_config.hosts import EXPECTED, host_fault
 from router.cli.connection_failure_words import reason
 from router.cli.errors import CommandError, file_error
 from router.cli.options import timeout_option
+from router.cli.timely_connection import TimelyConnection
 from router.core.escapes import escaped, without_passwords
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
@@ -78,11 +79,13 @@ class RouterAccess:
         ]
         return "".join([*words, " --insecure" if self.is_unverified else ""])
 
-    def connect(self, *, container: str | None = None) -> BlockingConnection:
+    def connect(self, *, container: str | None = None, silence_s: float | None = None) -> BlockingConnection:
         """Open a connection.
 
         Args:
             container: id to come by; None for a new one.
+            silence_s: seconds without a sign of life after which it is lost; None for no bound. Only for a connection
+                whose events pass all the time.
         Raises: UnreachableError when there is none within the timeout.
         """
         try:
@@ -98,7 +101,7 @@ class RouterAccess:
                 options["container_id"] = container
             if url.scheme == "amqps":
                 options |= {"ssl_domain": self._tls(), "sni": url.host}
-            return BlockingConnection(url, timeout=self.timeout_s, reconnect=False, **options)
+            return TimelyConnection(url, timeout=self.timeout_s, reconnect=False, heartbeat=silence_s, **options)
         except (ProtonException, OSError, ValueError) as error:
             raise UnreachableError(f"no router answers at {self.shown}: {reason(error)}") from error
 

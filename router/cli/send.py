@@ -90,6 +90,13 @@ class _Sending:
 
     def play(self, client: Client, *, is_settled: bool, is_anonymous: bool) -> str | None:
         """Send all. Returns: why that was not possible; None when every message has an outcome."""
+        try:
+            return self._play(client, is_settled=is_settled, is_anonymous=is_anonymous)
+        except LinkError:
+            self._ended = time.monotonic()
+            raise
+
+    def _play(self, client: Client, *, is_settled: bool, is_anonymous: bool) -> str | None:
         sender = self.sender = client.sender(None if is_anonymous else self._address, is_settled=is_settled)
         timeout_s = client.access.timeout_s
         self._began = progress = time.monotonic()
@@ -107,6 +114,8 @@ class _Sending:
                 return self._why(client, sender)
             is_paced = self._next is not None and sender.credit and due > now
             client.wait(self._is_news(sender, is_paced=bool(is_paced)), due - now if is_paced else timeout_s / 10)
+        if is_settled and not client.wait(client.is_written, timeout_s):
+            return f"{client.router} has not taken all from its socket within {timeout_s:g} s"
         self._ended = time.monotonic()
         released = sum(times for each, times in sender.outcomes.items() if each.outcome == "released")
         why = why_released(client.access, self._address) if released else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import attrs
+
 from router.cli.address_path import address_row
 from router.cli.credit import ask_credit
 from router.cli.management import ManagementClient, ManagementError
@@ -13,6 +15,8 @@ from router.cli.stat_columns import duration
 
 ROUTERS_ASKED: Final = 3
 """Of those with subscribers, to which publishers here send."""
+ASKED_S: Final = 2.0
+"""For each answer: the timeout has passed already."""
 NOBODY: Final = "Nobody subscribes to it, as far as {} reaches."
 
 
@@ -24,7 +28,7 @@ def why_waiting(access: RouterAccess, address: str) -> str:
         address: as a client writes it.
     """
     try:
-        with ManagementClient(access) as client:
+        with ManagementClient(_brief(access)) as client:
             me = client.attached_router()
             said = _sentences(client, me, address)
     except ManagementError:
@@ -35,12 +39,17 @@ def why_waiting(access: RouterAccess, address: str) -> str:
 def why_released(access: RouterAccess, address: str) -> str:
     """As `why_waiting`, of messages that came back; none where there are subscribers, who may have released them."""
     try:
-        with ManagementClient(access) as client:
+        with ManagementClient(_brief(access)) as client:
             me = client.attached_router()
             row = address_row(client, me, address)
     except ManagementError:
         return ""
     return f" {NOBODY.format(me)} More: amqp-mesh trace {address}{access.suffix}" if not _is_served(row) else ""
+
+
+def _brief(access: RouterAccess) -> RouterAccess:
+    """The same access, for a question that is not to hold up who waits for the command's end."""
+    return attrs.evolve(access, timeout_s=min(access.timeout_s, ASKED_S))
 
 
 def _is_served(row: Mapping[str, Any] | None) -> bool:

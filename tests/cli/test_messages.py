@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,33 @@ def test_a_router_killed_under_a_command_is_named_with_what_to_do(tmp_path: Path
         assert receiver.returncode == 1
         assert f"Error: router R1 at {url} went away: its process ended, or the network to it broke" in said
         assert "`amqp-mesh stat problems` there says what is wrong" in said
+
+
+def test_all_commands_end_in_time_when_their_router_stands_still(tmp_path: Path) -> None:
+    commands = (("receive", "x"), ("receive", "y", "--count", "1"), ("send", "z", "m"), ("call", "z", "m"))
+    with MeshProcesses(generate("line", 2), tmp_path / "mesh") as mesh, ExitStack() as started:
+        mesh.start("R1")
+        url = mesh.url("R1")
+        processes = []
+        for words in commands:
+            line = command(mesh, "R1", (*words, "--timeout", "4"))
+            process = started.enter_context(subprocess.Popen(line, stderr=subprocess.PIPE, text=True))
+            started.callback(process.kill)
+            processes.append(process)
+        with ManagementClient(url) as client:
+            wait_until(lambda: len(client.query("connection", ["identity"])) > len(commands), "all came", WAIT_S)
+        mesh["R1"].send_signal(signal.SIGSTOP)
+        processes.append(
+            subprocess.Popen(command(mesh, "R1", ("stat", "--timeout", "1")), stderr=subprocess.PIPE, text=True)
+        )
+        started.enter_context(processes[-1])
+        said = [process.communicate(timeout=WAIT_S)[1] for process in processes]
+    assert [process.returncode for process in processes] == [1] * len(processes)
+    for text in said:
+        assert text.splitlines()[-1].startswith("Error: "), text
+        assert url in text
+    for text in said[:2]:
+        assert f"router R1 at {url} has given no sign of life for 4 s" in text
 
 
 def test_a_message_may_name_its_address_itself(mesh: MeshProcesses) -> None:
