@@ -1,5 +1,29 @@
-"""`python -m router` is `amqp-mesh`."""
+"""`amqp-mesh`, and `python -m router`.
 
-from router.cli import main
+Signals of a router that would end its process are held back before anything else is imported: that takes a second, and
+who starts routers may signal one at once.
+"""
 
-main(prog_name="amqp-mesh")
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Final
+
+HELD_BACK: Final = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""They come to the router when it has started."""
+
+
+def main() -> None:
+    """Run the command line."""
+    if sys.argv[1:2] == ["run"]:
+        signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+    from router.cli import main as commands  # noqa: PLC0415 - see above
+    from router.cli.output import checked_output  # noqa: PLC0415 - see above
+
+    with checked_output():
+        commands(prog_name="amqp-mesh")
+
+
+if __name__ == "__main__":
+    main()

@@ -129,7 +129,7 @@ class Daemon:
         runtime.deadline_changed = self._schedule
         runtime.deadline_came = self._handle_deadline
         with trio.open_signal_receiver(*STOPPING, *OTHERS) as signals:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)  # they were held back since the start of the process
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*STOPPING, *OTHERS))  # held back since the process began
             async with trio.open_nursery() as nursery:
                 accepting = trio.CancelScope()
                 nursery.start_soon(self._keep_up, self._look_out)

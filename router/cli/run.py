@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import click
@@ -43,8 +44,8 @@ def run(file: str, router_id: str | None, log_level: str | None) -> None:
     closes every connection and exits with status 0. Exit status 1: its settings are wrong, or a listener cannot be
     bound.
     """
-    # Until the daemon listens: those that stop it come to it then, the others end nothing, also after it has stopped.
-    with _held_back(STOPPING), _ignored(OTHERS):
+    # They come to the daemon when it listens; the others end nothing, also after it has stopped.
+    with _unheeded(OTHERS), _held_back((*STOPPING, *OTHERS)):
         _run(file, router_id, log_level)
 
 
@@ -58,13 +59,18 @@ def _held_back(numbers: Sequence[signal.Signals]) -> Iterator[None]:
 
 
 @contextmanager
-def _ignored(numbers: Sequence[signal.Signals]) -> Iterator[None]:
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+def _unheeded(numbers: Sequence[signal.Signals]) -> Iterator[None]:
+    # Not SIG_IGN, which would drop those that are held back.
+    before = {number: signal.signal(number, _do_nothing) for number in numbers}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    """Handle a signal that nobody is there for any more."""
 
 
 def _run(file: str, router_id: str | None, log_level: str | None) -> None:

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from router.cli.run import run
+from router.daemon import OTHERS
 from tests.helpers.processes import parse_log
 
 STOP_S = 15
@@ -198,6 +199,36 @@ def test_one_that_is_told_to_stop_while_it_starts_stops_in_order(tmp_path: Path,
         assert said_until(process, "stopping")["signal"] == number.name
         said_until(process, "stopped")
         assert process.wait(STOP_S) == 0
+
+
+@pytest.mark.parametrize("number", OTHERS)
+def test_no_other_signal_ends_a_router_from_its_first_import_on(tmp_path: Path, number: signal.Signals) -> None:
+    early = f"""
+import os, sys
+from router.__main__ import main
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "router.cli":
+            os.kill(os.getpid(), {int(number)})
+sys.meta_path.insert(0, Finder())
+sys.argv[1:] = ["run", "absent.yaml"]
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", early], cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (1, "absent.yaml: error: cannot be read: No such file or directory\n")
+
+
+def test_one_that_is_told_to_reload_while_it_starts_reloads_when_it_has_started(tmp_path: Path) -> None:
+    file = tmp_path / "router.yaml"
+    os.mkfifo(file)
+    with running(str(file)) as process:
+        with file.open("w", encoding="utf-8") as writer:  # waits until the router reads its settings
+            process.send_signal(signal.SIGHUP)
+            writer.write("router: {id: A, listeners: [{port: 0}]}")
+        said_until(process, "started")
+        file.write_text("router: {id: B, listeners: [{port: 0}]}", encoding="utf-8")  # it is read again
+        assert "is of router `B` now" in said_until(process, "reload_refused")["reason"]
+        stops(process)
 
 
 def stops(process: subprocess.Popen[str]) -> None:

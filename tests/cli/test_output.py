@@ -1,0 +1,42 @@
+"""Standard output that can't be written: one line and status 1, whatever the command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMANDS = ("--help", "--version", "completion bash", "config schema", "config render router.yaml", "stat --help")
+
+FULL = "Error: cannot write the output: No space left on device\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "router.yaml").write_text("router: {id: A, listeners: [{port: 0}]}", encoding="utf-8")
+    return tmp_path
+
+
+def ended(words: str, folder: Path, output: int) -> tuple[int, str]:
+    line = [sys.executable, "-m", "router", *words.split()]
+    done = subprocess.run(line, cwd=folder, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_full_disk_is_told_in_one_line(words: str, folder: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        assert ended(words, folder, full.fileno()) == (1, FULL)
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_who_has_read_enough_hears_of_no_error(words: str, folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        assert ended(words, folder, writing) == (1, "")
+    finally:
+        os.close(writing)
