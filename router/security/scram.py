@@ -12,6 +12,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 import stringprep
 import unicodedata
 from typing import Final
@@ -29,6 +30,8 @@ MOST_ITERATIONS: Final = 65536
 SALT_BYTES: Final = 16
 NONCE_BYTES: Final = 24
 
+_NONCE = re.compile(r"[!-+\--~]+")
+"""Printable ASCII but for commas: RFC 5802, 7."""
 _PROHIBITED = (
     stringprep.in_table_c12, stringprep.in_table_c21, stringprep.in_table_c22, stringprep.in_table_c3,
     stringprep.in_table_c4, stringprep.in_table_c5, stringprep.in_table_c6, stringprep.in_table_c7,
@@ -126,7 +129,7 @@ class ScramServer:
             is_binding = flag.startswith(b"p=")
             raise SaslError("channel binding was not offered" if is_binding else "a SCRAM message that cannot be read")
         attributes = _attributes(bare)
-        if "m" in attributes or list(attributes)[:2] != ["n", "r"] or not attributes["r"].isprintable():
+        if list(attributes)[:2] != ["n", "r"] or not _NONCE.fullmatch(attributes["r"]):
             raise SaslError("a SCRAM message that cannot be read")
         self.user = prepare(_unescaped(attributes["n"]))
         if authzid and authzid != b"a=" + attributes["n"].encode():
@@ -221,7 +224,7 @@ def _attributes(message: bytes) -> dict[str, str]:
     """Attributes of a message, in their order; none twice.
 
     Raises:
-        SaslError: it cannot be read.
+        SaslError: it cannot be read, or has an extension that must be understood.
     """
     try:
         pairs = [part.partition("=") for part in message.decode().split(",")]
@@ -230,6 +233,8 @@ def _attributes(message: bytes) -> dict[str, str]:
     found = {key: value for key, equals, value in pairs if equals and len(key) == 1}
     if len(found) != len(pairs):
         raise SaslError("a SCRAM message that cannot be read")
+    if "m" in found:  # mandatory to understand, and reserved for what is not there yet: RFC 5802, 5.1
+        raise SaslError("a SCRAM message with an extension that is not known here")
     return found
 
 

@@ -67,6 +67,7 @@ def test_the_right_password_passes_and_no_other(mechanism: str, user: str, passw
         b"n,,m=x,n=user,r=x", b"n,,n=us=er,r=x", b"n,,n=,r=x", b"n,,n=user,r=\x01",
         b"n,,n=\xff,r=x", b"n,,n=a\x00b,r=x",
         b"n,,n=user,n=user,r=x",
+        b"n,,n=user,r=", b"n,,n=user,r=a b", b"n,,n=user,r=\xc3\xa9", b"n,,n=user,r=x,m=y",
     ],
 )  # fmt: skip
 def test_a_first_message_that_breaks_the_rules_is_refused(first: bytes) -> None:
@@ -79,6 +80,7 @@ def test_a_first_message_that_breaks_the_rules_is_refused(first: bytes) -> None:
     [
         b"", CLIENT_LAST.replace(b"biws", b"eSws"), CLIENT_LAST.replace(b"r=rO", b"r=xO"),
         CLIENT_LAST.replace(b",p=dHzb", b",p=*"), CLIENT_LAST.partition(b",p=")[0],
+        CLIENT_LAST.replace(b",p=", b",m=x,p="),
     ],
 )  # fmt: skip
 def test_a_last_message_of_another_exchange_is_refused(last: bytes) -> None:
@@ -103,6 +105,7 @@ def test_a_wrong_proof_is_a_wrong_password(proof: bytes) -> None:
         b"", b"r=other,s=AAAA,i=4096", SERVER_FIRST.replace(b"i=4096", b"i=1"),
         b"r=" + CLIENT_NONCE.encode() + b",s=A,i=4096",
         SERVER_FIRST.replace(b"i=4096", b"i=%d" % (MOST_ITERATIONS + 1)), SERVER_FIRST.replace(b"i=4096", b"i=x"),
+        SERVER_FIRST + b",m=x",
         SERVER_FIRST.replace(b"i=4096", b"i=" + 1000 * b"9"), b"s=AAAA,r=x,i=4096",
     ],
 )  # fmt: skip
