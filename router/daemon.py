@@ -40,7 +40,7 @@ from router.net.pump import Pump
 from router.net.service_notifier import ServiceNotifier
 from router.router_process import MonotonicClock, spare_collector
 from router.runtime import Runtime
-from router.security.credential_store import CredentialStore
+from router.security.credential_store import CredentialStore, Socket
 from router.views.management_service import serve_management
 from router.views.problem_scan import LOOK_S
 from router.views.reload import Read, SettingsReloader
@@ -98,7 +98,7 @@ class Daemon:
         self.runtime.pacer.measure = time.thread_time  # what others on the machine take is no neighbor's fault
         self._rng = random.Random()
         self._credentials = CredentialStore(settings, self.runtime.log)
-        self._authentication = PeerAuthentication(self._credentials)
+        self._authentication = PeerAuthentication(self._credentials, self.runtime.turn_fault)
         self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         self.reloading = SettingsReloader(self.runtime, self, read)
@@ -149,6 +149,7 @@ class Daemon:
                     "started", version=__version__, instance=runtime.instance, speed=speed.SPEED, pid=os.getpid()
                 )
                 runtime.recorder.check_directory()
+                self._credentials.report()
                 if speed.SPEED == speed.INTERPRETED:
                     runtime.log.warning("interpreted", reason=speed.REASON)
                 self._manager.ready()
@@ -252,33 +253,31 @@ class Daemon:
 
     # Changes while it runs
 
-    def prepare(self, plan: ChangePlan, http: HttpSettings) -> Callable[[], None]:
-        """Read the files of TLS and of users that listeners and connectors need.
+    def read_files(self, settings: RouterSettings) -> CredentialStore:
+        """Read all files of TLS, users and passwords that *settings* name. Blocks. Raises: LocalError."""
+        return CredentialStore(settings, self.runtime.log)
+
+    def prepare(self, plan: ChangePlan, http: HttpSettings, files: CredentialStore) -> Callable[[], None]:
+        """Take the files of TLS and of users that listeners and connectors need.
 
         Args:
             plan: what is to change.
             http: settings of the HTTP listener afterwards.
+            files: has read those of the new settings.
         Returns: what takes it back, should something else fail.
         Raises:
             LocalError: one of them cannot be used, and nothing has changed.
         """
         gone = {*plan.closed, *(before for before, _ in plan.altered)}
-        held: list[ListenerSettings | ConnectorSettings | HttpSettings] = [
+        held: list[Socket] = [
             *(each.settings for each in self.listeners if each.settings not in gone),
             *(each.settings for each in self.connectors if each.settings not in plan.ended),
             http,
         ]
+        come: list[Socket] = [*plan.opened, *(after for _, after in plan.altered), *plan.added]
+        come += [http] if http.port is not None else []
         profiles = (*plan.profiles, *plan.profiles_altered)
-        take_back = self._credentials.change_profiles(profiles, plan.profiles_removed, held)
-        try:
-            for listener in (*plan.opened, *(after for _, after in plan.altered)):
-                self._credentials.prepare(listener)
-            for connector in plan.added:
-                self._credentials.prepare(connector)
-        except LocalError:
-            take_back()
-            raise
-        return take_back
+        return self._credentials.take(profiles, plan.profiles_removed, held, come, files)
 
     def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
         """Give it other settings for the connections to come; it stays bound."""
@@ -515,7 +514,7 @@ class Daemon:
         runtime = self.runtime
         while True:
             await trio.sleep(USERS_S)
-            self._credentials.refresh()
+            await self._authentication.files.refresh()
             for connection in list(runtime.connections.values()):
                 identity = connection.identity
                 if identity is None or connection.is_ending:

@@ -67,7 +67,7 @@ def http_server(
         routes=routes,
         sign_in=partial(_sign_in, runtime, authentication, settings) if has_users else None,
     )
-    tls = partial(authentication.credentials.tls, settings) if settings.tls is not None else None
+    tls = partial(authentication.files.context, settings) if settings.tls is not None else None
     return HttpServer(settings, app, counters, runtime.turn_fault, before, tls, place)
 
 
@@ -80,7 +80,7 @@ async def _sign_in(
     host: str,
 ) -> Verdict:
     """Judge who says by HTTP who it is."""
-    users = authentication.credentials.users_of(settings)
+    users = await authentication.files.users_of(settings)
     assert users is not None
     try:
         name, secret = prepared_text(user), prepared_text(password).encode()

@@ -160,7 +160,7 @@ class HttpServer:
         counters: HttpCounters,
         fault: Callable[[Exception], None],
         before: HttpServer | None = None,
-        tls: Callable[[], ssl.SSLContext] | None = None,
+        tls: Callable[[], Awaitable[ssl.SSLContext]] | None = None,
         place: str | None = None,
     ) -> None:
         self._settings = settings
@@ -218,7 +218,7 @@ class HttpServer:
         assert self._tls is not None
         for _ in range(HANDSHAKE_PIECES):
             await self._pace.wait()
-        return trio.SSLStream(paced, self._tls(), server_side=True, https_compatible=True)
+        return trio.SSLStream(paced, await self._tls(), server_side=True, https_compatible=True)
 
     async def _serve(self, sock: trio.socket.SocketType, scope: trio.CancelScope) -> None:
         try:

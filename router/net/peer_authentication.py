@@ -20,6 +20,7 @@ from mesh_config.models import PASSWORD_MECHANISMS, ConnectorSettings, ListenerS
 from router.core.errors import LocalError
 from router.engine.peer_identity import PeerIdentity
 from router.engine.tls_channel import TlsChannel
+from router.net.credential_files import CredentialFiles
 from router.net.handshake_socket import HandshakeSocket, PeerLeft, PeerRefused
 from router.security.credential_store import CredentialStore, ticket_of
 from router.security.revocations import number_of
@@ -67,8 +68,10 @@ class AuthenticatedPeer:
 class PeerAuthentication:
     """Lets the peers of one router in."""
 
-    def __init__(self, credentials: CredentialStore) -> None:
+    def __init__(self, credentials: CredentialStore, told: Callable[[Exception], None]) -> None:
+        """*told* takes faults of ours."""
         self.credentials = credentials
+        self.files = CredentialFiles(credentials, told)
         self._handshakes = trio.Lock()
         self._checks = trio.CapacityLimiter(1)
         """Passwords and tickets are checked by one thread: however many are tried, the router has the other
@@ -136,7 +139,7 @@ class PeerAuthentication:
                 raise PeerRefused(
                     "it speaks plain AMQP, and this listener requires TLS" if is_amqp else "what came is no TLS"
                 )
-        await wire.start_tls(TlsChannel(self.credentials.tls(settings), is_server=True), self._handshakes)
+        await wire.start_tls(TlsChannel(await self.files.context(settings), is_server=True), self._handshakes)
         await wire.read(1)
 
     async def _has_header(self, wire: HandshakeSocket) -> bool:
@@ -149,7 +152,7 @@ class PeerAuthentication:
 
     async def _authenticate(self, wire: HandshakeSocket, settings: ListenerSettings, host: str) -> AuthenticatedPeer:
         del wire.data[:8]
-        users = self.credentials.users_of(settings)
+        users = await self.files.users_of(settings)
         tls = wire.channel.tls if wire.channel is not None else None
         sasl = SaslServer(
             _offered(settings, tls),
@@ -241,11 +244,12 @@ class PeerAuthentication:
         """
         wire = HandshakeSocket(sock, functools.partial(failure_words, other="the other side"))
         try:
-            password = self.credentials.password(settings)
+            # A disk that hangs holds up no message.
+            password = await trio.to_thread.run_sync(self.credentials.password, settings, abandon_on_cancel=True)
             if settings.tls is not None:
                 host = encoded(settings.tls_host or settings.host)
                 await wire.start_tls(
-                    TlsChannel(self.credentials.tls(settings), is_server=False, host=host), self._handshakes
+                    TlsChannel(await self.files.context(settings), is_server=False, host=host), self._handshakes
                 )
             elif settings.sasl is Mechanism.PLAIN and not settings.plain_without_tls:
                 raise PeerRefused("PLAIN without TLS is not allowed (`plain_without_tls`)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -18,10 +19,11 @@ from mesh_config.models import (
 )
 from router.core.errors import LocalError
 from router.security.certificate_expiry import CertificateExpiry, UnusableFile, ends_in
+from router.security.file_content import FileContent
 from router.security.kerberos import KerberosExchange, KerberosService, KerberosTicket, gssapi_library
 from router.security.revocations import CertificateNumber, read_revoked
 from router.security.secret_files import read_secret
-from router.security.tls import TlsProfile, client_context, file_mark, server_context
+from router.security.tls import TlsProfile, client_context, server_context
 from router.security.users import Users
 
 Socket = ListenerSettings | ConnectorSettings | HttpSettings
@@ -62,138 +64,175 @@ class CredentialStore:
         self.users: dict[str, Users] = {}
         """By path of the file."""
         self._services: dict[tuple[str | None, str, str | None], KerberosService] = {}
-        self._revoked: dict[str, tuple[object, frozenset[CertificateNumber]]] = {}
-        """By name of the profile: which file of lists was read, and what it revokes."""
-        self._bad_lists: dict[str, str] = {}
-        """By name of the profile: fault of its file of lists as it is."""
-        self._ends: dict[str, tuple[object, list[CertificateExpiry]]] = {}
-        """By path of the file: which one was read, and the certificates in it."""
+        self._revoked: dict[str, FileContent[frozenset[CertificateNumber]]] = {}
+        """By name of the profile: what its file of lists revokes."""
+        self._ends: dict[str, FileContent[list[CertificateExpiry]]] = {}
+        """By path of the file: the certificates in it."""
         self._by_name = {profile.name: profile for profile in settings.tls}
         for listener in settings.listeners:
             self.prepare(listener)
         for connector in settings.connectors:
             self.prepare(connector)
+        if settings.http.port is not None:
+            self.prepare(settings.http)
+        for file in self.files():
+            file.refresh()
 
-    def change_profiles(
-        self, profiles: Sequence[TlsSettings], removed: Sequence[str], sockets: Sequence[Socket]
+    def take(
+        self,
+        profiles: Sequence[TlsSettings],
+        removed: Sequence[str],
+        held: Sequence[Socket],
+        come: Sequence[Socket],
+        read: CredentialStore,
     ) -> Callable[[], None]:
-        """Know other TLS profiles, for the connections to come.
+        """Know other TLS profiles and sockets, for the connections to come.
 
         Args:
             profiles: those that are new, or others than before.
             removed: names of those that nothing uses any more.
-            sockets: listeners and connectors that stay.
+            held: listeners and connectors that stay.
+            come: those that are new.
+            read: has read their files already.
         Returns: what takes the change back.
         Raises:
             LocalError: a file that one of the sockets needs cannot be used, and nothing has changed.
         """
         changed = {profile.name: profile for profile in profiles}
         made = {
-            socket: TlsProfile(changed[socket.tls], _maker(socket))
-            for socket in sockets
+            socket: self._read_profile(socket, changed[socket.tls], read)
+            for socket in held
             if socket.tls in changed and socket in self._profiles
         }
         before = (self._by_name, self._profiles)
         self._by_name = {name: it for name, it in {**self._by_name, **changed}.items() if name not in removed}
         self._profiles = {**self._profiles, **made}
+        self._ends.update(read._ends)
         for name in (*changed, *removed):
             self._revoked.pop(name, None)  # they are read again, where there are such lists
-            self._bad_lists.pop(name, None)
 
         def take_back() -> None:
             self._by_name, self._profiles = before
 
+        try:
+            for socket in come:
+                self.prepare(socket, read)
+        except LocalError:
+            take_back()
+            raise
+        self.report()
         return take_back
 
-    def prepare(self, socket: Socket) -> None:
+    def _read_profile(self, socket: Socket, settings: TlsSettings, read: CredentialStore | None) -> TlsProfile:
+        found = read._profiles.get(socket) if read is not None else None
+        return found if found is not None else TlsProfile(settings, _maker(socket))
+
+    def prepare(self, socket: Socket, read: CredentialStore | None = None) -> None:
         """Read the files of a listener, of the one for HTTP, or of a connector, before its first connection.
 
+        Args:
+            socket: settings of it.
+            read: has read files already, which are not read again; None: all are read here.
         Raises:
             LocalError: one of them cannot be used; says which and why.
         """
         if socket.tls is not None and socket not in self._profiles:
             if socket.tls not in self._by_name:
                 raise LocalError(f"no TLS profile {socket.tls}")
-            self._profiles[socket] = TlsProfile(self._by_name[socket.tls], _maker(socket))
+            self._profiles[socket] = self._read_profile(socket, self._by_name[socket.tls], read)
         if isinstance(socket, ConnectorSettings):
-            self.password(socket)
+            if read is None:
+                self.password(socket)
             if socket.sasl is Mechanism.GSSAPI:
                 gssapi_library()
             return
         if socket.users_file is not None and socket.users_file not in self.users:
-            self.users[socket.users_file] = Users(socket.users_file)
+            found = read.users.get(socket.users_file) if read is not None else None
+            self.users[socket.users_file] = found if found is not None else Users(socket.users_file)
         if isinstance(socket, HttpSettings):
             return
         if Mechanism.GSSAPI in socket.sasl and (key := _service_key(socket)) not in self._services:
             self._services[key] = KerberosService(*key)
 
-    def tls(self, socket: Socket) -> Any:
-        """Context for a new connection of a listener or connector with a profile."""
-        context, problem = self._profiles[socket].context()
-        if problem:
-            self._log.warning("tls_files_unusable", profile=socket.tls, reason=problem)
-        return context
+    def profile(self, socket: Socket) -> TlsProfile:
+        """The TLS profile of a listener or connector that has one, for its purpose."""
+        return self._profiles[socket]
 
     def users_of(self, listener: ListenerSettings | HttpSettings) -> Users | None:
-        """Users of a listener's file, as it is now."""
-        if listener.users_file is None:
-            return None
-        users = self.users[listener.users_file]
-        self._refresh(users)
-        return users
+        """Users of a listener's file, as they were read last."""
+        return self.users[listener.users_file] if listener.users_file is not None else None
 
     def kerberos(self, listener: ListenerSettings) -> KerberosExchange:
         """An exchange of a listener that offers GSSAPI."""
         return KerberosExchange(self._services[_service_key(listener)])
 
-    def refresh(self) -> None:
-        """Look at the files of users, and of revocation lists, again."""
-        for users in self.users.values():
-            self._refresh(users)
-        for name, profile in self._by_name.items():
-            if profile.crl is not None:
-                self._read_revoked(name, profile.crl)
+    def files(self) -> list[FileContent[Any]]:
+        """All that was made of files, and is made anew when they are others."""
+        lists = {name: profile.crl for name, profile in self._by_name.items() if profile.crl is not None}
+        for name, path in lists.items():
+            if name not in self._revoked:
+                self._revoked[name] = FileContent([path], functools.partial(read_revoked, path), frozenset())
+        for path in self._certificate_files():
+            if path not in self._ends:
+                self._ends[path] = FileContent([path], functools.partial(ends_in, path), [])
+        revoked = [self._revoked[name] for name in lists]
+        ends = [self._ends[path] for path in self._certificate_files()]
+        return [*(users.file for users in self.users.values()), *self._used().values(), *revoked, *ends]
 
-    def _read_revoked(self, profile: str, path: str) -> None:
-        mark = file_mark(path)
-        seen, revoked = self._revoked.get(profile, (None, frozenset()))
-        if mark == seen:
-            return
-        try:
-            revoked = read_revoked(path)
-            self._bad_lists.pop(profile, None)
-        except LocalError as error:
-            self._bad_lists[profile] = str(error)
-            self._log.warning("tls_files_unusable", profile=profile, reason=str(error))
-        self._revoked[profile] = (mark, revoked)
+    def refresh(self) -> None:
+        """Read again all files that have changed. Blocks: for who isn't waited for."""
+        for each in self.files():
+            self.tell(each, each.refresh())
+
+    def report(self) -> None:
+        """Tell the log of all files that can't be used, and of own certificates that have ended."""
+        for each in self.files():
+            self.tell(each, each.problem)
+
+    def tell(self, content: FileContent[Any], problem: str) -> None:
+        """Tell the log what is wrong with files that were read again: they can't be used, or have ended."""
+        if not problem:
+            if any(content is each for each in self._ends.values()):
+                self._warn_of_ended(content.content)
+        elif any(content is users.file for users in self.users.values()):
+            self._log.warning("users_file_unusable", reason=problem)
+        elif (profile := self._profile_of(content)) is not None:
+            self._log.warning("tls_files_unusable", profile=profile, reason=problem)
+
+    def _warn_of_ended(self, certificates: list[CertificateExpiry]) -> None:
+        for each in certificates:
+            if each.ends <= time.time():
+                ended = time.strftime("%FT%TZ", time.gmtime(each.ends))
+                self._log.warning("certificate_expired", file=each.file, subject=each.subject, ended=ended)
 
     def certificates(self) -> list[CertificateExpiry]:
         """List the certificates that this router shows, those of their authorities in the same files included."""
-        found: list[CertificateExpiry] = []
-        for path in dict.fromkeys(profile.certificate for profile in self._by_name.values() if profile.certificate):
-            mark = file_mark(path)
-            if self._ends.get(path, (None, ()))[0] != mark:
-                try:
-                    self._ends[path] = (mark, ends_in(path))
-                except LocalError:  # `unusable` tells of it
-                    self._ends[path] = (mark, [])
-            found += self._ends[path][1] if path in self._ends else []
-        return found
+        return [each for path in self._certificate_files() if path in self._ends for each in self._ends[path].content]
 
     def unusable(self) -> list[UnusableFile]:
         """List the files that were replaced by what can't be used, so that those before them count still."""
-        used = {
+        contents: list[FileContent[Any]] = [*self._revoked.values(), *self._used().values()]
+        reasons = {self._profile_of(each): each.problem for each in contents if each.problem}
+        found = [UnusableFile(subject=f"TLS profile {name}", reason=why) for name, why in reasons.items()]
+        users = [UnusableFile(subject=it.path, reason=it.file.problem) for it in self.users.values() if it.file.problem]
+        return found + users
+
+    def _certificate_files(self) -> list[str]:
+        return list(dict.fromkeys(each.certificate for each in self._by_name.values() if each.certificate))
+
+    def _used(self) -> dict[Socket, TlsProfile]:
+        """Profiles by socket, but for those of sockets that are gone."""
+        return {
             socket: profile
             for socket, profile in self._profiles.items()
-            if profile.settings is self._by_name.get(socket.tls or "")
+            if profile.settings == self._by_name.get(socket.tls or "")
         }
-        for socket in used:
-            self.tls(socket)  # looks whether they are others
-        reasons = {socket.tls or "": profile.problem for socket, profile in used.items() if profile.problem}
-        found = [
-            UnusableFile(subject=f"TLS profile {name}", reason=why) for name, why in (self._bad_lists | reasons).items()
-        ]
-        return found + [UnusableFile(subject=it.path, reason=it.problem) for it in self.users.values() if it.problem]
+
+    def _profile_of(self, content: FileContent[Any]) -> str | None:
+        """Name of the TLS profile whose files these are; None for others."""
+        if isinstance(content, TlsProfile):
+            return content.settings.name
+        return next((name for name, each in self._revoked.items() if each is content), None)
 
     def objection(self, profile: str | None, identity: AuthenticatedIdentity) -> str:
         """Why a peer that was let in by a TLS profile, or without, would not be now; empty when it would.
@@ -207,12 +246,7 @@ class CredentialStore:
             if mark != identity.password:
                 return "the password of its user was changed"
         revoked = self._revoked.get(profile or "")
-        return "its certificate was revoked" if revoked is not None and identity.certificate in revoked[1] else ""
-
-    def _refresh(self, users: Users) -> None:
-        problem = users.refresh()
-        if problem:
-            self._log.warning("users_file_unusable", reason=problem)
+        return "its certificate was revoked" if revoked is not None and identity.certificate in revoked.content else ""
 
     def password(self, connector: ConnectorSettings) -> str | None:
         """Password of a connector, as its file has it now; None when it needs none.

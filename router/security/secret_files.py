@@ -6,6 +6,7 @@ import os
 from typing import Final
 
 from router.core.errors import LocalError
+from router.security.bounded_file import open_bounded
 
 MOST_BYTES: Final = 65536
 
@@ -22,10 +23,12 @@ def read_secret(file: str | None, variable: str | None, what: str) -> str | None
     """
     if file is not None:
         try:
-            with open(file, "rb") as opened:
+            with open_bounded(file) as opened:
                 raw = opened.read(MOST_BYTES)
         except OSError as error:
             raise LocalError(f"the file of the password of {what}, {file}, cannot be read: {error.strerror}") from None
+        except LocalError as error:
+            raise LocalError(f"the file of the password of {what}, {error}") from None
         try:
             secret = raw.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import os
 import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mesh_config.models import CertificateField, ClientCertificates, TlsSettings, TlsVersion
 from router.core.errors import LocalError
+from router.security.bounded_file import check_bounded
+from router.security.file_content import FileContent
 from router.security.sasl_frames import SaslError
 from router.security.secret_files import read_secret
 
@@ -48,7 +50,7 @@ _ALERTS: Final = {
 """Alerts of the other side in words, by the end of OpenSSL's name for it."""
 
 
-class TlsProfile:
+class TlsProfile(FileContent[ssl.SSLContext]):
     """Contexts of one profile for one purpose; made anew when a file has changed."""
 
     def __init__(self, settings: TlsSettings, make: Callable[[TlsSettings], ssl.SSLContext]) -> None:
@@ -61,41 +63,10 @@ class TlsProfile:
             LocalError: a file cannot be used; says which and why.
         """
         self.settings = settings
-        self._make = make
-        self._seen = self._marks()
-        self._context = make(settings)
-        self.problem = ""
-        """Fault of its files as they are, for which the context is the one before; empty when there is none."""
-
-    def context(self) -> tuple[ssl.SSLContext, str]:
-        """The context for a new connection, and what is wrong with files that were replaced: then it is the one before.
-
-        What is wrong is said once for each change of the files, and empty otherwise.
-        """
-        marks = self._marks()
-        if marks == self._seen:
-            return self._context, ""
-        self._seen = marks
-        try:
-            self._context = self._make(self.settings)
-            self.problem = ""
-        except LocalError as error:
-            self.problem = str(error)
-        return self._context, self.problem
-
-    def _marks(self) -> tuple[object, ...]:
-        settings = self.settings
-        files = (settings.certificate, settings.key, settings.ca, settings.crl, settings.key_password_file)
-        return tuple(file_mark(file) for file in files if file is not None)
-
-
-def file_mark(file: str) -> tuple[int, ...] | None:
-    """Mark of a file, another one when the file is; None when it can't be looked at."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+        super().__init__(
+            (settings.certificate, settings.key, settings.ca, settings.crl, settings.key_password_file),
+            functools.partial(make, settings),
+        )
 
 
 def server_context(settings: TlsSettings, certificates: ClientCertificates) -> ssl.SSLContext:
@@ -144,6 +115,7 @@ def _load(context: ssl.SSLContext, settings: TlsSettings) -> None:
         _load_certificate(context, settings, where)
     for what, file in (("ca", settings.ca), ("crl", settings.crl)):
         if file is not None:
+            _check(file, f"{where}: `{what}`")
             try:
                 context.load_verify_locations(file)
             except (OSError, ssl.SSLError) as error:
@@ -155,6 +127,8 @@ def _load(context: ssl.SSLContext, settings: TlsSettings) -> None:
 def _load_certificate(context: ssl.SSLContext, settings: TlsSettings, where: str) -> None:
     assert settings.certificate is not None
     key = settings.key or settings.certificate
+    for file in dict.fromkeys((settings.certificate, key)):
+        _check(file, f"{where}:")
     secret = read_secret(settings.key_password_file, settings.key_password_env, f"the key of {where}") or ""
     was_asked = False
 
@@ -166,14 +140,19 @@ def _load_certificate(context: ssl.SSLContext, settings: TlsSettings, where: str
     try:
         context.load_cert_chain(settings.certificate, settings.key, password)
     except (OSError, ssl.SSLError) as error:
-        for file in (settings.certificate, key):
-            if not os.access(file, os.R_OK):
-                raise LocalError(f"{where}: {file} cannot be read") from None
         if was_asked:
             words = "its password is wrong" if secret else "it is encrypted, and no password is set"
             raise LocalError(f"{where}: key {key} cannot be used: {words}") from None
         files = " and ".join(dict.fromkeys((settings.certificate, key)))
         raise LocalError(f"{where}: {files} cannot be used: {_file_words(error)}") from None
+
+
+def _check(file: str, what: str) -> None:
+    """Find out whether OpenSSL can open it, which would wait for a FIFO without end; *what* it is begins the error."""
+    try:
+        check_bounded(file)
+    except LocalError as error:
+        raise LocalError(f"{what} {error}") from None
 
 
 def _file_words(error: OSError) -> str:

@@ -1,28 +1,31 @@
 """The file of users: a line for each, with keys made of the password, which lets nobody in who reads it.
 
 A line is the user's name (blanks and the like written as in a URL) and, for each kind of SCRAM, keys as RFC 5803 writes
-them, separated by blanks; what begins with `#` is for people.
+them, separated by blanks; what begins with `#` is for people, but for the key of the decoys, from which the salts of
+users are made that aren't there.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
+import hashlib
 import hmac
 import os
 import re
 import secrets
 import tempfile
 import urllib.parse
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import attrs
 
 from router.core.errors import LocalError
-from router.security.bounded_file import read_bounded
+from router.security.bounded_file import MOST_BYTES, open_bounded
+from router.security.file_content import FileContent
 from router.security.sasl_frames import SaslError
 from router.security.scram import (
     DEFAULT_ITERATIONS,
@@ -34,14 +37,20 @@ from router.security.scram import (
     derive,
     prepare,
 )
+from router.security.work_slices import WorkSlices
 
 REMEMBERED: Final = 10_000
 """Passwords sent by PLAIN that were right and need not be derived again, as keyed hashes."""
+MOST_LINE_BYTES: Final = 65_536
+DECOY_KEY_BYTES: Final = 32
 HEADER: Final = (
     "# Users of amqp-mesh, written by `amqp-mesh user`. Keys made of passwords: keep it to the router alone.\n"
 )
 
-_KEYS = re.compile(r"(SCRAM-[A-Z0-9-]+)\$(\d{1,9}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)")
+_BASE64 = rb"(?=[A-Za-z0-9+/])(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)?"
+_KEYS = re.compile(rb"(SCRAM-SHA-256|SCRAM-SHA-512)\$(\d{1,9}):(%b)\$(%b):(%b)" % (3 * (_BASE64,)))
+_DECOYS = re.compile(rb"# decoys: ([A-Za-z0-9+/]{43}=)\s*")
+_DECOYS_LINE: Final = "# decoys: {}\n"
 
 Keys = Mapping[str, ScramKeys]
 """Keys of one user, by mechanism."""
@@ -60,35 +69,101 @@ def new_keys(password: str, iterations: int = DEFAULT_ITERATIONS) -> Keys:
     return {name: derive(name, prepared, secrets.token_bytes(SALT_BYTES), iterations) for name in HASHES}
 
 
-def read_users(path: str) -> dict[str, Keys]:
-    """All users of a file.
+@attrs.frozen(kw_only=True)
+class UserTable:
+    """Users of a file, as it was read. Keys are decoded when somebody asks for them: that many don't is cheap."""
+
+    lines: Mapping[str, bytes] = attrs.field(repr=False)
+    """Keys by user, as they are written, in an order that is always the same."""
+    decoy_key: bytes = attrs.field(repr=False)
+    """Makes the salts of users that aren't there."""
+    usual: Mapping[str, tuple[int, int]]
+    """Iterations and bytes of salt that most users have, by mechanism."""
+
+    def keys(self, user: str) -> Keys:
+        """Keys of a user; none when it isn't there."""
+        words = self.lines.get(user, b"").split()
+        return {keys.mechanism: keys for keys in map(_decoded, words)}
+
+
+def read_table(path: str) -> UserTable:
+    """All users of a file. In a thread it pauses often, for others who need the interpreter.
 
     Raises:
         LocalError: it cannot be read, or has a line that is none; says which, and nothing of what is in it.
     """
-    raw = read_bounded(path)
-    users: dict[str, Keys] = {}
-    for number, line in enumerate(raw.decode("utf-8", "replace").splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
+    lines: dict[str, bytes] = {}
+    decoy_key: bytes | None = None
+    kinds: dict[str, Counter[tuple[int, int]]] = {mechanism: Counter() for mechanism in HASHES}
+    for number, line in enumerate(_lines_of(path), 1):
+        if line.startswith(b"#") or not line.strip():
+            decoy_key = decoy_key or _decoy_key(line)
             continue
         name, *words = line.split()
-        keys = {each.mechanism: each for each in map(_parsed, words) if each is not None}
-        if not keys or len(keys) != len(words):
+        found = {match[1]: match for match in map(_KEYS.fullmatch, words) if match is not None and _is_fit(match)}
+        if not found or len(found) != len(words):
             raise LocalError(f"{path}:{number}: no line of a user; expected a name and keys as `amqp-mesh user` writes")
-        user = urllib.parse.unquote(name)
-        if user in users:
+        user = urllib.parse.unquote(name.decode("utf-8", "replace"))
+        if user in lines:
             raise LocalError(f"{path}:{number}: a second line of the same user")
-        users[user] = keys
-    return users
+        lines[user] = b" ".join(sorted(words))
+        for mechanism, match in found.items():
+            kinds[mechanism.decode()][int(match[2]), len(match[3]) * 3 // 4 - match[3].count(b"=")] += 1
+    return UserTable(
+        lines=lines,
+        decoy_key=decoy_key or _made_decoy_key(lines),
+        usual={mechanism: count.most_common(1)[0][0] for mechanism, count in kinds.items() if count},
+    )
+
+
+def read_users(path: str) -> dict[str, Keys]:
+    """Keys of all users of a file.
+
+    Raises:
+        LocalError: as `read_table`.
+    """
+    table = read_table(path)
+    return {user: table.keys(user) for user in table.lines}
+
+
+def _lines_of(path: str) -> Iterator[bytes]:
+    slices, size = WorkSlices(), 0
+    try:
+        with open_bounded(path) as file:
+            while line := file.readline(MOST_LINE_BYTES + 1):
+                size += len(line)
+                if len(line) > MOST_LINE_BYTES:
+                    raise LocalError(f"{path}: a line of more than {MOST_LINE_BYTES} bytes")
+                if size > MOST_BYTES:
+                    raise LocalError(f"{path}: larger than {MOST_BYTES} bytes")
+                yield line
+                slices.pause()
+    except OSError as error:
+        raise LocalError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _decoy_key(line: bytes) -> bytes | None:
+    match = _DECOYS.fullmatch(line)
+    return base64.b64decode(match[1]) if match is not None else None
+
+
+def _made_decoy_key(lines: Mapping[str, bytes]) -> bytes:
+    """A key for a file that has none, the same at each router that reads it: of the keys of the first user by name.
+
+    It stays when others are added behind that one, and nobody can tell it from what a router answers.
+    """
+    return hmac.digest(min(lines.items(), default=("", b""))[1], b"amqp-mesh decoys", "sha256")
 
 
 def write_users(path: str, users: Mapping[str, Keys]) -> None:
     """Write the file anew, for its owner alone; who reads it meanwhile sees the old one or the new one, whole.
 
+    The key of its decoys stays; a file without one gets a new one.
+
     Raises:
         LocalError: it cannot be written.
     """
-    lines = [HEADER]
+    lines = [HEADER, _DECOYS_LINE.format(base64.b64encode(_kept_decoy_key(path)).decode())]
     for user, keys in sorted(users.items()):
         lines.append(" ".join([urllib.parse.quote(user, safe="@._-/"), *map(_written, keys.values())]) + "\n")
     target = Path(os.path.realpath(path))
@@ -112,15 +187,21 @@ def write_users(path: str, users: Mapping[str, Keys]) -> None:
         raise LocalError(f"{path}: cannot be written: {error.strerror}") from None
 
 
+def _kept_decoy_key(path: str) -> bytes:
+    try:
+        found = next(filter(None, map(_decoy_key, _lines_of(path))), None)
+    except LocalError:  # it isn't there
+        found = None
+    return found or secrets.token_bytes(DECOY_KEY_BYTES)
+
+
 @attrs.define
 class Users:
     """The users of a file, as it is now; while what is there cannot be read, as it was."""
 
     path: str
-    _users: dict[str, Keys] = attrs.field(repr=False, init=False)
-    _seen: tuple[int, ...] | None = attrs.field(init=False)
-    problem: str = attrs.field(default="", init=False)
-    """Fault of the file as it is; empty when there is none."""
+    file: FileContent[UserTable] = attrs.field(repr=False, init=False)
+    """Content of it."""
     _secret: bytes = attrs.field(repr=False, factory=lambda: secrets.token_bytes(32), init=False)
     _right: OrderedDict[bytes, None] = attrs.field(repr=False, factory=OrderedDict, init=False)
 
@@ -130,43 +211,28 @@ class Users:
         Raises:
             LocalError: it cannot be read.
         """
-        self._seen = self._mark()
-        self._users = read_users(self.path)
-
-    def refresh(self) -> str:
-        """Read it again if it is another one. Returns: what is wrong with it, empty when nothing is, or was before."""
-        mark = self._mark()
-        if mark == self._seen:
-            return ""
-        self._seen = mark
-        try:
-            self._users = read_users(self.path)
-            self.problem = ""
-        except LocalError as error:
-            self.problem = str(error)
-        return self.problem
+        self.file = FileContent([self.path], partial(read_table, self.path))
 
     def mark(self, user: str) -> bytes | None:
         """Mark of a user's keys, another one after each change of its password; None when there is no such user."""
-        keys = self._users.get(user)
-        if keys is None:
-            return None
-        return hmac.digest(self._secret, b"".join(keys[name].stored_key for name in sorted(keys)), "sha256")
+        keys = self.file.content.lines.get(user)
+        return hmac.digest(self._secret, keys, "sha256") if keys is not None else None
 
     def keys(self, user: str, mechanism: str) -> ScramKeys:
-        """Keys of a user; for one that isn't there keys that nothing fits, the same each time."""
-        keys = self._users.get(user, {}).get(mechanism)
+        """Keys of a user; for one that isn't there keys that nothing fits, the same each time.
+
+        The same, too, at each router that reads this file and after a restart, as those of real users are: whoever
+        compares answers finds out nothing.
+        """
+        table = self.file.content
+        keys = table.keys(user).get(mechanism)
         if keys is not None:
             return keys
-        digest = HASHES[mechanism]
-        seed = hmac.digest(self._secret, f"{mechanism} {user}".encode(), digest)
-        salt, iterations = seed[:SALT_BYTES], self._usual_iterations(mechanism)
-        wrong = secrets.token_bytes(len(seed))
+        iterations, size = table.usual.get(mechanism, (DEFAULT_ITERATIONS, SALT_BYTES))
+        seed = hmac.digest(table.decoy_key, f"{mechanism} {user}".encode(), "sha256")
+        salt = hashlib.shake_256(seed).digest(size)
+        wrong = secrets.token_bytes(hashlib.new(HASHES[mechanism]).digest_size)
         return ScramKeys(mechanism=mechanism, iterations=iterations, salt=salt, stored_key=wrong, server_key=wrong)
-
-    def _usual_iterations(self, mechanism: str) -> int:
-        first = next(iter(self._users.values()), {}).get(mechanism)
-        return first.iterations if first is not None else DEFAULT_ITERATIONS
 
     def remembers(self, user: str, password: bytes) -> bool:
         """Whether this was the user's password lately, and still is: found out at once."""
@@ -188,16 +254,8 @@ class Users:
 
     def _token(self, user: str, password: bytes) -> bytes:
         """A keyed hash of the password and of the keys that it must fit, so that another password makes another."""
-        stored = self._users.get(user, {}).get("SCRAM-SHA-256")
-        parts = (user.encode(), stored.stored_key if stored is not None else b"", password)
+        parts = (user.encode(), self.file.content.lines.get(user, b""), password)
         return hmac.digest(self._secret, b"".join(len(part).to_bytes(4, "big") + part for part in parts), "sha256")
-
-    def _mark(self) -> tuple[int, ...] | None:
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            return None
-        return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def _written(keys: ScramKeys) -> str:
@@ -205,15 +263,16 @@ def _written(keys: ScramKeys) -> str:
     return f"{keys.mechanism}${keys.iterations}:{salt}${stored}:{server}"
 
 
-def _parsed(word: str) -> ScramKeys | None:
+def _is_fit(match: re.Match[bytes]) -> bool:
+    """Whether the rounds are within bounds, and the keys as long as the mechanism makes them."""
+    size = len(base64.b64encode(bytes(32 if match[1] == b"SCRAM-SHA-256" else 64)))
+    return LEAST_ITERATIONS <= int(match[2]) <= MOST_ITERATIONS and len(match[4]) == len(match[5]) == size
+
+
+def _decoded(word: bytes) -> ScramKeys:
     match = _KEYS.fullmatch(word)
-    if match is None or match[1] not in HASHES or not LEAST_ITERATIONS <= int(match[2]) <= MOST_ITERATIONS:
-        return None
-    try:
-        salt, stored, server = (base64.b64decode(match[at], validate=True) for at in (3, 4, 5))
-    except (binascii.Error, ValueError):
-        return None
-    size = 32 if HASHES[match[1]] == "sha256" else 64
-    if (len(stored), len(server)) != (size, size):
-        return None
-    return ScramKeys(mechanism=match[1], iterations=int(match[2]), salt=salt, stored_key=stored, server_key=server)
+    assert match is not None, "it was looked at when the file was read"
+    salt, stored, server = (base64.b64decode(match[at]) for at in (3, 4, 5))
+    return ScramKeys(
+        mechanism=match[1].decode(), iterations=int(match[2]), salt=salt, stored_key=stored, server_key=server
+    )

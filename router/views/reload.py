@@ -32,6 +32,7 @@ from router.net.connector import Connector
 from router.net.listener import Listener, address_of
 from router.peer_event_handler import remote_address
 from router.runtime import Runtime, treatment_table
+from router.security.credential_store import CredentialStore
 
 if TYPE_CHECKING:  # an extra brings what it needs
     from router.net.http_server import HttpServer
@@ -56,8 +57,11 @@ class ReloadableDaemon(Protocol):
     listeners: list[Listener]
     connectors: list[Connector]
 
-    def prepare(self, plan: ChangePlan, http: HttpSettings) -> Callable[[], None]:
-        """Read the files of TLS and of users that sockets need. Raises: LocalError, and nothing has changed.
+    def read_files(self, settings: RouterSettings) -> CredentialStore:
+        """Read all files of TLS, users and passwords that *settings* name. Raises: LocalError; blocks."""
+
+    def prepare(self, plan: ChangePlan, http: HttpSettings, files: CredentialStore) -> Callable[[], None]:
+        """Take the *files* of TLS and of users that sockets need. Raises: LocalError, and nothing has changed.
 
         Returns: what takes it back, should something else fail.
         """
@@ -114,11 +118,14 @@ class SettingsReloader:
             self._is_busy = True
             try:
                 new, mesh, findings = yield from in_thread(self._read)
+                if has_errors(findings):
+                    raise ChangeError(_said(findings))
                 plan = plan_change(self._as_it_is(new), new)
                 places = yield from in_thread(partial(_places, plan, new.http))
+                files = yield from in_thread(partial(self._sockets.read_files, new))
             finally:
                 self._is_busy = False
-            return self._take(new, mesh, findings, plan, places)
+            return self._take(new, mesh, plan, places, files)
         except LocalError as error:
             self._runtime.log.warning("reload_refused", reason=str(error))
             raise ChangeError(str(error)) from error
@@ -133,18 +140,16 @@ class SettingsReloader:
         self,
         new: RouterSettings,
         mesh: MeshSettings | None,
-        findings: tuple[Finding, ...],
         plan: ChangePlan,
         places: Places,
+        files: CredentialStore,
     ) -> dict[str, list[str]]:
-        if has_errors(findings):
-            raise ChangeError(_said(findings))
         if new.id != self._in_file.id:
             raise ChangeError(f"the file is of router `{new.id}` now, and this one is `{self._in_file.id}`")
         state = self._runtime.drain_state
         if state is not DrainState.SERVING:
             raise ChangeError(f"the router is {state}", status=CONFLICT)
-        self._apply(plan, new, places)
+        self._apply(plan, new, places, files)
         # What needs a restart stays in question until then.
         self._in_file = _as_it_runs(self._in_file, new, plan)
         expected = ExpectedMesh.of(mesh) if mesh is not None else None
@@ -171,11 +176,11 @@ class SettingsReloader:
             connectors=tuple(each for each in connectors if each in kept),
         )
 
-    def _apply(self, plan: ChangePlan, new: RouterSettings, places: Places) -> None:
+    def _apply(self, plan: ChangePlan, new: RouterSettings, places: Places, files: CredentialStore) -> None:
         sockets = self._sockets
         settings = self._after(plan, new)
         treatment_table(settings)  # what it refuses is refused before anything has changed
-        http = self._bind(plan, new, places)
+        http = self._bind(plan, new, places, files)
         for before, after in plan.altered:
             for listener in _with(sockets.listeners, before):
                 sockets.alter_listener(listener, after)
@@ -197,7 +202,7 @@ class SettingsReloader:
             logs.set_level(new.log.level)
             logs.set_format(new.log.format)
 
-    def _bind(self, plan: ChangePlan, new: RouterSettings, places: Places) -> HttpServer | None:
+    def _bind(self, plan: ChangePlan, new: RouterSettings, places: Places, files: CredentialStore) -> HttpServer | None:
         """Do what can fail. Returns: what is to serve HTTP, where that has changed.
 
         Raises:
@@ -207,7 +212,7 @@ class SettingsReloader:
         http: HttpServer | None = None
         with ExitStack() as undo:
             try:
-                undo.callback(sockets.prepare(plan, new.http))
+                undo.callback(sockets.prepare(plan, new.http, files))
                 if "http" in plan.taken_over and (http := sockets.prepare_http(new, places.get(new.http))) is not None:
                     undo.callback(http.close)
                 for each in plan.opened:

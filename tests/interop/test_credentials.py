@@ -122,6 +122,19 @@ def test_whose_password_was_changed_is_closed_and_nobody_else(tmp_path: Path, me
         assert len(made.router.log_lines("connection_refused")) == 1
 
 
+def test_a_fifo_in_place_of_users_and_certificate_keeps_nobody_out(tmp_path: Path) -> None:
+    made = OneRouter(tmp_path, tls="t", sasl=(Mechanism.SCRAM_SHA_256,))
+    with made.mesh:
+        made.mesh.start()
+        for path in (made.users, made.profile.certificate or ""):
+            os.unlink(path)
+            os.mkfifo(path)
+        connected(made, user=USER, password=PASSWORD, allowed_mechs="SCRAM-SHA-256").close()
+        for event, path in (("users_file_unusable", made.users), ("tls_files_unusable", made.profile.certificate)):
+            assert f"{path}: cannot be read: it is a FIFO" in made.router.wait_log(event).fields["reason"]
+        assert made.mesh.terminate("A") == {"A": 0}
+
+
 def test_whose_certificate_was_revoked_is_closed_and_nobody_else(tmp_path: Path) -> None:
     made = OneRouter(
         tmp_path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import signal
 import socket
 import ssl
@@ -27,6 +28,7 @@ from mesh_config.models import (
     LogLevel,
     LogSettings,
     ManagementRight,
+    Mechanism,
     Role,
     RouterSettings,
     TlsSettings,
@@ -36,6 +38,7 @@ from mesh_config.models import (
 from router.cli import main
 from router.cli.manage import manage
 from router.cli.management import ManagementClient, RefusedError
+from router.security.users import new_keys, write_users
 from tests.helpers.blocking_client import connected
 from tests.helpers.certificates import Certificates
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
@@ -242,6 +245,36 @@ def test_tls_profiles_come_change_and_go(mesh: MeshProcesses, tmp_path: Path) ->
     mesh.change(before)
     assert "tls profile p removed" in reload(mesh, "R1")["applied"]
     port.close()
+
+
+def test_files_that_cannot_be_used_any_more_refuse_a_reload(mesh: MeshProcesses, tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    tls_port, users_port, users = ReservedPort(), ReservedPort(), tmp_path / "users"
+    write_users(str(users), {"alice": new_keys("secret", 4096)})
+    before = settings(mesh, "R1")
+    profile = TlsSettings(name="p", certificate=certificates.issue("first"), ca=certificates.ca)
+    with_tls = ListenerSettings(host=LOOPBACK, port=tls_port.number, tls="p")
+    with_users = ListenerSettings(
+        host=LOOPBACK, port=users_port.number, sasl=(Mechanism.SCRAM_SHA_256,), users_file=str(users)
+    )
+    mesh.change(attrs.evolve(before, tls=(profile,), listeners=(*before.listeners, with_tls, with_users)))
+    assert len(reload(mesh, "R1")["applied"]) > 1
+    for file in (Path(certificates.ca), users):
+        content = file.read_bytes()
+        file.write_text("junk", encoding="utf-8")
+        with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client, pytest.raises(RefusedError) as refused:
+            client.request("RELOAD", {})
+        assert str(file) in str(refused.value)
+        assert accepts(tls_port.number)
+        file.write_bytes(content)
+        assert reload(mesh, "R1") == {"applied": [], "needsRestart": []}
+    shutil.copy(certificates.expired("old"), profile.certificate or "")
+    reload(mesh, "R1")
+    assert mesh["R1"].wait_log("certificate_expired").fields["file"] == profile.certificate
+    mesh.change(before)
+    reload(mesh, "R1")
+    tls_port.close()
+    users_port.close()
 
 
 def test_level_and_form_of_the_log_are_taken_over(mesh: MeshProcesses) -> None:

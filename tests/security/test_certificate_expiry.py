@@ -16,7 +16,9 @@ from router.core.errors import LocalError
 from router.security.certificate_expiry import ends_in
 from router.security.credential_store import CredentialStore
 from tests.helpers.certificates import Certificates
-from tests.helpers.processes import MeshProcesses, ReservedPort
+from tests.helpers.processes import MeshProcesses, ReservedPort, wait_until
+
+WAIT_S = 20.0
 
 
 @pytest.fixture
@@ -72,6 +74,19 @@ def test_a_list_of_revocations_that_cannot_be_read_is_told_of_until_it_is_mended
     assert credentials.unusable() == []
 
 
+def test_own_certificates_that_have_ended_are_told_of(certificates: Certificates) -> None:
+    path = certificates.expired("old")
+    settings = RouterSettings(
+        id="A", listeners=(ListenerSettings(tls="t"),), tls=(TlsSettings(name="t", certificate=path),)
+    )
+    credentials = CredentialStore(settings, structlog.get_logger())
+    with structlog.testing.capture_logs() as logs:
+        credentials.report()
+    assert [(each["event"], each["file"], each["subject"], each["ended"]) for each in logs] == [
+        ("certificate_expired", path, "old", "2001-01-02T00:00:00Z")
+    ]
+
+
 @pytest.mark.interop
 def test_a_certificate_near_its_end_is_a_problem_and_counted(certificates: Certificates, tmp_path: Path) -> None:
     http, path = ReservedPort(), certificates.self_signed("router-a")
@@ -94,12 +109,15 @@ def test_a_certificate_near_its_end_is_a_problem_and_counted(certificates: Certi
         content = Path(path).read_bytes()
         Path(path).write_text("no certificate", encoding="ascii")
         with ManagementClient(mesh.url("A")) as client:
-            for _ in range(2):  # it stays one
-                (problem,) = client.query("amqp-mesh.problem")
-                assert (problem["kind"], problem["subject"]) == ("unusable-file", "TLS profile mine")
-                assert path in problem["sentence"]
+
+            def kinds() -> list[object]:
+                return [problem["kind"] for problem in client.query("amqp-mesh.problem")]
+
+            wait_until(lambda: kinds() == ["unusable-file"], "the file is looked at", WAIT_S)
+            (problem,) = client.query("amqp-mesh.problem")  # it stays one
+            assert (problem["kind"], problem["subject"]) == ("unusable-file", "TLS profile mine")
+            assert path in problem["sentence"]
             Path(path).write_bytes(content)
-            (problem,) = client.query("amqp-mesh.problem")
-            assert problem["kind"] == "certificate"
+            wait_until(lambda: kinds() == ["certificate"], "the file is looked at", WAIT_S)
         assert mesh.terminate("A") == {"A": 0}
     http.close()

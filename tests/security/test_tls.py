@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from pathlib import Path
 
@@ -91,16 +92,25 @@ def test_a_key_with_a_password_needs_it(
         assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize("what", ["certificate", "key", "ca", "crl", "key_password_file"])
+def test_a_fifo_is_refused_and_not_waited_for(what: str, certificates: Certificates, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    settings = attrs.evolve(profile(certificates, certificates.issue("A")), **{what: str(fifo)})
+    with pytest.raises(LocalError, match=r"fifo.* is a FIFO and no regular file"):
+        server_context(settings, ClientCertificates.NONE)
+
+
 def test_files_that_cannot_be_used_are_named(certificates: Certificates, tmp_path: Path) -> None:
     good = profile(certificates, certificates.issue("A"))
     nothing = tmp_path / "nothing"
     nothing.write_text("nothing", encoding="utf-8")
     for changes, reason in (
-        ({"certificate": str(tmp_path / "absent")}, "absent cannot be read"),
+        ({"certificate": str(tmp_path / "absent")}, "absent: cannot be read"),
         ({"certificate": str(nothing)}, "PEM"),
         ({"key": certificates.issue("B")}, "the key is not that of the certificate"),
         ({"ca": str(nothing)}, "`ca` .*nothing cannot be used: no certificate in PEM is in it"),
-        ({"crl": str(tmp_path / "absent")}, "`crl` .*absent cannot be used: no such file"),
+        ({"crl": str(tmp_path / "absent")}, "`crl` .*absent: cannot be read: No such file"),
         ({"ciphers": "NOTHING"}, "no cipher suite that OpenSSL knows: NOTHING"),
         ({"certificate": None}, "a listener needs a certificate"),
     ):

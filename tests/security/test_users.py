@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import threading
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,8 +14,10 @@ from click.testing import CliRunner
 
 from router.cli import main
 from router.core.errors import LocalError
+from router.security.bounded_file import MOST_BYTES
+from router.security.scram import HASHES
 from router.security.secret_files import read_secret
-from router.security.users import Users, new_keys, read_users, write_users
+from router.security.users import Users, new_keys, read_table, read_users, write_users
 
 ITERATIONS = 4096
 PASSWORD = "planted-secret"
@@ -31,7 +37,7 @@ def test_users_are_added_listed_changed_and_removed(tmp_path: Path) -> None:
     assert users.check("alice", PASSWORD.encode())
     assert not users.check("alice", b"x")
     assert user("passwd", file, "alice", password="another") == f"0 {file}: changed alice"
-    assert users.refresh() == ""
+    assert users.file.refresh() == ""
     assert users.check("alice", b"another")
     assert not users.check("alice", PASSWORD.encode())
     assert user("remove", file, "alice") == f"0 {file}: removed alice"
@@ -77,26 +83,107 @@ def test_a_line_that_is_none_is_named_by_its_number_alone(line: str, tmp_path: P
     write_users(str(file), {"bob": new_keys("x", ITERATIONS)})
     users = Users(str(file))
     file.write_text(f"# people\n{line}\n", encoding="utf-8")
-    said = users.refresh()
+    said = users.file.refresh()
     assert said.startswith(f"{file}:2: no line of a user")
     assert PASSWORD not in said
-    assert users.refresh() == ""  # it is said once
-    assert users.problem == said  # and known until it is mended
+    assert users.file.refresh() == ""  # it is said once
+    assert users.file.problem == said  # and known until it is mended
     assert users.mark("bob")  # the users before stay
     with pytest.raises(LocalError):
         read_users(str(file))
     write_users(str(file), {"eve": new_keys("x", ITERATIONS)})
-    assert (users.refresh(), users.problem) == ("", "")
+    assert (users.file.refresh(), users.file.problem) == ("", "")
 
 
-def test_a_user_that_is_not_there_has_the_same_salt_each_time(tmp_path: Path) -> None:
+def salt_of(users: Users, user: str, mechanism: str = "SCRAM-SHA-256") -> bytes:
+    return users.keys(user, mechanism).salt
+
+
+@pytest.mark.parametrize("mechanism", HASHES)
+def test_a_user_that_is_not_there_has_the_same_salt_at_each_router(mechanism: str, tmp_path: Path) -> None:
     file = str(tmp_path / "users")
-    write_users(file, {"alice": new_keys(PASSWORD, ITERATIONS)})
+    user("add", file, "alice", password=PASSWORD)
+    one, other = Users(file), Users(file)
+    assert salt_of(one, "mallory", mechanism) == salt_of(other, "mallory", mechanism)
+    assert salt_of(one, "mallory", mechanism) != salt_of(one, "trent", mechanism)
+    assert len(salt_of(one, "mallory", mechanism)) == len(salt_of(one, "alice", mechanism))
+    assert not one.check("mallory", b"")
+
+
+def test_the_salt_of_a_user_that_is_not_there_stays_when_users_change(tmp_path: Path) -> None:
+    file = str(tmp_path / "users")
+    user("add", file, "mo", password=PASSWORD)
     users = Users(file)
-    first, again = (users.keys("mallory", "SCRAM-SHA-256") for _ in range(2))
-    assert (first.salt, first.iterations) == (again.salt, ITERATIONS)
-    assert first.salt != users.keys("trent", "SCRAM-SHA-256").salt
-    assert not users.check("mallory", b"")
+    before = salt_of(users, "mallory")
+    for words in (("add", file, "alice"), ("add", file, "zoe"), ("passwd", file, "mo"), ("remove", file, "mo")):
+        user(*words, password="x")
+        assert users.file.refresh() == ""
+        assert salt_of(users, "mallory") == before
+
+
+def test_a_file_without_a_key_for_decoys_makes_one_of_its_first_user(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    write_users(str(file), {name: new_keys(PASSWORD, ITERATIONS) for name in ("alice", "bob")})
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines(True) if not line.startswith("#")]
+    file.write_text("".join(lines), encoding="utf-8")
+    before = salt_of(Users(str(file)), "mallory")
+    assert before == salt_of(Users(str(file)), "mallory")
+    file.write_text("".join([*lines, lines[1].replace("bob", "carl")]), encoding="utf-8")
+    assert salt_of(Users(str(file)), "mallory") == before
+    assert user("add", str(file), "dave", password="x").startswith("0 ")
+    (written,) = [line for line in file.read_text(encoding="utf-8").splitlines() if line.startswith("# decoys: ")]
+    user("add", str(file), "eve", password="x")
+    assert written in file.read_text(encoding="utf-8").splitlines()
+
+
+def test_a_user_that_is_not_there_has_the_rounds_that_most_users_have(tmp_path: Path) -> None:
+    file = str(tmp_path / "users")
+    rounds = {"alice": 4096, "bob": 5000, "carl": 5000}
+    write_users(file, {name: new_keys(PASSWORD, each) for name, each in rounds.items()})
+    assert Users(file).keys("mallory", "SCRAM-SHA-256").iterations == 5000
+
+
+def test_what_is_no_regular_file_is_refused_at_once_and_the_users_before_stay(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    write_users(str(file), {"alice": new_keys(PASSWORD, ITERATIONS)})
+    users = Users(str(file))
+    file.unlink()
+    for make, words in ((os.mkfifo, "a FIFO"), (os.mkdir, "a directory"), (partial(os.symlink, "/dev/zero"), "a dev")):
+        make(file)
+        said = users.file.refresh()
+        assert said.startswith(f"{file}: cannot be read: it is {words}")
+        assert users.check("alice", PASSWORD.encode())
+        (os.rmdir if file.is_dir() else os.unlink)(file)
+
+
+@pytest.mark.parametrize(("content", "words"), [(b"x" * 70_000, "a line of more than"), (None, "larger than")])
+def test_a_file_that_is_too_large_is_refused(content: bytes | None, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    with file.open("wb") as written:
+        written.write(content or b"")
+        written.truncate(len(content) if content else MOST_BYTES + 1)
+    with pytest.raises(LocalError, match=words):
+        Users(str(file))
+
+
+def test_reading_many_users_in_a_thread_holds_up_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    write_users(str(file), {"alice": new_keys(PASSWORD, ITERATIONS)})
+    line = file.read_text(encoding="utf-8").splitlines()[-1].partition(" ")[2]
+    with file.open("a", encoding="utf-8") as written:
+        written.writelines(f"u{number:05} {line}\n" for number in range(20_000))
+    used: list[float] = []
+
+    def read() -> None:
+        read_table(str(file))
+        used.append(time.thread_time())
+
+    reading, turns = threading.Thread(target=read), 0
+    reading.start()
+    while reading.is_alive():
+        reading.join(0.0005)
+        turns += 1
+    assert turns > used[0] / 0.003  # others have the interpreter after each millisecond of its work
 
 
 def test_a_password_that_was_right_is_remembered_until_it_is_changed(tmp_path: Path) -> None:
@@ -108,10 +195,10 @@ def test_a_password_that_was_right_is_remembered_until_it_is_changed(tmp_path: P
     assert users.remembers("alice", PASSWORD.encode())
     assert not users.remembers("alice", b"x")
     write_users(file, {"alice": new_keys("another", ITERATIONS)})
-    users.refresh()
+    users.file.refresh()
     assert not users.remembers("alice", PASSWORD.encode())
     write_users(file, {})
-    users.refresh()
+    users.file.refresh()
     assert not users.remembers("alice", b"another")
     assert PASSWORD not in repr(users)
 
