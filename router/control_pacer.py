@@ -129,6 +129,10 @@ class ControlPacer:
         self._used_s = 0.0
         """Used for these so far, seconds."""
 
+    def measure_by(self, measure: Callable[[], float]) -> None:
+        """Ask *measure* from now on for the seconds that the router has used."""
+        self.measure = measure
+
     def take_settings(self, *, share: float, most_bytes: int) -> None:
         """Go by other bounds from now on.
 

@@ -93,9 +93,9 @@ class Daemon:
         self._has_thread = has_thread
         # Microseconds, so that a restart within the same second is a new instance; below 2**53, and an AMQP long.
         self.runtime = Runtime(settings, clock=clock, instance=time.time_ns() // 1000, rng=random.Random())
+        self.runtime.pacer.measure_by(time.thread_time)  # what others on the machine take is no neighbor's fault
         if mesh is not None:
             self.runtime.watch.expect(ExpectedMesh.of(mesh), self.runtime.clock())
-        self.runtime.pacer.measure = time.thread_time  # what others on the machine take is no neighbor's fault
         self._rng = random.Random()
         self._credentials = CredentialStore(settings, self.runtime.log)
         self._authentication = PeerAuthentication(self._credentials, self.runtime.turn_fault)
@@ -126,8 +126,7 @@ class Daemon:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until SIGTERM or SIGINT, then stop as the settings say."""
         runtime = self.runtime
-        runtime.deadline_changed = self._schedule
-        runtime.deadline_came = self._handle_deadline
+        runtime.tell_deadlines(changed=self._schedule, came=self._handle_deadline)
         with trio.open_signal_receiver(*STOPPING, *OTHERS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*STOPPING, *OTHERS))  # held back since the process began
             async with trio.open_nursery() as nursery:
@@ -532,7 +531,7 @@ class Daemon:
         if self._has_thread and await self._poller.take_thread():
             self._schedule()
         else:
-            self.runtime.deadline_changed = self._wake_timer
+            self.runtime.tell_deadlines(changed=self._wake_timer, came=self._handle_deadline)
             nursery.start_soon(self._keep_up, self._keep_time)
         await self._poller.run()
 
@@ -552,7 +551,7 @@ class Daemon:
     def _schedule(self) -> None:
         """Note when the next deadline is."""
         runtime = self.runtime
-        runtime.scheduled = max(runtime.earliest(), self._paused_until)
+        runtime.next_deadline(self._paused_until)
         self._set_at, self._used_s = runtime.clock(), time.process_time()
 
     def _handle_deadline(self) -> None:

@@ -73,7 +73,7 @@ class Draining:
             return
         self._over, self._kept = trio.Event(), kept
         self._sockets.start(self._run)
-        self._runtime.drain_state = DrainState.DRAINING
+        self._runtime.enter(DrainState.DRAINING)
         for listener in self._client_listeners():
             if not listener.is_closed:
                 self._sockets.stop_accepting(listener)
@@ -92,7 +92,7 @@ class Draining:
         for listener in self._client_listeners():
             if listener.is_closed:
                 self._sockets.accept_again(listener)
-        runtime.drain_state = DrainState.SERVING
+        runtime.enter(DrainState.SERVING)
         runtime.take_again()
         runtime.events.append(TransitResumed())
         runtime.settle()
@@ -119,7 +119,7 @@ class Draining:
             await self._close_clients()
         finally:
             if runtime.drain_state is DrainState.DRAINING:
-                runtime.drain_state = DrainState.DRAINED
+                runtime.enter(DrainState.DRAINED)
                 runtime.log.info("drained", clients=len(self._clients()))
             self._over.set()
         if self._is_to_stop:

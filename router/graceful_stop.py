@@ -36,7 +36,7 @@ async def stop_in_order(runtime: Runtime, settling: trio.CancelScope, drained: t
         settling: entered here, with the deadline that the settings say: cancelled by who can't wait.
         drained: set once a drain that has begun before is over; None when the router served until now.
     """
-    runtime.drain_state = DrainState.STOPPING
+    runtime.enter(DrainState.STOPPING)
     with settling:
         settling.deadline = trio.current_time() + runtime.settings.shutdown_s
         if drained is None:
@@ -59,7 +59,7 @@ async def none_left(runtime: Runtime, is_so: Callable[[], bool]) -> None:
     """Wait until *is_so*, looking when a connection is gone."""
     while not is_so():
         removed = trio.Event()
-        runtime.removed = removed.set
+        runtime.tell_removed(removed.set)
         await removed.wait()
 
 
@@ -86,7 +86,7 @@ def neighbor_count(runtime: Runtime) -> int:
 
 async def _settle(runtime: Runtime) -> None:
     quiet = trio.Event()
-    runtime.quieted = quiet.set
+    runtime.tell_quiet(quiet.set)
     runtime.stop_taking()
     await quiet.wait()
     if all(connection.port.is_router for connection in runtime.connections.values()):
@@ -94,7 +94,7 @@ async def _settle(runtime: Runtime) -> None:
     await trio.sleep(REPLIES_S)
     if not runtime.data_plane.is_quiet():
         quiet = trio.Event()
-        runtime.quieted = quiet.set
+        runtime.tell_quiet(quiet.set)
         await quiet.wait()
     runtime.hand_back()
     await trio.sleep(HAND_BACK_S)

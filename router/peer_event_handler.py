@@ -140,7 +140,7 @@ class PeerEventHandler:
                 connection.fault = str(error)
                 if connection.is_server:
                     host = connection.host.rpartition(":")[0]
-                    self._watch.router_refused(peer.container, host, str(error), self._data_plane.now)
+                    self._watch.router_refused(peer.container, host, str(error), self._data_plane.clock.now)
                 self.close(connection, error.condition, str(error))
                 return
             neighbor = NeighborLinks(connection, self._data_plane, self._data_plane.fib, self._link_ids)
@@ -171,7 +171,7 @@ class PeerEventHandler:
         if isinstance(settings, ConnectorSettings):
             return connector_name(settings) in self._futile
         came = self._misled.get((peer.container, settings.role), -math.inf)
-        return self._data_plane.now - came < TOLD_AGAIN_S
+        return self._data_plane.clock.now - came < TOLD_AGAIN_S
 
     def _tell_opened(self, connection: Connection, peer: PeerOpen) -> None:
         number, host, role = connection.id, connection.host, connection.settings.role.value
@@ -209,7 +209,7 @@ class PeerEventHandler:
     def _admit(self, connection: Connection, peer: PeerOpen) -> bool:
         """Ask policy whether a client may come in; one that may not is closed. Returns: whether it may."""
         hostname = getattr(connection.settings, "vhost", None) or peer.hostname
-        now = self._data_plane.now
+        now = self._data_plane.clock.now
         self.asking = connection
         try:
             rights = self._policy.admit(hostname, connection.user, remote_address(connection.host), now)
@@ -250,7 +250,7 @@ class PeerEventHandler:
         """Log why a link was refused; of a peer that comes again and again to the wrong listener, once."""
         if error.condition in WRONG_ROLE and connection.peer is not None:
             host = connection.host.rpartition(":")[0]
-            now = self._data_plane.now
+            now = self._data_plane.clock.now
             key = (connection.peer.container, connection.settings.role)
             self._misled.pop(key, None)
             self._misled[key] = now
@@ -352,7 +352,7 @@ class PeerEventHandler:
             for link in links:
                 if isinstance(link, EgressLink):
                     link.end()
-            self._teardowns.begin(connection, links, self._data_plane.now, end)
+            self._teardowns.begin(connection, links, self._data_plane.clock.now, end)
             return
         for link in links:
             self._detach(connection, link.handle)
@@ -379,11 +379,11 @@ class PeerEventHandler:
                 self._repeated.discard(connection.id)
                 self._tell_opened(connection, connection.peer)
             if isinstance(connection.settings, ConnectorSettings):
-                self._watch.connector_up(connector_name(connection.settings), self._data_plane.now)
-        if self._pacer.may_pass(connection.id, message, self._data_plane.now):
+                self._watch.connector_up(connector_name(connection.settings), self._data_plane.clock.now)
+        if self._pacer.may_pass(connection.id, message, self._data_plane.clock.now):
             self.take_control(connection, neighbor, message)
             return
-        what = self._pacer.keep(connection.id, message, self._data_plane.now)
+        what = self._pacer.keep(connection.id, message, self._data_plane.clock.now)
         container = connection.peer.container if connection.peer is not None else ""
         if what is FirstOccurrence.WAITED:
             self._log.warning("control_messages_wait", connection=connection.id, neighbor=container)
@@ -463,7 +463,7 @@ class PeerEventHandler:
             fault = self.take_away(connection, list(connection.links.values()))
         else:
             connection.port.is_leaving = True
-            self._teardowns.begin(connection, list(connection.links.values()), self._data_plane.now)
+            self._teardowns.begin(connection, list(connection.links.values()), self._data_plane.clock.now)
         self._told_prefixes.discard(connection.id)
         self._told_messages.discard(connection.id)
         if self.neighbors.pop(connection.id, None) is not None:
@@ -480,7 +480,7 @@ class PeerEventHandler:
             raise fault
 
     def _connection_to_router_ended(self, connection: Connection, container: str) -> None:
-        now, reason = self._data_plane.now, connection.fault
+        now, reason = self._data_plane.clock.now, connection.fault
         assert reason, "an end has its reason"
         if container:
             self._watch.connection_ended(container, reason, now)

@@ -119,7 +119,7 @@ class PeerMemoryAccount:
         self._count(connection)
         self._judge(connection)
         if not self.is_over and self.total > self.process_mark:
-            if self._data_plane.now >= self._look_at_all_at:
+            if self._data_plane.clock.now >= self._look_at_all_at:
                 self._look_at_all()
             else:
                 self._look_by(self._look_at_all_at)
@@ -151,7 +151,7 @@ class PeerMemoryAccount:
 
     def _schedule(self) -> None:
         if self._waiting or self.is_over:
-            self._look_by(self._data_plane.now + LOOK_S + LOOK_PART_S * self._looked)
+            self._look_by(self._data_plane.clock.now + LOOK_S + LOOK_PART_S * self._looked)
             self._looked = 0
 
     def _look_by(self, deadline: float) -> None:
@@ -172,7 +172,7 @@ class PeerMemoryAccount:
         connections = list(self._connections.values())
         for connection in connections:
             self._count(connection)
-        self._look_at_all_at = self._data_plane.now + LOOK_AT_ALL_S + LOOK_PART_S * self._looked
+        self._look_at_all_at = self._data_plane.clock.now + LOOK_AT_ALL_S + LOOK_PART_S * self._looked
         total = self.total
         if not self.is_over and total > self.process_mark:
             self.is_over = True
@@ -186,7 +186,7 @@ class PeerMemoryAccount:
         elif self.is_over and total <= LOW * self.process_mark:
             self.is_over = False
             self._log.info("process_below_mark", charged_bytes=total, mark_bytes=self.process_mark)
-        self._data_plane.waiting.is_closed = self.is_over
+        self._data_plane.waiting.set_closed(self.is_over)
         for connection in connections:
             self._judge(connection)
         self._schedule()
@@ -231,7 +231,7 @@ class PeerMemoryAccount:
         was_over, port.is_over = port.is_over, is_over
         if is_stopped != port.is_stopped:
             port.is_stopped = is_stopped
-            charge.stopped_at = self._data_plane.now
+            charge.stopped_at = self._data_plane.clock.now
             if not port.is_router:
                 charge.stop_reading(is_stopped)
             elif is_stopped:

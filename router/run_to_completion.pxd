@@ -21,9 +21,10 @@ cdef class RunToCompletion(RoundHandler):
     cdef public double account_at
     cdef public object account
     cdef public double trim_at
-    cdef public object deadline_changed
-    cdef public object deadline_came
-    cdef public object quieted
+    cdef object _deadline_changed
+    cdef object _deadline_came
+    cdef object _quieted
+    cdef object _work
     cdef list _dirty
     cdef bint _is_round_due
 

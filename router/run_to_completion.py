@@ -52,15 +52,30 @@ class RunToCompletion(RoundHandler):
         """Account of what is held for each peer, and of who is above the marks."""
         self.trim_at = math.inf
         """Time at which memory is to be given back, seconds."""
-        self.deadline_changed: Callable[[], None] = lambda: None
-        """Called when the next deadline is earlier than `scheduled`."""
-        self.deadline_came: Callable[[], None] = lambda: None
-        """Called by a poller that keeps the time: the next deadline is there."""
-        self.quieted: Callable[[], None] = lambda: None
-        """Called while stopping, when every delivery has its outcome."""
+        self._deadline_changed: Callable[[], None] = lambda: None
+        self._deadline_came: Callable[[], None] = lambda: None
+        self._quieted: Callable[[], None] = lambda: None
+        self._work: Callable[[], None] = lambda: None
         self._dirty: list[Port] = []
         self._is_round_due = False
         """The poller goes on with what was left to read."""
+
+    def tell_deadlines(self, changed: Callable[[], None], came: Callable[[], None]) -> None:
+        """Tell of deadlines from now on.
+
+        Args:
+            changed: called when the next one is earlier than `scheduled`.
+            came: called by a poller that keeps the time: the next one is there.
+        """
+        self._deadline_changed, self._deadline_came = changed, came
+
+    def tell_quiet(self, quieted: Callable[[], None]) -> None:
+        """Call *quieted* while stopping, when every delivery has its outcome."""
+        self._quieted = quieted
+
+    def tell_work(self, work: Callable[[], None]) -> None:
+        """Call *work* when work that is done in pieces goes on: at `work_at`."""
+        self._work = work
 
     def touched(self, port: Port) -> None:
         """A connection has something to write."""
@@ -114,14 +129,14 @@ class RunToCompletion(RoundHandler):
 
     def handle_time(self) -> None:
         """See `RoundHandler.handle_time`."""
-        self.deadline_came()
+        self._deadline_came()
 
     def _settle(self) -> None:
         """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
         data_plane = self.data_plane
         credit_manager = data_plane.credit_manager
         settlement = data_plane.settlement
-        now = data_plane.now
+        now = data_plane.clock.now
         faults = 0
         while self.events or self._dirty or settlement.stranded or credit_manager.is_due():
             try:
@@ -146,9 +161,9 @@ class RunToCompletion(RoundHandler):
         if data_plane.waiting.refused or credit_manager.exclusions:
             self.report_refused(now)
         if self.earliest() < self.scheduled:
-            self.deadline_changed()
+            self._deadline_changed()
         if settlement.is_stopping and data_plane.is_quiet():
-            self.quieted()
+            self._quieted()
 
     def _port_fault(self, port: Port, error: Exception) -> None:
         connection = self.connections.get(port.id)
@@ -179,6 +194,26 @@ class RunToCompletion(RoundHandler):
             if other < due:
                 due = other
         return due
+
+    def next_deadline(self, not_before: float = -math.inf) -> float:
+        """Find the time at which deadlines must be handled, and note it as `scheduled`.
+
+        Args:
+            not_before: time before which no deadline is looked at, seconds.
+        Returns: seconds; infinity for never.
+        """
+        self.scheduled = max(self.earliest(), not_before)
+        return self.scheduled
+
+    def look_at_work(self, at: float) -> None:
+        """Go on at that time, seconds, with work that is done in pieces."""
+        self.work_at = at
+
+    def go_on_working(self, now: float) -> None:
+        """Go on with work that is done in pieces, if it is due at *now* (seconds)."""
+        if self.work_at <= now:
+            self.work_at = math.inf
+            self._work()
 
     def look_at_account(self, at: float) -> None:
         """Call `PeerMemoryAccount.handle_deadline` at that time, seconds.

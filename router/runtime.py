@@ -108,10 +108,7 @@ class Runtime(RunToCompletion):
         self._resync = FaultRecovery(self.control, self.fib)
         self.octets: dict[ConnectionId, Callable[[], TcpCounters | None]] = {}
         self.drain_state = DrainState.SERVING
-        self.removed: Callable[[], None] = lambda: None
-        """Called when a connection is gone."""
-        self.work: Callable[[], None] = lambda: None
-        """Called when work that is done in pieces goes on: at `work_at`."""
+        self._removed: Callable[[], None] = lambda: None
         self.teardowns = EndedLinkReaper(self._take_away, self._lose_messages, self.look_at_teardowns)
         self.pacer = self._new_pacer()
         self.denials = DenialLog(self.log)
@@ -205,7 +202,9 @@ class Runtime(RunToCompletion):
         self.aborters[connection.id] = abort
 
     def _denied(self, denied: Denied, vhost: str, user: str, what: str) -> None:
-        self.denials.note(denied, vhost, user, what, self.data_plane.now, lambda: self._asker(denied, vhost, user))
+        self.denials.note(
+            denied, vhost, user, what, self.data_plane.clock.now, lambda: self._asker(denied, vhost, user)
+        )
         self._look_at_waiting(self.denials.due)
 
     def _asker(self, denied: Denied, vhost: str, user: str) -> tuple[ConnectionId, str] | None:
@@ -255,7 +254,7 @@ class Runtime(RunToCompletion):
         if not is_torn:  # else to keep its memory is the lesser evil
             self.teardowns.free(connection, self.clock())
         self._count_freed(CONNECTION_WEIGHT)
-        self.removed()
+        self._removed()
 
     def _count_traffic(self, connection: Connection) -> None:
         octets = self.octets.get(connection.id)
@@ -300,12 +299,15 @@ class Runtime(RunToCompletion):
         self.pacer.take_settings(share=forwarding.control_percent / 100, most_bytes=forwarding.control_message_bytes)
         self._peers.take_settings(settings)
 
-    # Turns
+    def tell_removed(self, removed: Callable[[], None]) -> None:
+        """Call *removed* when a connection is gone."""
+        self._removed = removed
 
-    def next_deadline(self) -> float:
-        """Time at which `handle_deadline` must be called, seconds; infinity when never."""
-        self.scheduled = self.earliest()
-        return self.scheduled
+    def enter(self, state: DrainState) -> None:
+        """Be in another state toward clients and paths."""
+        self.drain_state = state
+
+    # Turns
 
     def handle_deadline(self) -> None:
         """Time has passed: timers of the routing protocol and of waiting messages."""
@@ -328,9 +330,7 @@ class Runtime(RunToCompletion):
             self.data_plane.handle_deadline(now)
             if self.teardowns_at <= now:
                 self.teardowns.go_on(now)
-            if self.work_at <= now:
-                self.work_at = math.inf
-                self.work()
+            self.go_on_working(now)
         finally:
             self.settle()
         if self.pacer.at <= now:
@@ -480,7 +480,7 @@ class Runtime(RunToCompletion):
             try:
                 self._do(action)
             except Exception as error:  # a fault of ours with one action must not undo the others
-                self._action_fault(action, error, self.data_plane.now)
+                self._action_fault(action, error, self.data_plane.clock.now)
 
     def _action_fault(self, action: Action, error: Exception, now: float) -> None:
         if isinstance(action, SendControl | CloseConnection) and action.connection in self.connections:
@@ -509,23 +509,23 @@ class Runtime(RunToCompletion):
             case WithdrawAddress():
                 self._reconsider(self.fib.withdraw_address(action.address, action.router))
             case InstallRouter():
-                self.watch.reached(action.router, self.data_plane.now)
+                self.watch.reached(action.router, self.data_plane.clock.now)
                 self.data_plane.credit_manager.rerouted.add(action.router)
                 self.route_changes.reroutes += action.router in self.fib.routes
                 for entry in self.fib.install_router(
-                    action.router, action.connection, action.next_hop, action.cost, now=self.data_plane.now
+                    action.router, action.connection, action.next_hop, action.cost, now=self.data_plane.clock.now
                 ):
                     self.data_plane.reconsider(entry)
             case WithdrawRouter():
-                self.watch.lost(action.router, self.data_plane.now)
+                self.watch.lost(action.router, self.data_plane.clock.now)
                 self.data_plane.credit_manager.rerouted.add(action.router)  # some of its addresses are withdrawn later
                 for entry in self.fib.withdraw_router(action.router):
                     self.data_plane.reconsider(entry)
             case TopologyChanged():
-                self.watch.topology_changed(self.control.edges(), self.data_plane.now)
+                self.watch.topology_changed(self.control.edges(), self.data_plane.clock.now)
                 self.route_changes.convergence.add(self.control.convergence_s)
                 self.fib.topology_changed()
-                self.data_plane.credit_manager.is_replanted = True
+                self.data_plane.credit_manager.replanted()
             case CloseConnection():
                 connection = self.connections.get(action.connection)
                 if connection is not None:
@@ -561,7 +561,7 @@ class Runtime(RunToCompletion):
     def stop_taking(self) -> None:
         """Take back all credit and withdraw all subscriptions, so that what is in flight can settle."""
         self.data_plane.set_now(self.clock())
-        self.data_plane.settlement.is_stopping = True
+        self.data_plane.settlement.set_stopping(True)
         self.data_plane.credit_manager.stop()
         self.events.extend(SubscriptionRemoved(address=address) for address in self.control.own_addresses())
         self._top_up_clients()

@@ -674,6 +674,27 @@ def test_nobody_sets_a_field_of_a_machine_of_the_core_from_outside() -> None:
     assert not wrong, "\n".join(sorted(set(wrong)))
 
 
+def test_nobody_sets_a_field_of_a_router_or_of_its_data_plane_from_outside() -> None:
+    everything = classes_in("router")
+    composed = {name: node for name, node in DATAPLANE.items() if name in {*parts(), "ControllerContext", "TurnClock"}}
+    composed |= {name: everything[name] for name in ("RoundHandler", "RunToCompletion", "Runtime", "ControlPacer")}
+    composed |= {name: everything[name] for name in ("ManagementPairs", "MeshWatch", "Policy", "EndedLinkReaper")}
+    del composed["Port"]  # it is the record of a connection, which engine and data plane share
+    fields = {field for node in composed.values() for field in own_fields(node)}
+    assert {"now", "_quieted", "stranded", "is_closed", "work_at", "drain_state"} <= fields
+    # Of names that others have too only the name of the object tells whose they are.
+    of_others = {field for name, node in everything.items() if name not in composed for field in own_fields(node)}
+    holders = {"runtime", "data_plane", "settlement", "credit_manager", "forwarder", "clock", "pairs", "pacer"}
+    wrong = set_from_outside("router", fields - of_others, set())
+    wrong += [
+        f"{path}:{node.lineno}: {ast.unparse(node)}"
+        for path in MODULES.values()
+        for node in stores(syntax_of(path))
+        if node.attr in fields and ast.unparse(node.value).rpartition(".")[2].removeprefix("_") in holders
+    ]
+    assert not wrong, "\n".join(sorted(set(wrong)))
+
+
 # Types of links and messages
 
 

@@ -192,6 +192,7 @@ class AnycastController(CreditController):
     def update_paths(self) -> None:
         """Tell the machine of routes and subscribers that have changed."""
         context = self._context
+        now = context.clock.now
         routes = {router: context.fib.route(router) for router in self.entry.remotes}
         wanted = {router for router, route in routes.items() if route is not None}
         if self.entry.subscribers:
@@ -199,7 +200,7 @@ class AnycastController(CreditController):
         for egress in sorted(router for router, pool in self.machine.pools.items() if pool.has_path):
             if egress not in wanted:
                 self._leave(egress)
-                for message in messages_of(self.machine.remove_path(egress, context.now)):
+                for message in messages_of(self.machine.remove_path(egress, now)):
                     self._try_elsewhere(message)
         for egress in sorted(wanted):
             route = routes.get(egress)
@@ -208,13 +209,13 @@ class AnycastController(CreditController):
                 self._leave(egress)
             self._connections[egress] = connection
             if egress == self._me or route is None:
-                self.machine.set_path(egress, cost=0, next_hop=None, now=context.now, load=self.local_load)
+                self.machine.set_path(egress, cost=0, next_hop=None, now=now, load=self.local_load)
                 self._changed.update(dict.fromkeys(self._subscribers()))
             else:
                 load = self.entry.remotes[egress]
-                self.machine.set_path(egress, cost=route.cost, next_hop=route.next_hop, now=context.now, load=load)
+                self.machine.set_path(egress, cost=route.cost, next_hop=route.next_hop, now=now, load=load)
                 if egress not in self.own and egress not in self.windowed:
-                    self.machine.circuit_lost(egress, context.now)  # so that it is made, now that it may be possible
+                    self.machine.circuit_lost(egress, now)  # so that it is made, now that it may be possible
         if not wanted and self.entry.kind is not AddressKind.MOBILE:
             # Nobody else will tell the routers upstream that a requester is gone.
             for pool in list(self.machine.pools.values()):
@@ -267,7 +268,7 @@ class AnycastController(CreditController):
 
     def _circuit_lost(self, place: RouterId) -> None:
         if place in self.machine.pools:
-            self.machine.circuit_lost(place, self._context.now)
+            self.machine.circuit_lost(place, self._context.clock.now)
 
     def subscriber_gone(self, link: SubscriberLink) -> None:
         """Forget a local subscriber that is no more."""

@@ -5,13 +5,14 @@ from router.dataplane.links cimport EgressCircuitLink
 from router.dataplane.port cimport Port
 from router.dataplane.multicast_repair cimport MulticastRepair
 from router.dataplane.settlement cimport Settlement
+from router.dataplane.turn_clock cimport TurnClock
 from router.dataplane.waiting_messages cimport WaitingMessages
 
 
 cdef class ControllerContext:
     cdef public object forwarder
     cdef object _end_circuit
-    cdef public double now
+    cdef public TurnClock clock
     cdef public Fib fib
     cdef public dict ports
     cdef public object current_settings

@@ -20,6 +20,7 @@ from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
+from router.dataplane.turn_clock import TurnClock
 from router.dataplane.waiting_messages import WaitingMessages
 
 if TYPE_CHECKING:  # it has a context
@@ -69,6 +70,7 @@ class ControllerContext:
 
     def __init__(
         self,
+        clock: TurnClock,
         fib: Fib,
         ports: dict[ConnectionId, Port],
         settings: CurrentSettings,
@@ -80,8 +82,7 @@ class ControllerContext:
         end_circuit: Callable[[EgressCircuitLink], None],
         faults: InternalErrorCallbacks,
     ) -> None:
-        self.now = 0.0
-        """Seconds, monotonic; set before each batch of events."""
+        self.clock = clock
         self.fib = fib
         self.ports = ports
         self.current_settings = settings
@@ -122,7 +123,7 @@ class ControllerContext:
         link.controller = None
         if link.is_gone:
             return
-        self.retired[link] = self.now + RETIRED_S
+        self.retired[link] = self.clock.now + RETIRED_S
         self.updates_for(link.port).weights[link.name] = 0
         self.end_if_settled(link)
 

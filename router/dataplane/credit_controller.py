@@ -187,7 +187,7 @@ class CreditController:
         link = transfer.ingress
         if link is not None:
             self._look_beside(link.port)
-        if self._changed and not self._is_acting and self._restate(self._context.now):
+        if self._changed and not self._is_acting and self._restate(self._context.clock.now):
             self.touch()  # nothing is sent on credit that was taken back meanwhile
         is_ready = self._is_ready(transfer)
         if transfer.is_coming:
@@ -213,9 +213,9 @@ class CreditController:
         is_behind = is_ready and self._is_acting
         if isinstance(link, IngressCircuitLink):
             circuit = link
-            result = machine.arrived(circuit.root, link, transfer, self._context.now, is_ready and not is_behind)
+            result = machine.arrived(circuit.root, link, transfer, self._context.clock.now, is_ready and not is_behind)
         else:
-            result = machine.published(link, transfer, self._context.now, is_ready and not is_behind)
+            result = machine.published(link, transfer, self._context.clock.now, is_ready and not is_behind)
         if result >= 0:
             self.send(transfer, machine.egresses[result])
             if machine.actions:
@@ -271,9 +271,9 @@ class CreditController:
         """Count a credit of a publisher or a circuit that a transfer without a message has used."""
         nothing = object()
         if isinstance(link, IngressCircuitLink):
-            self.machine.arrived(link.root, link, nothing, self._context.now, is_ready=False)
+            self.machine.arrived(link.root, link, nothing, self._context.clock.now, is_ready=False)
         else:
-            self.machine.published(link, nothing, self._context.now, is_ready=False)
+            self.machine.published(link, nothing, self._context.clock.now, is_ready=False)
         self.machine.drop(nothing)
         self._carry_out(self.machine.take_actions())
         self.touch()
@@ -315,7 +315,7 @@ class CreditController:
             return
         del self.own[place]
         if link.is_refused:
-            self.windowed[place] = self._context.now + self._context.retry_s
+            self.windowed[place] = self._context.clock.now + self._context.retry_s
         self._circuit_lost(place)
         self.touch()
 
@@ -353,11 +353,11 @@ class CreditController:
             return None  # its connection is gone; the new path brings us here again
         link = port.open_circuit(self._address, root, is_multicast) if port.open_circuit is not None else None
         if link is None:
-            self.windowed[place] = context.now + context.retry_s if port.open_circuit is not None else math.inf
+            self.windowed[place] = context.clock.now + context.retry_s if port.open_circuit is not None else math.inf
             self.touch()
             return None
         link.controller = self
-        link.idle_since = context.now
+        link.idle_since = context.clock.now
         self.own[place] = link
         return link
 

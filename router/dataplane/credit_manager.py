@@ -26,6 +26,7 @@ from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
+from router.dataplane.turn_clock import TurnClock
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -37,6 +38,7 @@ class CreditManager(ControllerContext):
 
     def __init__(
         self,
+        clock: TurnClock,
         fib: Fib,
         ports: dict[ConnectionId, Port],
         settings: CurrentSettings,
@@ -49,7 +51,7 @@ class CreditManager(ControllerContext):
         faults: InternalErrorCallbacks,
     ) -> None:
         ControllerContext.__init__(
-            self, fib, ports, settings, settlement, egress, waiting, repair, forwarder, end_circuit, faults
+            self, clock, fib, ports, settings, settlement, egress, waiting, repair, forwarder, end_circuit, faults
         )
         self._faults = faults
         self.rerouted: set[RouterId] = set()
@@ -102,11 +104,14 @@ class CreditManager(ControllerContext):
 
     def freed(self) -> None:
         """Look at windows that have room again, since datagrams have their outcomes."""
-        freed, self.settlement.freed = self.settlement.freed, []
-        for entry in freed:
+        for entry in self.settlement.take_freed():
             controller = self.find(entry)
             if isinstance(controller, AnycastController) and controller.windowed:
                 controller.touch()
+
+    def replanted(self) -> None:
+        """Note that the trees of multicasts have changed."""
+        self.is_replanted = True
 
     def stop(self) -> None:
         """Take all credit back, but for replies to what is in flight."""
@@ -139,13 +144,13 @@ class CreditManager(ControllerContext):
                 is_multicast = controller.entry.treatment is MULTICAST
                 if (is_multicast and is_replanted) or not rerouted.isdisjoint(controller.entry.remotes):
                     self.update_paths(controller)
-            self.repair.trees_changed(self.now)
+            self.repair.trees_changed(self.clock.now)
         while self.touched:
             touched, self.touched = self.touched, {}
             for controller in touched:
                 self._turn(controller)
         if self.repair.is_due:
-            self.repair.send_again(self.now)
+            self.repair.send_again(self.clock.now)
         updates, self.updates = self.updates, {}
         for port, told in updates.items():
             if port.id in self.ports:
@@ -153,7 +158,7 @@ class CreditManager(ControllerContext):
 
     def _turn(self, controller: CreditController) -> None:
         try:
-            controller.turn(self.now)
+            controller.turn(self.clock.now)
         except StageError as error:
             self.forwarder.end_faulty(error)
             controller.touch()

@@ -15,9 +15,11 @@ from router.dataplane.settlement cimport Settlement
 from router.dataplane.stalled_senders cimport StalledSenders
 from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_stages cimport *
+from router.dataplane.turn_clock cimport TurnClock
 
 
 cdef class Reader(LinkEventHandler):
+    cdef TurnClock _clock
     cdef Settlement _settlement
     cdef WaitingMessages _waiting
     cdef MessageSender _egress

@@ -32,6 +32,7 @@ from router.dataplane.sender_violations import SenderViolations
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
+from router.dataplane.turn_clock import TurnClock
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -69,6 +70,7 @@ class Reader(LinkEventHandler):
 
     def __init__(
         self,
+        clock: TurnClock,
         settlement: Settlement,
         waiting: WaitingMessages,
         egress: MessageSender,
@@ -77,6 +79,7 @@ class Reader(LinkEventHandler):
         unfinished: StalledSenders,
         faults: InternalErrorCallbacks,
     ) -> None:
+        self._clock = clock
         self._settlement = settlement
         self._waiting = waiting
         self._egress = egress
@@ -171,8 +174,7 @@ class Reader(LinkEventHandler):
 
     def resume_relieved(self) -> None:
         """Read again what was not read because of its backlog."""
-        relieved, self._waiting.relieved = self._waiting.relieved, []
-        for link in relieved:
+        for link in self._waiting.take_relieved():
             if link.is_paused and not link.is_gone and link.current is None:
                 self.resume_safely(link)
 
@@ -183,7 +185,7 @@ class Reader(LinkEventHandler):
         was_resuming, self._is_resuming = self._is_resuming, True
         link.is_paused = False
         if link.progress is not None:
-            link.progress.resume(self._forwarder.now)
+            link.progress.resume(self._clock.now)
         try:
             self.read(link)
         finally:
@@ -196,7 +198,7 @@ class Reader(LinkEventHandler):
             self.resume(link)
         except StageError as error:
             self._forwarder.end_faulty(error)
-            self.backpressure.postpone(link, self._forwarder.now)  # there may be more to read behind it
+            self.backpressure.postpone(link, self._clock.now)  # there may be more to read behind it
         except Exception as error:  # a fault of ours must end one connection and not the router
             self._faults.of_port(link.port, error)
 
@@ -235,7 +237,7 @@ class Reader(LinkEventHandler):
             if delivery == NULL:
                 return
             is_counted = link.rate is not None and link.current is None
-            if is_counted and not self.backpressure.may_begin(link, self._forwarder.now):
+            if is_counted and not self.backpressure.may_begin(link, self._clock.now):
                 return
             if not (self._take_limited(link, delivery) if link.most_bytes else self._take(link, delivery)):
                 return
@@ -281,7 +283,7 @@ class Reader(LinkEventHandler):
                 if is_complete:
                     self._swallow(link, delivery)
                 elif link.progress is None:
-                    self.backpressure.watch(link, 0, self._forwarder.now)
+                    self.backpressure.watch(link, 0, self._clock.now)
                 return bool(is_complete)
             if link.port.is_over or self._waiting.is_backlogged(link):
                 if not self._is_ending and self.backpressure.must_stop(link):
@@ -308,11 +310,11 @@ class Reader(LinkEventHandler):
 
     def _must_pause(self, link: IngressLink, transfer: Transfer) -> bool:
         """Whether no more of a message is read now, since what was read cannot be sent on."""
-        return not self._is_ending and self.backpressure.must_pause(link, transfer, self._forwarder.now)
+        return not self._is_ending and self.backpressure.must_pause(link, transfer, self._clock.now)
 
     def _has_read_enough(self, link: IngressLink, count: int) -> bool:
         """Whether the rest of a link is for the next turn; what has just come from a socket has a bound of its own."""
-        return self._is_resuming and self.backpressure.has_read_enough(link, count, self._forwarder.now)
+        return self._is_resuming and self.backpressure.has_read_enough(link, count, self._clock.now)
 
     def _pass_on(self, link: IngressLink, transfer: Transfer, data: bytes) -> None:
         """Hand on what was read of a message: to the controller of its link's address, if it has one.
@@ -332,14 +334,14 @@ class Reader(LinkEventHandler):
     def _count(self, link: IngressLink, received: int, unread: int) -> None:
         """Note bytes *received* of a message whose end has not come, of those *unread* that were there."""
         if link.progress is None:
-            self.backpressure.watch(link, received, self._forwarder.now)
+            self.backpressure.watch(link, received, self._clock.now)
         else:
             link.progress.received += received
         if link.progress is not None:
             link.progress.found_unread(unread)
 
     def _begin(self, link: IngressLink, delivery: Handle) -> Transfer:
-        transfer = new_transfer(link, delivery, self._forwarder.now)
+        transfer = new_transfer(link, delivery, self._clock.now)
         link.current = transfer
         if link.sections is not None:
             link.sections.begin()

@@ -18,10 +18,11 @@ from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
+from router.dataplane.turn_clock cimport TurnClock
 
 
 cdef class Forwarder:
-    cdef public double now
+    cdef public TurnClock clock
     cdef Fib _fib
     cdef dict _ports
     cdef object _settings

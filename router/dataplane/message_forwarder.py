@@ -39,6 +39,7 @@ from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import read_reply_to, scan
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
 from router.dataplane.transfer_lifecycle import StageError, advance
+from router.dataplane.turn_clock import TurnClock
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -102,6 +103,7 @@ class Forwarder:
 
     def __init__(
         self,
+        clock: TurnClock,
         fib: Fib,
         ports: dict[ConnectionId, Port],
         settings: CurrentSettings,
@@ -111,8 +113,7 @@ class Forwarder:
         credit_manager: CreditManager,
         faults: InternalErrorCallbacks,
     ) -> None:
-        self.now = 0.0
-        """Seconds, monotonic; set before each batch of events."""
+        self.clock = clock
         self._fib = fib
         self._ports = ports
         self._settings = settings
@@ -126,9 +127,13 @@ class Forwarder:
         """While stopping: what clients publish is released, so that they send it elsewhere."""
         self._fanout = DatagramFanout(fib, ports, egress, settlement, credit_manager.repair, credit_manager.copying)
 
+    def set_handing_back(self, is_handing_back: bool) -> None:
+        """Release what clients publish, or forward it again."""
+        self.is_handing_back = is_handing_back
+
     def publish(self, to: str, data: bytes) -> None:
         """Send a whole message of this process itself, pre-settled, to an address."""
-        transfer = new_transfer(None, NULL, self.now)
+        transfer = new_transfer(None, NULL, self.clock.now)
         transfer.is_complete = transfer.is_settled = True
         transfer.append(bytes(data))
         transfer.entry = self._fib.find(to)
@@ -333,7 +338,7 @@ class Forwarder:
         source = transfer.ingress
         if isinstance(source, IngressCircuitLink) and transfer.scan is not None:
             transfer.scan.ingress = source.root
-        self._fanout.send(transfer, entry, self.now)
+        self._fanout.send(transfer, entry, self.clock.now)
         self._credit_manager.used_by_copies(entry)
 
     def _dispatch_anycast(self, transfer: Transfer, entry: AddressEntry) -> None:
@@ -355,7 +360,7 @@ class Forwarder:
             route = self._fib.routes.get(RouterId(found.egress))
             if route is not None and route.router in entry.remotes and route.next_hop not in passed:
                 return route
-        return choose(entry, self._fib.routes, passed, self._settings.forwarding.publisher_window, self.now)
+        return choose(entry, self._fib.routes, passed, self._settings.forwarding.publisher_window, self.clock.now)
 
     def _send_to(self, transfer: Transfer, target: Subscriber | Route) -> None:
         """Send a datagram; a client gets one in parts only once it is whole, or too large to be held."""
@@ -417,8 +422,7 @@ class Forwarder:
     def retry_stranded(self) -> None:
         """Send what lost its way by another, now that the routes are up to date; what has none is released."""
         self._is_last_try = True
-        stranded, self._settlement.stranded = self._settlement.stranded, []
-        for transfer in stranded:
+        for transfer in self._settlement.take_stranded():
             if transfer.state == STRANDED:
                 try:
                     advance(transfer, RETRIED)
@@ -503,7 +507,7 @@ class Forwarder:
 
     def reconsider(self, entry: AddressEntry) -> None:
         """Move credit, and what waits: others than before take the messages of an address."""
-        self._credit_manager.repair.subscribers_changed(entry, self.now)
+        self._credit_manager.repair.subscribers_changed(entry, self.clock.now)
         controller = self._credit_manager.find(entry)
         if controller is not None:
             self._credit_manager.update_paths(controller)

@@ -184,7 +184,7 @@ class MulticastController(CreditController):
         elif isinstance(action, BranchExcluded):
             self._context.exclusions[self._address, action.neighbor] = action.held_s
         elif isinstance(action, BranchReopened):
-            self._context.repair.branch_reopened(self._context.now)
+            self._context.repair.branch_reopened(self._context.clock.now)
 
     def _send_copies(self, action: SendCopies) -> None:
         """Send a copy to each child and each local subscriber, and acknowledge it."""
@@ -212,7 +212,7 @@ class MulticastController(CreditController):
             sent_to = (*action.neighbors, *action.passed_over)
             if parent is not None:
                 sent_to += (parent,)
-            context.repair.keep(self.entry, ingress, message.tag, own, sent_to, context.now)
+            context.repair.keep(self.entry, ingress, message.tag, own, sent_to, context.clock.now)
         for link in action.missed:
             link.counters.dropped += 1
             self.entry.dropped += 1

@@ -18,11 +18,12 @@ from router.dataplane.settlement cimport Settlement
 from router.dataplane.stalled_senders cimport StalledSenders
 from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_stages cimport *
+from router.dataplane.turn_clock cimport TurnClock
 
 
 cdef class RouterDataPlane(DataPlaneInterface):
     cdef public Fib fib
-    cdef public double now
+    cdef public TurnClock clock
     cdef public dict ports
     cdef public dict links
     cdef public LinkCounters gone_ingress

@@ -38,6 +38,7 @@ from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
+from router.dataplane.turn_clock import TurnClock
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -58,7 +59,7 @@ class RouterDataPlane(DataPlaneInterface):
     ) -> None:
         """*instance* differs from that of every earlier run of this router."""
         self.fib = fib
-        self.now = 0.0
+        self.clock = TurnClock()
         self.ports: dict[ConnectionId, Port] = {}
         """Connections to neighbors."""
         self.current_settings = CurrentSettings(settings)
@@ -72,11 +73,12 @@ class RouterDataPlane(DataPlaneInterface):
         self.gone_egress_of: dict[ConnectionId, LinkCounters] = {}
         """The same by neighbor's connection: circuits come and go while it lasts."""
         # What is made first calls what is made later by methods of this object.
-        self.settlement = Settlement(self._resume, len(fib.groups))
-        self.waiting = WaitingMessages(self.current_settings, self.settlement, self._expired)
+        self.settlement = Settlement(self.clock, self._resume, len(fib.groups))
+        self.waiting = WaitingMessages(self.clock, self.current_settings, self.settlement, self._expired)
         self.egress = MessageSender(fib.me, self.settlement, self.waiting, self._spared)
         self.repair = MulticastRepair(fib, self.ports, self.current_settings, self.egress, instance)
         self.credit_manager = CreditManager(
+            self.clock,
             fib,
             self.ports,
             self.current_settings,
@@ -89,6 +91,7 @@ class RouterDataPlane(DataPlaneInterface):
             faults,
         )
         self._forwarder = Forwarder(
+            self.clock,
             fib,
             self.ports,
             self.current_settings,
@@ -100,6 +103,7 @@ class RouterDataPlane(DataPlaneInterface):
         )
         self.unfinished = StalledSenders(self.current_settings)
         self._reader = Reader(
+            self.clock,
             self.settlement,
             self.waiting,
             self.egress,
@@ -123,8 +127,7 @@ class RouterDataPlane(DataPlaneInterface):
 
     def set_now(self, now: float) -> None:
         """Tell the time *now*, seconds, monotonic: before each batch of events."""
-        self.now = now
-        self._forwarder.now = self.waiting.now = self.credit_manager.now = self.settlement.now = now
+        self.clock.set(now)
 
     # What happens elsewhere
 
@@ -145,11 +148,12 @@ class RouterDataPlane(DataPlaneInterface):
 
     def hand_back(self) -> None:
         """Release from now on what clients publish, replies excepted."""
-        self._forwarder.is_handing_back = True
+        self._forwarder.set_handing_back(True)
 
     def take_again(self) -> None:
         """Give publishers credit again, and forward what they publish."""
-        self._forwarder.is_handing_back = self.settlement.is_stopping = False
+        self._forwarder.set_handing_back(False)
+        self.settlement.set_stopping(False)
         self.credit_manager.resume()
 
     def publish(self, to: str, data: bytes) -> None:
@@ -232,7 +236,7 @@ class RouterDataPlane(DataPlaneInterface):
     def add_publisher(self, link: PublisherLink) -> None:
         """Take in a link on which messages of a client may arrive from now on, and give its first credit."""
         self._register(link)
-        link.attached_at = self.now
+        link.attached_at = self.clock.now
         entry = link.entry
         if entry is not None:
             entry.publishers[link] = None
@@ -273,7 +277,7 @@ class RouterDataPlane(DataPlaneInterface):
         for name, (messages, subscribers) in loads.items():
             own = port.circuits_out.get(name)
             if own is not None and own.load is not None:
-                own.load.told(messages, subscribers, self.credit_manager.now)
+                own.load.told(messages, subscribers, self.clock.now)
 
     # What parts ask of parts that were made after them
 
@@ -320,7 +324,7 @@ class RouterDataPlane(DataPlaneInterface):
         """Take in a link on which messages may leave from now on."""
         self._register(link)
         if isinstance(link, SubscriberLink):
-            link.attached_at = self.now
+            link.attached_at = self.clock.now
             link.controller = self.credit_manager.find(link.entry)
 
     def remove_ingress(self, link: IngressLink) -> None:

@@ -13,6 +13,7 @@ from router.dataplane.links cimport EgressLink, IngressLink, PublisherLink, Tran
 from router.dataplane.port cimport Port
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
+from router.dataplane.turn_clock cimport TurnClock
 
 
 cdef class Settlement:
@@ -21,13 +22,16 @@ cdef class Settlement:
     cdef public list freed
     cdef public list stranded
     cdef public bint is_stopping
-    cdef public double now
+    cdef TurnClock _clock
     cdef public list times
     cdef double _timed_at
     cdef public list dropped
     cdef public Py_ssize_t unaddressed
-    cdef public int drop_reason
 
+    @cython.locals(freed=list)
+    cpdef list take_freed(self)
+    @cython.locals(stranded=list)
+    cpdef list take_stranded(self)
     @cython.locals(found=Transfer)
     cpdef Transfer find(self, size_t delivery)
     cpdef object keep(self, size_t delivery, Transfer transfer)
@@ -41,7 +45,7 @@ cdef class Settlement:
     @cython.locals(ingress=size_t, remote=size_t, local=size_t, is_modified=bint)
     cdef _copy_outcome(self, size_t delivery, Transfer transfer, uint64_t state)
     @cython.locals(delivery=size_t)
-    cpdef object settle(self, Transfer transfer, int outcome)
+    cpdef object settle(self, Transfer transfer, int outcome, int reason=*)
     cpdef object tell_rejected(self, Transfer transfer, object condition, object description)
     cpdef object grow(self, PublisherLink link)
     @cython.locals(publisher=PublisherLink)

@@ -24,6 +24,7 @@ from router.core.ids_and_conditions import Condition
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
 from router.dataplane.transfer_lifecycle import advance
+from router.dataplane.turn_clock import TurnClock
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
@@ -79,11 +80,10 @@ class Settlement:
         resume: reads a link again that was paused.
     """
 
-    def __init__(self, resume: Callable[[IngressLink], None], groups: int) -> None:
+    def __init__(self, clock: TurnClock, resume: Callable[[IngressLink], None], groups: int) -> None:
         """*groups*: of addresses, of which times are taken apart."""
+        self._clock = clock
         self._resume = resume
-        self.now = 0.0
-        """Seconds, monotonic; set before each batch of events."""
         self.times = [DurationHistogram() for _ in range(groups)]
         """By group of addresses: from the arrival of a message to its outcome, of the first of each round."""
         self._timed_at = -1.0
@@ -91,8 +91,6 @@ class Settlement:
         """Settled messages that were dropped, by reason;"""
         self.unaddressed = 0
         """those of them that have no entry: nobody takes what they are addressed to, or they were refused."""
-        self.drop_reason = UNDELIVERABLE
-        """Reason of what is dropped now."""
         self.count = 0
         """Deliveries, incoming and outgoing, that have a `Transfer`."""
         self.freed: list[AddressEntry] = []
@@ -101,6 +99,20 @@ class Settlement:
         """Messages that look for another way in this turn."""
         self.is_stopping = False
         """The router takes no more messages of clients."""
+
+    def set_stopping(self, is_stopping: bool) -> None:
+        """Take no more messages of clients, or take them again."""
+        self.is_stopping = is_stopping
+
+    def take_freed(self) -> list[AddressEntry]:
+        """Take the addresses of `freed`."""
+        freed, self.freed = self.freed, []
+        return freed
+
+    def take_stranded(self) -> list[Transfer]:
+        """Take the messages of `stranded`."""
+        stranded, self.stranded = self.stranded, []
+        return stranded
 
     # Which transfer a delivery belongs to
 
@@ -141,18 +153,18 @@ class Settlement:
             self._count(transfer.egress.counters, state)
         if transfer.ingress_delivery:
             self._copy_outcome(delivery, transfer, state)
-            if self._timed_at != self.now:
+            if self._timed_at != self._clock.now:
                 self._take_time(transfer)
         self.leave_egress(transfer)
         self.finish(transfer)
 
     def _take_time(self, transfer: Transfer) -> None:
         """Take the time of a message that has its outcome: one of a round, so that it costs no others anything."""
-        self._timed_at = self.now
+        self._timed_at = self._clock.now
         entry = transfer.entry
         if entry is not None:
             times: DurationHistogram = self.times[entry.group]
-            times.add(self.now - transfer.arrived)
+            times.add(self._timed_at - transfer.arrived)
 
     def _count(self, counters: LinkCounters, state: int) -> None:
         """Count an outcome for a link of the message; what is none of the other three is a MODIFIED."""
@@ -193,8 +205,14 @@ class Settlement:
 
     # From this router
 
-    def settle(self, transfer: Transfer, outcome: int) -> None:
-        """Give the publisher an outcome that this router found: ACCEPTED, RELEASE or FAIL."""
+    def settle(self, transfer: Transfer, outcome: int, reason: int = UNDELIVERABLE) -> None:
+        """Give the publisher an outcome that this router found: ACCEPTED, RELEASE or FAIL.
+
+        Args:
+            transfer: the message.
+            outcome: for its publisher.
+            reason: why it is dropped, if it is pre-settled and not ACCEPTED: an index of `DROP_REASONS`.
+        """
         delivery = transfer.ingress_delivery
         if delivery:
             if outcome == FAIL:
@@ -203,7 +221,7 @@ class Settlement:
             if transfer.ingress is not None:
                 self._count(transfer.ingress.counters, outcome)
         elif outcome != ACCEPTED:
-            self.count_dropped(transfer, self.drop_reason)
+            self.count_dropped(transfer, reason)
         if outcome == RELEASED:
             if transfer.entry is not None:
                 transfer.entry.released += 1

@@ -4,10 +4,11 @@ from router.dataplane.links cimport EgressLink, IngressLink, IngressLargeMessage
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
+from router.dataplane.turn_clock cimport TurnClock
 
 
 cdef class WaitingMessages:
-    cdef public double now
+    cdef TurnClock _clock
     cdef object _settings
     cdef public Settlement _settlement
     cdef public Py_ssize_t count
@@ -21,6 +22,8 @@ cdef class WaitingMessages:
     cdef object _expired
     cdef public list relieved
 
+    @cython.locals(relieved=list)
+    cpdef list take_relieved(self)
     @cython.locals(size=Py_ssize_t, is_full=bint)
     cpdef object enter(self, Transfer transfer, object place, bint is_bounded=*, bint is_credited=*)
     cpdef object grew(self, Transfer transfer, Py_ssize_t added)

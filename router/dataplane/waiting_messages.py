@@ -18,8 +18,9 @@ from router.core.forwarding.fib import AddressEntry
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.links import EgressLink, IngressLargeMessageLink, IngressLink, Transfer
 from router.dataplane.section_scanner import scan
-from router.dataplane.settlement import EXPIRED, NO_ROOM, RELEASE, UNDELIVERABLE, Settlement
+from router.dataplane.settlement import EXPIRED, NO_ROOM, RELEASE, Settlement
 from router.dataplane.transfer_lifecycle import advance
+from router.dataplane.turn_clock import TurnClock
 
 if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import POSTPONED, SELECTED, STREAM_BUFFER_BYTES, WAITING
@@ -35,9 +36,10 @@ class WaitingMessages:
         expired: told of a message that waited at its address for too long.
     """
 
-    def __init__(self, settings: CurrentSettings, settlement: Settlement, expired: Callable[[Transfer], None]) -> None:
-        self.now = 0.0
-        """Seconds, monotonic; set before each batch of events."""
+    def __init__(
+        self, clock: TurnClock, settings: CurrentSettings, settlement: Settlement, expired: Callable[[Transfer], None]
+    ) -> None:
+        self._clock = clock
         self._settings = settings
         self._settlement = settlement
         self.count = 0
@@ -56,6 +58,15 @@ class WaitingMessages:
         self._expired = expired
         self.relieved: list[IngressLink] = []
         """Links that were paused because too much of theirs waited, and need be no longer."""
+
+    def set_closed(self, is_closed: bool) -> None:
+        """Let nothing begin to wait that is on no connection's account, or let it again."""
+        self.is_closed = is_closed
+
+    def take_relieved(self) -> list[IngressLink]:
+        """Take the links of `relieved`."""
+        relieved, self.relieved = self.relieved, []
+        return relieved
 
     def enter(self, transfer: Transfer, place: Place, *, is_bounded: bool = True, is_credited: bool = True) -> None:
         """Let it wait, or release it when there is no room left.
@@ -82,10 +93,10 @@ class WaitingMessages:
         place.waiting_bytes += size
         if transfer.ingress is not None:
             transfer.ingress.backlog_bytes += size
-        transfer.waits_since = self.now
-        transfer.waits_until = self.now + settings.waiting_s if is_bounded else math.inf
+        transfer.waits_since = self._clock.now
+        transfer.waits_until = self._clock.now + settings.waiting_s if is_bounded else math.inf
         # Most wait for a moment only, so its `ttl` is looked for later.
-        self._push(transfer, self.now + LOOK_S)
+        self._push(transfer, self._clock.now + LOOK_S)
 
     def _has_no_account(self, transfer: Transfer) -> bool:
         """Whether its sender is gone, or has a neighbor's account on which there is too much."""
@@ -203,11 +214,7 @@ class WaitingMessages:
         link, transfer.egress = transfer.egress, None
         if link is not None and transfer.is_settled:
             link.counters.dropped += 1
-        self._settlement.drop_reason = reason
-        try:
-            self._settlement.settle(transfer, RELEASE)
-        finally:
-            self._settlement.drop_reason = UNDELIVERABLE
+        self._settlement.settle(transfer, RELEASE, reason)
 
     def _own_patience(self, transfer: Transfer) -> float:
         """Seconds that it says it may wait, by its `ttl`."""

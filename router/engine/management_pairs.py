@@ -72,10 +72,17 @@ class ManagementPairs:
         self._fib = fib
         self._pairs: dict[PairKey, ManagementPair] = {}
         self._of_link: dict[LinkId, ManagementPair] = {}
-        self.service: PairService | None = None
-        """Answers requests; without it there are no pairs."""
-        self.most_bytes = 0
-        """Of a request."""
+        self._service: PairService | None = None
+        self._most_bytes = 0
+
+    def serve(self, service: PairService, most_bytes: int) -> None:
+        """Let there be pairs from now on.
+
+        Args:
+            service: answers their requests.
+            most_bytes: of a request.
+        """
+        self._service, self._most_bytes = service, most_bytes
 
     @property
     def count(self) -> int:
@@ -84,14 +91,14 @@ class ManagementPairs:
 
     def has(self, handle: Handle) -> bool:
         """Whether a link that a peer attaches is to become one of a pair."""
-        return self.service is not None and is_paired(handle)
+        return self._service is not None and is_paired(handle)
 
     def requests(self, connection: Connection, handle: Handle) -> AddressEntry:
         """Find where a client's requests go; `add` follows, with the link."""
-        assert self.service is not None
+        assert self._service is not None
         pair = self._pair(connection, handle)
         name = parse_address(self._new_address(), me=self._fib.me).text
-        pair.requests = self._fib.serve(name, partial(_take, self.service, pair), self.most_bytes)
+        pair.requests = self._fib.serve(name, partial(_take, self._service, pair), self._most_bytes)
         return pair.requests
 
     def replies(self, connection: Connection, handle: Handle) -> str:

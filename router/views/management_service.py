@@ -58,10 +58,10 @@ def serve_management(
     view = RuntimeView(runtime, *((sockets.listeners, sockets.connectors) if sockets is not None else ((), ())))
     node = ManagementNode(view, RuntimeChanges(runtime, sockets))
     service = ManagementService(runtime, node, measure if measure is not None else runtime.clock)
-    runtime.work = service.go_on
+    runtime.tell_work(service.go_on)
     most_bytes = runtime.settings.forwarding.management_request_bytes
     runtime.fib.serve(MANAGEMENT, service.take, most_bytes)
-    runtime.pairs.service, runtime.pairs.most_bytes = service.take, most_bytes
+    runtime.pairs.serve(service.take, most_bytes)
     return view
 
 
@@ -139,13 +139,13 @@ class ManagementService:
 
     def go_on(self) -> None:
         """Make answers, unless that would leave others too little time."""
-        now = self._runtime.data_plane.now
+        now = self._runtime.data_plane.clock.now
         if self._turn_at != now and now >= self._rest_until():
             self._turn_at, self._turn_s = now, 0.0
         if self._turn_at == now:
             self._work()
         if self._waiting:
-            self._runtime.work_at = self._rest_until()
+            self._runtime.look_at_work(self._rest_until())
 
     def _rest_until(self) -> float:
         """Time at which the next turn may begin, seconds: after the last one others have their share."""

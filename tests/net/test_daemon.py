@@ -38,7 +38,7 @@ async def test_a_timer_that_comes_late_is_told_of_once(
     daemon = Daemon(RouterSettings(id="A", listeners=(ListenerSettings(port=0),)))
     with capture_logs() as lines:
         daemon.runtime.log = structlog.get_logger()
-        daemon.runtime.deadline_changed = daemon._wake_timer
+        daemon.runtime.tell_deadlines(changed=daemon._wake_timer, came=daemon._handle_deadline)
         async with trio.open_nursery() as nursery:
             daemon.runtime.trim_at = trio.current_time() + 1.0
             nursery.start_soon(daemon._keep_time)

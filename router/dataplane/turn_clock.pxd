@@ -1,0 +1,4 @@
+cdef class TurnClock:
+    cdef readonly double now
+
+    cpdef object set(self, double now)
