@@ -203,7 +203,7 @@ class MulticastScheduler(CreditScheduler):
 
     def remove_circuit(self, ingress: RouterId, key: Key) -> None:
         """Forget a circuit that is gone, with the credit that it held."""
-        self._touched(ingress).remove_circuit(key)
+        self._touched(ingress).machine.remove_circuit(ingress, key)
 
     def set_weight(self, ingress: RouterId, key: Key, weight: int) -> None:
         """Set how many busy publishers are behind a circuit, as its neighbor tells."""

@@ -272,10 +272,6 @@ class MulticastTree:
         self.machine.add_circuit(self.ingress, key, neighbor)
         self._pass_on(self.machine.take_actions(), -math.inf)  # it may be told that nobody is live; nothing is sent
 
-    def remove_circuit(self, key: Key) -> None:
-        """Forget a circuit that is gone."""
-        self.machine.remove_circuit(self.ingress, key)
-
     def set_weight(self, key: Key, weight: int) -> None:
         """Set how many busy publishers are behind a circuit, as its neighbor tells."""
         self.pool.circuits[key].neighbor_weight = weight
@@ -291,7 +287,7 @@ class MulticastTree:
     def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool) -> int:
         """Take a message that came on a circuit at *now* (seconds): `KEPT`, or `REFUSED` if that is not upstream."""
         result = REFUSED
-        if self._is_upstream(self.pool.circuits[key]):
+        if self.is_upstream(key):
             self._restate(now)
             result = self.machine.arrived(self.ingress, key, message, now, is_ready=is_ready)
             if result >= 0:
@@ -305,10 +301,7 @@ class MulticastTree:
 
     def is_upstream(self, key: Key) -> bool:
         """Whether a circuit comes from the neighbor upstream."""
-        return self._is_upstream(self.pool.circuits[key])
-
-    def _is_upstream(self, circuit: IncomingCircuit) -> bool:
-        return circuit.neighbor == self.predecessor
+        return self.pool.circuits[key].neighbor == self.predecessor
 
     # The turn
 
@@ -383,7 +376,7 @@ class MulticastTree:
 
     def _look_after(self, circuit: IncomingCircuit, now: float) -> None:
         weight = circuit.neighbor_weight
-        if not self._is_upstream(circuit):
+        if not self.is_upstream(circuit.key):
             weight = 0
             self._recall(circuit, now)
         elif circuit.was_told_closed:
@@ -415,7 +408,7 @@ class MulticastTree:
             self._actions.append(SendCopies(message, self.ingress, [], [], self._subscribers.miss()))
         for circuit in pool.circuits.values():
             self._recall(circuit, now)
-        if not pool.is_closed and not any(circuit.out for circuit in pool.circuits.values()):
+        if not pool.is_closed and not pool.out:
             pool.close()
             self._pass_on(self.machine.take_actions(), now)
 
@@ -428,8 +421,7 @@ class MulticastTree:
         pool = self.pool
         publishers = self.machine.publishers
         # Messages that wait here already are not sent on credit that is under way: they wait for any.
-        is_lent = publishers.lent > len(publishers.waiting) + len(publishers.coming)
-        is_lent = is_lent or any(circuit.out for circuit in pool.circuits.values())
+        is_lent = pool.out > 0 or publishers.lent > len(publishers.waiting) + len(publishers.coming)
         is_unused = pool.capacity == 0 and not is_lent
         for branch in self.children.values():
             if branch.is_draining and (is_unused or not branch.is_counting):
