@@ -1,0 +1,82 @@
+"""Words of which names of modules and classes consist: the glossary explains each, or any engineer brings it along."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import router
+
+PACKAGE = Path(router.__file__).parent
+GLOSSARY = Path(__file__).parent.parent / "docs" / "reference" / "glossary.md"
+FOLDERS = ("core", "dataplane", "engine", "guard", "net")
+"""What runs for each message, update and frame. Commands, settings and measurements have the words of other trades."""
+
+SPECIFIED = """
+    accepted adjacency anycast boot client endpoint epoll handshake http lsdb open peer
+    received resumed section sequence socket spf subscription tcp tls topology trio vhost
+"""
+"""Words of AMQP, routing, operating systems and libraries, each in the sense of its specification or manual."""
+COMMON = """
+    action arrival authenticated authentication backlog backpressure batch bucket byte call callback clock codec
+    comparison constant context controlplane copier copy counter database decode diff doubling duration entry envelope
+    error escape event exclusion fair fanout file format grant handler histogram identity ids info installation
+    interface internal key lifecycle limit list local manager meter node notifier order policy protocol queue
+    rate report result route rule scanner scheduler scope segment selection server service
+    setting step stream sync table throttle timer timing token total tracker transit type user value view writer
+"""
+"""Words that programs use for what everybody takes them for."""
+INFLECTED = """
+    added advertised and changed check close current denial denied due ended excluded foreign held incoming install
+    invalid kept kind large left lowered management many message outgoing outside over own paced pair part place
+    player polled predicted prediction progress raised read reading record recorded recording refusal refused remote
+    removed reopened replayable return rewriting right selection send sent shared skipping stalled tell to too
+    unknown unreadable unsupported up violation waiting withdraw withdrew
+"""
+"""English, and forms of words that are explained."""
+UNEXPLAINED = {*SPECIFIED.split(), *COMMON.split(), *INFLECTED.split()}
+
+
+def stem(word: str) -> str:
+    """A word in the singular."""
+    for ending, instead in (("ies", "y"), ("sses", "ss"), ("s", "")):
+        if word.endswith(ending) and len(word) > len(ending) + 2 and not word.endswith(("ss", "us")):
+            return word.removesuffix(ending) + instead
+    return word
+
+
+def words_of(name: str) -> set[str]:
+    """The words of a name, in the singular and in lower case."""
+    return {stem(word.lower()) for word in re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+", name)}
+
+
+def names() -> set[str]:
+    """Names of the modules and public classes of the folders."""
+    files = [path for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.py") if path.name != "__init__.py"]
+    classes = {
+        node.name
+        for path in files
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    }
+    return classes | {path.stem for path in files}
+
+
+def explained() -> set[str]:
+    """The words of all terms of the glossary."""
+    terms = re.findall(r"^(\S[^\n]*)\n: ", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(terms) > 100
+    return {word for term in terms for word in words_of(term)}
+
+
+def test_every_word_of_a_name_is_in_the_glossary_or_needs_no_explanation() -> None:
+    known = explained() | UNEXPLAINED
+    strange = {name: sorted(words_of(name) - known) for name in names() if not words_of(name) <= known}
+    assert strange == {}
+
+
+def test_words_that_need_no_explanation_have_none_and_are_used() -> None:
+    used = {word for name in names() for word in words_of(name)}
+    assert sorted(UNEXPLAINED - used) == []
+    assert sorted(UNEXPLAINED & explained()) == []
