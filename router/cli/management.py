@@ -85,14 +85,25 @@ class ManagementClient:
         """False once `attached_router` has found that this user sees a virtual host alone."""
         self.container = f"{OWN_CONTAINER}{os.getpid()}-{secrets.token_hex(4)}"
         """Container id of this client, by which its own connection and links are known."""
-        try:
-            self._connection = access.connect(container=self.container)
-        except UnreachableError as error:
-            raise ManagementError(str(error)) from error
+        self._connection = self._connect()
+        self._is_lost = False
+        """Whether it broke, or an answer that is late may still come by it: the next request has another connection."""
         # Proton forgets it with the connection, and it is needed just then.
         container = self._connection.conn.remote_container if self._connection.conn is not None else None
         self._name = f"router {container} at {self.url}" if container else f"the router at {self.url}"
         self._requests: dict[str | None, SyncRequestResponse] = {}
+
+    def _connect(self) -> BlockingConnection:
+        try:
+            return self.access.connect(container=self.container)
+        except UnreachableError as error:
+            raise ManagementError(str(error)) from error
+
+    def _connect_again(self) -> None:
+        self.close()
+        self._requests.clear()
+        self._connection = self._connect()
+        self._is_lost = False
 
     def __enter__(self) -> Self:
         return self
@@ -213,6 +224,8 @@ class ManagementClient:
             properties={"operation": operation, **of_node, **(properties or {})},
             body={} if body is None else body,
         )
+        if self._is_lost:
+            self._connect_again()
         try:
             # One link for all other routers; a router that is drained takes nothing on that, yet answers for itself.
             link = MANAGEMENT if router is None else None
@@ -224,10 +237,12 @@ class ManagementClient:
                 raise RefusedError(FORBIDDEN, f"this user may not ask {whom}: {RIGHTS}") from error
             raise ManagementError(f"{whom} cannot be reached from {self.url}") from error
         except Timeout as error:
+            self._is_lost = True
             name = self._name if router is None else f"router {router}"
             words = SILENT.format(name=name, seconds=self.timeout_s, suffix=self.access.suffix)
             raise ManagementError(words) from error
         except (ConnectionException, LinkException, ProtonException, OSError) as error:
+            self._is_lost = not isinstance(error, LinkException)
             if is_gone(error):
                 words = GONE.format(name=self._name, said=reason(error))
                 raise ManagementError(words) from error

@@ -16,7 +16,7 @@ from proton import Message
 
 from mesh_config.generators import generate
 from router.cli import main
-from router.cli.management import ManagementClient
+from router.cli.management import ManagementClient, ManagementError
 from router.cli.message_links import Client
 from router.cli.router_access import RouterAccess
 from tests.helpers.processes import MeshProcesses, wait_until
@@ -191,6 +191,20 @@ def test_a_router_killed_under_a_command_is_named_with_what_to_do(tmp_path: Path
         assert receiver.returncode == 1
         assert f"Error: router R1 at {url} went away: its process ended, or the network to it broke" in said
         assert "`amqp-mesh stat problems` there says what is wrong" in said
+
+
+def test_who_asks_again_is_answered_by_a_router_that_came_back(tmp_path: Path) -> None:
+    with MeshProcesses(generate("line", 2), tmp_path / "mesh") as mesh:
+        mesh.start("R1")
+        url = mesh.url("R1")
+        with ManagementClient(url) as client:
+            assert client.attached_router() == "R1"
+            mesh.kill("R1")
+            for words in ("went away while it was asked", "no router answers at"):
+                with pytest.raises(ManagementError, match=words):
+                    client.attached_router()
+            mesh.start("R1")
+            assert client.attached_router() == "R1"
 
 
 def test_all_commands_end_in_time_when_their_router_stands_still(tmp_path: Path) -> None:
