@@ -20,8 +20,8 @@ SPECIFIED = """
 """Words of AMQP, routing, operating systems and libraries, each in the sense of its specification or manual."""
 COMMON = """
     action arrival authenticated authentication backlog backpressure batch bucket byte call callback clock code codec
-    comparison constant context controlplane copier copy counter credential database decode diff doubling duration entry envelope
-    error escape event exclusion fair fanout file format grant handler histogram identity ids info installation
+    comparison constant context controlplane copier copy counter credential database decode diff doubling duration entry
+    envelope error escape event exclusion fair fanout file format grant handler histogram identity ids info installation
     interface internal key lifecycle limit list local manager meter node notifier order policy protocol queue
     rate report result route rule scanner scheduler scope segment selection server service
     setting step stream sync table throttle timer timing token total tracker transit type user value view writer
