@@ -113,6 +113,10 @@ class NeighborRights:
         self._me = me
         self._refused = refused
 
+    def asks_other_router(self, address: str) -> bool:
+        """Say no: what clients ask by way of other routers, those have looked at."""
+        return False
+
     def message_target(self, address: str, connection: ConnectionId | None = None) -> str:
         """See that messages to *address* may come from there; see `SenderRights`.
 

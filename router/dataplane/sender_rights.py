@@ -16,6 +16,9 @@ class SenderRights(Protocol):
     def message_target(self, address: str, connection: ConnectionId | None = None) -> str:
         """The address that a message names, as the mesh knows it. Raises: RemoteProtocolError when it may not."""
 
+    def asks_other_router(self, address: str) -> bool:
+        """Whether requests to an address ask another router, which doesn't know what their sender may do."""
+
     def denied_user_id(self, error: Exception, connection: ConnectionId) -> None:
         """Count a message whose `user-id` was not its sender's."""
 
