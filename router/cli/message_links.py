@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import attrs
-from proton import ConnectionException, Delivery, LinkException, Message, ProtonException, Timeout
+from proton import ConnectionException, Delivery, Endpoint, LinkException, Message, ProtonException, Timeout
 from proton.handlers import IncomingMessageHandler, OutgoingMessageHandler
 from proton.reactor import AtLeastOnce, AtMostOnce
 from proton.utils import BlockingReceiver, BlockingSender, LinkDetached
@@ -79,6 +79,8 @@ class Sender(OutgoingMessageHandler):
         self.sent = 0
         self.outcomes: Counter[Refusal] = Counter()
         """Of messages that were not sent settled."""
+        self._waiting: set[str] = set()
+        """Tags of those that have none yet: proton tells of an outcome again when the link is closed behind it."""
 
     @property
     def credit(self) -> int:
@@ -88,7 +90,7 @@ class Sender(OutgoingMessageHandler):
     @property
     def unsettled(self) -> int:
         """Messages without an outcome yet."""
-        return 0 if self.is_settled else self.sent - self.outcomes.total()
+        return len(self._waiting)
 
     @property
     def is_settled(self) -> bool:
@@ -97,12 +99,16 @@ class Sender(OutgoingMessageHandler):
 
     def send(self, message: Message) -> None:
         """Send one message; there has to be credit."""
-        self.link.send(message)
+        delivery = self.link.send(message)
         self.sent += 1
+        if not self.is_settled:
+            self._waiting.add(delivery.tag)
 
     def on_settled(self, event: Any) -> None:
         """Count an outcome."""
-        self.outcomes[outcome_of(event.delivery)] += 1
+        if event.delivery.tag in self._waiting:
+            self._waiting.discard(event.delivery.tag)
+            self.outcomes[outcome_of(event.delivery)] += 1
 
 
 class Receiver(IncomingMessageHandler):
@@ -187,14 +193,21 @@ class Client:
         Raises: LinkError when a link or the connection is lost.
         """
         try:
-            self._connection.wait(is_so, timeout=timeout_s)
+            self._connection.wait(lambda: is_so() or self._closed() is not None, timeout=timeout_s)
         except Timeout:
             return is_so()
         except LinkDetached as error:
-            raise LinkError(f"{self.router} has closed the link: {_said(error)}") from error
+            raise LinkError(f"{self.router} has closed the link: {_said(error.link)}") from error
         except (ProtonException, OSError) as error:
             raise LinkError(self._lost(error)) from error
+        closed = None if is_so() else self._closed()
+        if closed is not None:
+            raise LinkError(f"{self.router} has closed the link: {_said(closed)}")
         return True
+
+    def _closed(self) -> Any:
+        """A link that the router has closed; None when there is none."""
+        return next((made.link for made in self._links if made.link.state & Endpoint.REMOTE_CLOSED), None)
 
     def is_written(self) -> bool:
         """Whether all that was to be sent has gone to the socket."""
@@ -205,7 +218,7 @@ class Client:
         try:
             made = make()
         except LinkDetached as error:
-            raise LinkError(f"{self.router} refuses to let this client {escaped(what)}: {_said(error)}") from error
+            raise LinkError(f"{self.router} refuses to let this client {escaped(what)}: {_said(error.link)}") from error
         except Timeout as error:
             raise LinkError(f"{self.router} has not answered within {self.access.timeout_s:g} s. {NEXT}") from error
         except LinkException as error:
@@ -226,9 +239,9 @@ class Client:
         return f"{self.router}: {plain(error)}"
 
 
-def _said(error: LinkDetached) -> str:
-    """Reason that a peer gave for a detach."""
-    condition = error.link.remote_condition
+def _said(link: Any) -> str:
+    """Reason that a peer gave for the detach of a link."""
+    condition = link.remote_condition
     if condition is None:
         return "it gave no reason"
     return f"{condition.description} ({condition.name})" if condition.description else str(condition.name)

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import attrs
 import pytest
 from click.testing import CliRunner
 from proton import Message
 
 from mesh_config.generators import generate
+from mesh_config.models import ListenerSettings, Role
 from router.cli import main
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.message_links import Client
@@ -25,12 +27,17 @@ from tests.helpers.secured_mesh import PASSWORD, USER, secured_mesh
 pytestmark = pytest.mark.interop
 
 WAIT_S = 20
+SMALL_BYTES = 1000
 
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
-    """R1 - R2 - R3."""
-    with MeshProcesses(generate("line", 3), tmp_path_factory.mktemp("mesh")) as mesh:
+    """R1 - R2 - R3; a second listener of R1 takes only small messages."""
+    settings = generate("line", 3)
+    first = settings.routers["R1"]
+    listeners = (*first.listeners, ListenerSettings(max_message_bytes=SMALL_BYTES))
+    routers = {**settings.routers, "R1": attrs.evolve(first, listeners=listeners)}
+    with MeshProcesses(attrs.evolve(settings, routers=routers), tmp_path_factory.mktemp("mesh")) as mesh:
         mesh.start()
         mesh.wait_converged()
         yield mesh
@@ -123,6 +130,21 @@ def test_who_sends_is_told_that_a_message_was_not_taken(mesh: MeshProcesses, out
     assert sent.stdout.endswith(
         {"reject": ": 2 rejected\n", "release": ": 2 released\n", "modify": ": 2 modified\n"}[outcome]
     )
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_message_that_is_too_large_is_counted_once_and_ends_its_link(mesh: MeshProcesses, count: int) -> None:
+    url = mesh["R1"].url(Role.NORMAL, 1)
+    words = ("send", "small", "--size", str(2 * SMALL_BYTES), "--count", str(count), "--json", "--url", url)
+    with receiving(mesh, "small"):
+        done = subprocess.run([sys.executable, "-m", "router", *words], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert told["sent"] == told["unsettled"] + sum(each["count"] for each in told["outcomes"])
+    assert [each["outcome"] for each in told["outcomes"]] == ["rejected"]
+    if count > 1:
+        assert "has closed the link: " in told["error"]
+        assert "larger than" in told["error"]
 
 
 def test_it_is_said_that_nobody_subscribes(mesh: MeshProcesses) -> None:
