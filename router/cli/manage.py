@@ -23,7 +23,8 @@ OF_REQUEST = {"get-log": ("limit",), "drain": ("stop",)}
 """Attributes that operations of the node take; those of GET-LOG are properties of the request."""
 OPERATIONS = (
     *("query", "read", "create", "update", "delete"),
-    *("get-types", "get-schema", "get-log", "get-mgmt-nodes", *OF_NODE),
+    *("get-types", "get-attributes", "get-operations", "get-annotations", "get-schema", "get-json-schema"),
+    *("get-log", "get-mgmt-nodes", *OF_NODE),
 )
 
 

@@ -108,6 +108,7 @@ class RouterAccess:
     def _tls(self) -> SSLDomain:
         """Raises: UnreachableError when a file can't be used."""
         domain = SSLDomain(SSLDomain.MODE_CLIENT)
+        used = self.ca
         for what, path in (("ca", self.ca), ("certificate", self.certificate), ("key", self.key)):
             if path is not None and not Path(path).is_file():
                 raise UnreachableError(f"{path}: there is no such file (--{what})")
@@ -115,12 +116,17 @@ class RouterAccess:
             if self.ca is not None:
                 domain.set_trusted_ca_db(self.ca)
             if self.certificate is not None:
+                used = self.certificate
                 domain.set_credentials(self.certificate, self.key or self.certificate, None)
             verification = SSLDomain.ANONYMOUS_PEER if self.is_unverified else SSLDomain.VERIFY_PEER_NAME
             domain.set_peer_authentication(verification)
         except (SSLException, SSLUnavailable) as error:
-            named = " ".join(filter(None, (self.ca, self.certificate, self.key)))
-            raise UnreachableError(f"{named}: not usable for TLS, PEM is expected ({error})") from error
+            expected = "PEM is expected"
+            if used is not None and used == self.certificate and self.key is None:
+                expected += ", and its key in the same file, or where --key says"
+            elif used is not None and used == self.certificate:
+                expected += f", and {self.key} must be its key"
+            raise UnreachableError(f"{used}: not usable for TLS, {expected} ({error})") from error
         return domain
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from mesh_config.generators import generate
+from router.cli.manage import OPERATIONS
+from router.management.schema import NODE_OPERATIONS
 from tests.helpers.processes import MeshProcesses, wait_until
 
 pytestmark = pytest.mark.interop
@@ -62,6 +64,15 @@ def test_operations_of_the_node_take_what_they_know_and_nothing_else(mesh: MeshP
         wrong = call(mesh, "manage", operation, "foo=1")
         assert wrong.returncode == 2
         assert f"{operation} has no attribute `foo`; {said}" in wrong.stderr
+
+
+def test_every_operation_that_only_reads_the_node_can_be_asked_for(mesh: MeshProcesses) -> None:
+    found = {name for name in NODE_OPERATIONS if name.startswith("GET-")}
+    assert found == {name.upper() for name in OPERATIONS if name.startswith("get-")}
+    for name in ("get-attributes", "get-operations"):
+        result = call(mesh, "manage", name, "--type", "listener")
+        assert result.returncode == 0, result.stderr
+        assert "listener" in result.stdout
 
 
 def test_another_number_is_no_hint_for_who_closes_a_connection(mesh: MeshProcesses) -> None:
