@@ -492,7 +492,7 @@ def test_who_may_manage_has_what_tools_ask_with_and_no_more(bench: Bench) -> Non
 
 @pytest.mark.parametrize("is_bound", [True, False])
 @pytest.mark.parametrize("any_user_id", [True, False])
-def test_a_request_to_another_router_asks_for_no_answer_where_its_sender_may_not_send(
+def test_a_request_to_another_router_names_no_reply_to_that_its_sender_may_not(
     bench: Bench, is_bound: bool, any_user_id: bool
 ) -> None:
     policy = (
