@@ -16,9 +16,12 @@ def fixed_width(kind: int) -> int:
 
 def unsigned(data: bytes, pos: int, width: int) -> int:
     """The number in the one or four bytes, as *width* says, at *pos*; they are there."""
+    number: int = data[pos]  # of 64 bits in C: one of 32 would have a sign
     if width == 1:
-        return data[pos]
-    return data[pos] << 24 | data[pos + 1] << 16 | data[pos + 2] << 8 | data[pos + 3]
+        return number
+    number = number << 8 | data[pos + 1]
+    number = number << 8 | data[pos + 2]
+    return number << 8 | data[pos + 3]
 
 
 def skip(data: bytes, pos: int, end: int) -> int:

@@ -181,7 +181,7 @@ def refuse_with(server: socket.socket, description: str) -> None:
     [
         (["routres"], "'routres' is not one of"),
         (["--router", "A", "--all-routers"], "--router and --all-routers exclude each other"),
-        (["--timeout", "0"], "0.0 is not in the range x>0"),
+        (["--timeout", "0"], "0.0 is not in the range 0<x<=2592000"),
         (["links", "--credit"], "--credit and links exclude each other"),
         (["links", "--address", "x"], "--address and --limit go with credit"),
         (["--limit", "5"], "--address and --limit go with credit"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from router.core.errors import DecodeError
 from router.dataplane import section_codes
 from router.dataplane.section_order import MAX_DEPTH, SectionOrder
+from router.dataplane.value_skipping import unsigned
 from tests.helpers.peer import message
 from tests.helpers.sections import NULL, binary, section
 from tests.wire import vectors
@@ -191,6 +192,14 @@ def test_one_follows_messages_one_after_the_other() -> None:
     order.follow(DATA[:4], False)  # its sender gave it up
     order.begin()
     order.follow(ALICE, True)
+
+
+@pytest.mark.parametrize("size", [0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF])
+def test_a_size_of_32_bits_is_never_below_zero(size: int) -> None:
+    data = b"\0\x53\x75\xb0" + struct.pack(">I", size) + b"x"
+    assert fault(data) == "the message ends within a section"
+    assert unsigned(struct.pack(">I", size), 0, 4) == size
+    assert fault(b"\0\x53\x74\xd1" + struct.pack(">II", size, 2) + b"x") == "the message ends within a section"
 
 
 def test_c_knows_the_same_numbers_of_sections() -> None:
