@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+import structlog
 
 from router import logs
 from router.cli.management import ManagementClient
@@ -309,6 +310,7 @@ def test_a_line_of_json_is_whole_whatever_stands_in_it(capfd: pytest.CaptureFixt
     finally:
         logs.close()
         logs.set_format("key-value")
+        structlog.reset_defaults()  # others in this process read what a router prints
     first, second = (json.loads(line) for line in capfd.readouterr().err.splitlines())
     assert list(first)[:3] == ["timestamp", "level", "event"]
     assert {key: value for key, value in first.items() if key != "timestamp"} == {

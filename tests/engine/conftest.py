@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import structlog
 
 from tests.helpers.engine import Bench
-
-
-@pytest.fixture(autouse=True)
-def logs_to_standard_output() -> None:
-    """Undo what a program that ran in this process has made of the log: tests read what a router prints."""
-    structlog.reset_defaults()
 
 
 @pytest.fixture
