@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, BEGINNING, EXACT, Token, WordAutomaton
+from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, BEGINNING, EXACT, Token, WordAutomaton, split_words
 
 USER: Final = "${user}"
 """In a pattern of addresses: the name of the user, as one word (`user_word`)."""
@@ -31,11 +31,6 @@ class RuleError(ValueError):
         super().__init__(message)
         self.expected = expected
         self.nearest = nearest
-
-
-def split_words(text: str) -> list[str]:
-    """The words of an address or a pattern, which `/` and `.` separate alike."""
-    return text.replace(".", "/").split("/")
 
 
 def user_word(user: str) -> str:

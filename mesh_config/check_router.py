@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
-from mesh_config.access_rules import split_words
 from mesh_config.check_security import http_security_findings, security_findings
 from mesh_config.check_vhosts import vhost_findings
 from mesh_config.connector_matching import is_loopback, is_same_host, is_wildcard
@@ -15,7 +14,7 @@ from mesh_config.defaults_merging import address_key
 from mesh_config.findings import Finding, Severity, Step
 from mesh_config.models import AddressSettings, ListenerSettings, Role, RouterSettings
 from mesh_config.value_rules import fault_of, fields_of, kind_of
-from mesh_config.word_automaton import ANY_WORD, ANY_WORDS
+from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, split_words
 from mesh_config.yaml_text import Place
 
 ATTACH_BYTES = 512

@@ -29,6 +29,11 @@ PART_BITS: Final = 1024
 """Places of one part: of all patterns in one number, each word would have a mask as long as all of them."""
 
 
+def split_words(text: str) -> list[str]:
+    """The words of an address or a pattern, which `/` and `.` separate alike."""
+    return text.replace(".", "/").split("/")
+
+
 @attrs.define(eq=False)
 class _Part:
     """Some of the patterns, one behind the other: a bit for the beginning of each, and one for each word of it."""

@@ -325,8 +325,7 @@ class Reader(LinkEventHandler):
         if link.sections is not None and not forwarder.follow_sections(transfer, data):
             return
         is_first = transfer.entry is None and transfer.state == NEW
-        is_bound = link.user_id is not None or link.asks_other_router
-        if controller is not None and is_first and not is_bound and not forwarder.is_handing_back:
+        if controller is not None and is_first and link.sections is None and not forwarder.is_handing_back:
             controller.begin(link, transfer, data)
         else:
             forwarder.progress(transfer, data)

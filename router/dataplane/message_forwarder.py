@@ -190,8 +190,7 @@ class Forwarder:
             return
         try:
             if link.entry is not None:
-                is_bound = link.user_id is not None or link.asks_other_router
-                if is_bound and not self._may_say(transfer, link):
+                if link.sections is not None and not self._may_say(transfer, link):
                     return
                 transfer.entry = link.entry
                 transfer.to = link.address

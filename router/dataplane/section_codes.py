@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 HEADER: Final = 0x70
+MESSAGE_ANNOTATIONS: Final = 0x72
 PROPERTIES: Final = 0x73
+APPLICATION_PROPERTIES: Final = 0x74
 DATA: Final = 0x75
 SEQUENCE: Final = 0x76
 VALUE: Final = 0x77

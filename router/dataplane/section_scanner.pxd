@@ -1,6 +1,7 @@
 import cython
 from router.dataplane.annotation_reader cimport read_annotations
 from router.dataplane.scan_result cimport Scan
+from router.dataplane.section_codes cimport *
 from router.dataplane.value_skipping cimport skip
 
 @cython.locals(found=Scan, size=Py_ssize_t, pos=Py_ssize_t, last=int, body=Py_ssize_t, code=int, end=Py_ssize_t, data=bytes)

@@ -10,21 +10,27 @@ from __future__ import annotations
 
 from typing import Final
 
+import cython
+
 from router.core.errors import DecodeError
 from router.dataplane.annotation_reader import read_annotations
 from router.dataplane.scan_result import HIGHEST_PRIORITY, Scan
 from router.dataplane.value_skipping import skip
 
+if not cython.compiled:  # else they come by the .pxd
+    from router.dataplane.section_codes import (
+        APPLICATION_PROPERTIES,
+        FOOTER,
+        HEADER,
+        MESSAGE_ANNOTATIONS,
+        PROPERTIES,
+    )
+
 MAX_LEADING_BYTES: Final = 64 * 1024
 """All sections up to and including the properties must end within so many bytes."""
 
-_HEADER: Final = 0x70
-_MESSAGE_ANNOTATIONS: Final = 0x72
-_PROPERTIES: Final = 0x73
-_APPLICATION_PROPERTIES: Final = 0x74
 _BEFORE_REPLY_TO: Final = 4
 """Fields of the properties before it."""
-_FOOTER: Final = 0x78
 
 
 def scan(
@@ -59,28 +65,28 @@ def scan(
             if body < 0:
                 return None
         code: int = data[body - 1]
-        if code >= _APPLICATION_PROPERTIES or (code == _PROPERTIES and stop_at_annotations):
-            if code > _FOOTER:
+        if code >= APPLICATION_PROPERTIES or (code == PROPERTIES and stop_at_annotations):
+            if code > FOOTER:
                 raise DecodeError(f"no section has the descriptor {code:#x}")
             break
-        if code <= last or code < _HEADER:
+        if code <= last or code < HEADER:
             raise DecodeError(f"no section {code:#x} can follow section {last:#x}")
         end: int = _section_end(data, body, size, code, complete)
         if end < 0:
             return None
         if end - body != 1:  # an empty list says nothing
             _read_section(data, found, body, end, from_client)
-        if code == _MESSAGE_ANNOTATIONS:
+        if code == MESSAGE_ANNOTATIONS:
             found.annotations_start = pos
             found.annotations_end = found.rest_offset = end
-        elif code == _HEADER:
+        elif code == HEADER:
             found.header_start = pos
             found.header_end = end
-        elif code == _PROPERTIES:
+        elif code == PROPERTIES:
             found.properties_start = pos
             found.properties_end = end
             break
-        if code < _MESSAGE_ANNOTATIONS:
+        if code < MESSAGE_ANNOTATIONS:
             found.annotations_start = found.annotations_end = found.rest_offset = end
         last = code
         pos = end
@@ -109,7 +115,7 @@ def _descriptor_end(data: bytes, pos: int, size: int, complete: bool) -> int:
 def _section_end(data: bytes, body: int, size: int, code: int, complete: bool) -> int:
     """Offset behind the section whose list or map starts at *body* < *size*; -1 when more bytes are needed."""
     form: int = data[body]
-    compound: int = 0xC0 if code in (_HEADER, _PROPERTIES) else 0xC1
+    compound: int = 0xC0 if code in (HEADER, PROPERTIES) else 0xC1
     end: int
     if form == compound:
         end = body + 2 + data[body + 1] if body + 1 < size else body + 3
@@ -145,11 +151,11 @@ def _read_section(data: bytes, found: Scan, body: int, end: int, from_client: bo
     if count > end - pos:
         raise DecodeError("a section counts more values than it has bytes")
     code: int = data[body - 1]
-    if code == _MESSAGE_ANNOTATIONS:
+    if code == MESSAGE_ANNOTATIONS:
         read_annotations(data, found, pos, end, count, from_client)
-    elif code == _HEADER:
+    elif code == HEADER:
         _read_header(data, found, pos, end, count)
-    elif code == _PROPERTIES:
+    elif code == PROPERTIES:
         _read_properties(data, found, pos, end, count)
 
 

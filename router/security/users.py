@@ -49,6 +49,8 @@ HEADER: Final = (
 
 _BASE64 = rb"(?=[A-Za-z0-9+/])(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)?"
 _KEYS = re.compile(rb"(SCRAM-SHA-256|SCRAM-SHA-512)\$(\d{1,9}):(%b)\$(%b):(%b)" % (3 * (_BASE64,)))
+_KEY_CHARS: Final = {b"SCRAM-SHA-256": 44, b"SCRAM-SHA-512": 88}
+"""Characters of a key in base64, by mechanism."""
 _DECOYS = re.compile(rb"# decoys: ([A-Za-z0-9+/]{43}=)\s*")
 _DECOYS_LINE: Final = "# decoys: {}\n"
 
@@ -265,7 +267,7 @@ def _written(keys: ScramKeys) -> str:
 
 def _is_fit(match: re.Match[bytes]) -> bool:
     """Whether the rounds are within bounds, and the keys as long as the mechanism makes them."""
-    size = len(base64.b64encode(bytes(32 if match[1] == b"SCRAM-SHA-256" else 64)))
+    size = _KEY_CHARS[match[1]]
     return LEAST_ITERATIONS <= int(match[2]) <= MOST_ITERATIONS and len(match[4]) == len(match[5]) == size
 
 

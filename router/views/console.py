@@ -129,8 +129,7 @@ class ConsoleSource:
 
     def _link(self) -> Callable[[MeshLinkRow], Fields]:
         me = self._runtime.me
-        totals_by_neighbor = neighbor_traffic(self._runtime)
-        own = ToldTraffic(time.time(), {name: totals.as_list() for name, totals in totals_by_neighbor.items()})
+        own = ToldTraffic(time.time(), neighbor_traffic(self._runtime))
 
         def traffic(one: str, other: str) -> Fields:
             """Totals of a link as an end of it tells them: this router, if it is one."""
@@ -211,10 +210,8 @@ class ConsoleSource:
         return (yield from _made((each for each in chosen if each.id in known), self._connection))
 
     def _connection(self, connection: Connection) -> Fields:
-        data_plane, port, peer = self._runtime.data_plane, connection.port, connection.peer
-        messages = passed(
-            connection, data_plane.gone_ingress_of.get(connection.id), data_plane.gone_egress_of.get(connection.id)
-        )
+        port, peer = connection.port, connection.peer
+        messages = passed(connection, self._runtime.data_plane)
         read = self._runtime.octets.get(connection.id)
         octets = read() if read is not None else None
         return {

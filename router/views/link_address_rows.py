@@ -12,6 +12,7 @@ from router.core.addressing.address import AddressKind, masked
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import EgressLink, IngressLink, SubscriberLink, Transfer, local_subscribers
+from router.dataplane.router_data_plane import RouterDataPlane
 from router.dataplane.transfer_stages import SENT
 from router.engine.connection import Connection
 from router.engine.neighbor_links import ControlLinkInfo
@@ -107,10 +108,10 @@ class ConnectionCounts:
     sent: int
 
 
-def passed(
-    connection: Connection, gone_ingress: LinkCounters | None, gone_egress: LinkCounters | None
-) -> ConnectionCounts:
+def passed(connection: Connection, data_plane: RouterDataPlane) -> ConnectionCounts:
     """Those of all its data links, and of a neighbor's that are gone."""
+    gone_ingress = data_plane.gone_ingress_of.get(connection.id)
+    gone_egress = data_plane.gone_egress_of.get(connection.id)
     received = gone_ingress.deliveries if gone_ingress is not None else 0
     sent = gone_egress.deliveries if gone_egress is not None else 0
     for link in connection.links.values():

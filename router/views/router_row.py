@@ -117,7 +117,7 @@ def _row(
         deliveries_ingress_route_container=0,
         deliveries_egress_route_container=0,
         deliveries_redirected_to_fallback=0,
-        neighbor_traffic={name: totals.as_list() for name, totals in sorted(neighbor_traffic(runtime).items())},
+        neighbor_traffic=neighbor_traffic(runtime),
         control_counters={**runtime.control.counters(), **runtime.pacer.counters()},
     )
 

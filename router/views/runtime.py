@@ -239,10 +239,7 @@ class RuntimeView:
     def _connection(self, connection: Connection, neighbor: NeighborView | None, now: float) -> ConnectionRow | None:
         if connection.id not in self._runtime.connections:
             return None
-        data_plane = self._runtime.data_plane
-        messages = passed(
-            connection, data_plane.gone_ingress_of.get(connection.id), data_plane.gone_egress_of.get(connection.id)
-        )
+        messages = passed(connection, self._runtime.data_plane)
         octets = self._runtime.octets[connection.id]()
         last = self.rates.last_of(list(connection.links.values()))
         row = _connection_row(connection, neighbor, messages, octets, now)

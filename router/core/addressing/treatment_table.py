@@ -9,14 +9,10 @@ import attrs
 
 from mesh_config.models import DEFAULT_ADDRESSES, AddressSettings, Treatment
 from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, EXACT, Token, WordAutomaton
+from mesh_config.word_automaton import split_words as split_words  # noqa: PLC0414 - for rings without it
 from router.core.errors import LocalError
 
 _EXACT_RANK, _ANY_WORD_RANK, _END_RANK, _ANY_WORDS_RANK = range(4)
-
-
-def split_words(text: str) -> list[str]:
-    """The words of a normalised address or a pattern, which `/` and `.` separate alike."""
-    return text.replace(".", "/").split("/")
 
 
 def pattern_words(settings: AddressSettings) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ class SparkSummaries:
         scenarios = self._table(SCENARIO)
         name_job(self._session, "what-if: sum up scenarios by family")
         sql, keys = functions_of(scenarios), (VARIANT, FAMILY)
-        rows = scenarios.withColumn("lost_pairs", sql.col("unreachable_pairs") - sql.col("dead_end_pairs"))
+        rows = _with_lost_pairs(scenarios)
         found: dict[tuple[str, ...], Row] = {}
         for row in _collected(self._counted(rows)):
             found[row[VARIANT], row[FAMILY]] = row
@@ -136,7 +136,7 @@ class SparkSummaries:
         scenarios = self._table(SCENARIO)
         name_job(self._session, "what-if: find the worst scenarios")
         sql = functions_of(scenarios)
-        rows = scenarios.withColumn("lost_pairs", sql.col("unreachable_pairs") - sql.col("dead_end_pairs"))
+        rows = _with_lost_pairs(scenarios)
         some = rows.select(VARIANT, FAMILY, "scenario", *HARMS).mapInArrow(worst_by_batch, spark_schema(HARM_SCHEMA))
         order = window_of(some).partitionBy(VARIANT, "measure").orderBy(sql.col("value").desc(), "scenario")
         ranked = some.withColumn("rank", sql.row_number().over(order).cast("bigint"))
@@ -245,6 +245,12 @@ def _stacked(sql: Any, rows: DataFrame, keys: Sequence[str], name: str, values: 
     """A row for each of some values of a row: its keys, the name of the value, the value."""
     each = [sql.struct(sql.lit(text).alias(name), value.alias("value")) for text, value in values.items()]
     return rows.select(*keys, sql.explode(sql.array(*each)).alias("each")).select(*keys, "each.*")
+
+
+def _with_lost_pairs(scenarios: DataFrame) -> DataFrame:
+    """Pairs of living routers that lose each other, beside what a scenario tells of all pairs."""
+    sql = functions_of(scenarios)
+    return scenarios.withColumn("lost_pairs", sql.col("unreachable_pairs") - sql.col("dead_end_pairs"))
 
 
 def _made(layout: Layout, rows: Iterable[Row]) -> list[tuple[str, pa.Table]]:
