@@ -263,14 +263,25 @@ def wait_fanout(callers: OsloWorker, transport: str, topic: str, servers: OsloWo
     Each leaves the key of a `note` or more behind at the servers, `probe-<transport>-<number>`.
     """
     numbers = itertools.count()
+    keys: list[str] = []
+
+    def missing(key: str) -> list[str]:
+        return [name for name in names if key not in servers.keys(name, "note")]
 
     def reaches_all() -> bool:
-        key = f"probe-{transport}-{next(numbers)}"
+        # Each has its own router between, so one may be later than another, for each cast.
+        keys.append(key := f"probe-{transport}-{next(numbers)}")
         callers.do("cast", transport=transport, topic=topic, method="note", args={"key": key}, fanout=True)
-        wait_until(lambda: any(key in servers.keys(name, "note") for name in names), f"{key} reaches any", 10)
-        return all(key in servers.keys(name, "note") for name in names)
+        try:
+            wait_until(lambda: not missing(key), key, 2)
+        except NotInTime:
+            return False
+        return True
 
-    wait_until(reaches_all, f"a fanout cast on {transport} reaches {names}", 15)
+    def what() -> str:
+        return f"a fanout cast on {transport} reaches all, missing are { {key: missing(key) for key in keys} }"
+
+    wait_until(reaches_all, what, 20)
 
 
 def outcomes(records: list[Record]) -> dict[str, int]:
