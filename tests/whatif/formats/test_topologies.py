@@ -20,7 +20,8 @@ from router.whatif.model.mesh_model import Model
 from tests.whatif.models import TOPOHUB, ZOO
 
 NETWORKS = sorted(path.stem for path in ZOO.glob("*.graphml"))
-HUBS = sorted(path.stem for path in TOPOHUB.glob("*.json"))
+# Names of the backbone's nodes are no ids: they have blanks, and some are there twice.
+HUBS = sorted(path.stem for path in TOPOHUB.glob("*.json") if not path.stem.startswith("backbone"))
 
 
 def imported(tmp_path: Path, name: str, text: str) -> Model:
