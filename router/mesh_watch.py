@@ -369,6 +369,10 @@ class MeshWatch:
         if len(self.refused_routers) > MOST_REFUSED:
             del self.refused_routers[next(iter(self.refused_routers))]
 
+    def router_let_in(self, host: str) -> None:
+        """Forget who was refused from *host* before it had said its name: a router came from there."""
+        self.refused_routers.pop(("", host), None)
+
     # What is asked
 
     def reason(self, router: RouterId) -> str:

@@ -134,15 +134,17 @@ class PeerEventHandler:
                 )
                 self.close(connection, Condition.NOT_ALLOWED, f"router id {self._me} is already in use: it is mine")
                 return
+            host = connection.host.rpartition(":")[0].strip("[]")
             try:
                 check_neighbor(self._settings, settings, peer, connection.identity)
             except RemoteProtocolError as error:
                 connection.fault = str(error)
                 if connection.is_server:
-                    host = connection.host.rpartition(":")[0]
                     self._watch.router_refused(peer.container, host, str(error), self._data_plane.clock.now)
                 self.close(connection, error.condition, str(error))
                 return
+            if connection.is_server:
+                self._watch.router_let_in(host)
             neighbor = NeighborLinks(connection, self._data_plane, self._data_plane.fib, self._link_ids)
             if settings.allowed_prefixes:
                 connection.port.bound(self._neighbor_rights(connection))

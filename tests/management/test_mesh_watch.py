@@ -139,6 +139,15 @@ def test_a_neighbor_that_never_came_has_the_last_refusal_in_its_reason(watch: Me
         assert ";" not in watch.reason(router)
 
 
+def test_who_was_refused_without_a_name_is_forgotten_once_a_router_came_from_there(watch: MeshWatch) -> None:
+    # a router that stood still is refused for being late, and is let in the next time
+    watch.router_refused("", "10.0.0.2", "no Open within 10 s", 110.0)
+    watch.router_refused("", "10.0.0.9", "no Open within 10 s", 110.0)
+    watch.router_refused(R2, "10.0.0.2", "router R2 is of mesh two, and this one of mesh one", 111.0)
+    watch.router_let_in("10.0.0.2")
+    assert list(watch.refused_routers) == [("", "10.0.0.9"), (R2, "10.0.0.2")]
+
+
 def test_refused_routers_are_bounded_in_number_and_words(watch: MeshWatch) -> None:
     for number in range(2 * MOST_REFUSED):
         watch.router_refused("", f"host-{number}", "x" * 10_000, 110.0)
