@@ -43,13 +43,13 @@ CONSTANTS = (
     ("router.engine.connection", "MAX_UNANSWERED", "Attaches and Begins whose answers a peer leaves unread.", "closed"),
     ("router.engine.connection", "MAX_REFUSED", "Refused links that a peer doesn't detach.", "closed"),
     (
-        "router.ended_link_reaper",
+        "router.ended_connection_reaper",
         "LINKS_AT_ONCE",
         "Links that an ended connection loses at once.",
         "done in later rounds",
     ),
     (
-        "router.ended_link_reaper",
+        "router.ended_connection_reaper",
         "MESSAGES_AT_ONCE",
         "Messages that get their outcomes at once then.",
         "done in later rounds",

@@ -14,8 +14,6 @@ from typing import Any
 
 import attrs
 
-from mesh_config.hosts import EXPECTED as HOST_EXPECTED
-from mesh_config.hosts import host_fault
 from mesh_config.models import (
     ENVIRONMENT_PATTERN,
     HOST_PATTERN,
@@ -24,6 +22,8 @@ from mesh_config.models import (
     TEXT_PATTERN,
     VHOST_PATTERN,
 )
+from mesh_config.usable_hosts import EXPECTED as HOST_EXPECTED
+from mesh_config.usable_hosts import host_fault
 
 SettingsClass = type[attrs.AttrsInstance]
 
@@ -38,7 +38,7 @@ _PATTERN_WORDS = {
 
 
 @attrs.frozen(kw_only=True)
-class Kind:
+class AnnotationKind:
     """Kind of value that a setting's type annotation comes down to."""
 
     base: type
@@ -69,7 +69,7 @@ def fields_of(cls: SettingsClass) -> tuple[attrs.Attribute[Any], ...]:
     return tuple(sorted(fields, key=lambda field: field.name not in own))
 
 
-def kind_of(annotation: Any) -> Kind:
+def kind_of(annotation: Any) -> AnnotationKind:
     """The kind of values that a resolved annotation stands for.
 
     Raises:
@@ -79,17 +79,17 @@ def kind_of(annotation: Any) -> Kind:
 
 
 @functools.cache
-def _kind_of(annotation: Any) -> Kind:
+def _kind_of(annotation: Any) -> AnnotationKind:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is tuple:
-        return Kind(base=arguments[0], is_list=True)
+        return AnnotationKind(base=arguments[0], is_list=True)
     if origin is not None and isinstance(origin, type) and issubclass(origin, typing.Mapping):
-        return Kind(base=arguments[1], is_map=True)
+        return AnnotationKind(base=arguments[1], is_map=True)
     if origin in (types.UnionType, typing.Union):
         (inner,) = (argument for argument in arguments if argument is not types.NoneType)
         return attrs.evolve(_kind_of(inner), is_optional=True)
     if isinstance(annotation, type):
-        return Kind(base=annotation)
+        return AnnotationKind(base=annotation)
     raise TypeError(f"no setting may have the type {annotation!r}")
 
 

@@ -19,7 +19,7 @@ def main() -> None:
     if sys.argv[1:2] == ["run"]:
         signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     from router.cli import main as commands  # noqa: PLC0415 - see above
-    from router.cli.output import checked_output  # noqa: PLC0415 - see above
+    from router.cli.stdout_errors import checked_output  # noqa: PLC0415 - see above
 
     with checked_output():
         commands(prog_name="amqp-mesh")

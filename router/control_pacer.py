@@ -51,7 +51,7 @@ class FirstOccurrence(enum.Enum):
 
 
 @attrs.define(eq=False)
-class Allowance:
+class TimeAllowance:
     """Time that may be used: it grows with the time that goes by, up to `most_s`."""
 
     most_s: float
@@ -74,7 +74,7 @@ class Allowance:
 
 
 @attrs.define(eq=False)
-class NeighborAllowance(Allowance):
+class NeighborAllowance(TimeAllowance):
     """Allowance of one connection to a neighbor, and what waits of it."""
 
     hello_at: float = -math.inf
@@ -121,8 +121,8 @@ class ControlPacer:
         self._neighbors: dict[ConnectionId, NeighborAllowance] = {}
         self._turns: deque[ConnectionId] = deque()
         """Those of whom something waits."""
-        self._all = Allowance(ALL_BURST_S, -math.inf)
-        self._piece = Allowance(PIECE_S, -math.inf)
+        self._all = TimeAllowance(ALL_BURST_S, -math.inf)
+        self._piece = TimeAllowance(PIECE_S, -math.inf)
         self._rests_until = -math.inf
         self._charged: dict[ConnectionId, int] = {}
         """Bytes of the messages that are handled next, by connection."""

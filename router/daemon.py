@@ -17,32 +17,32 @@ import trio
 from mesh_config.change_plan import ChangePlan
 from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import __version__, speed
+from router.clock_and_gc import MonotonicClock, spare_collector
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition
 from router.core.linkstate.spf import load_algorithms
 from router.drain_state import DrainState
 from router.draining import Draining
+from router.engine.amqps_connection import AmqpsConnection
 from router.engine.connection import Connection
-from router.engine.tls_connection import TlsConnection
 from router.flight_recorder import SIGNAL
 from router.graceful_stop import stop_in_order
 from router.http_server_manager import HttpServerManager
 from router.management.changes import ChangeError
-from router.mesh_watch import ExpectedMesh
+from router.mesh_presence import ExpectedMesh
 from router.neighbor_admission import open_properties
 from router.net.connector import Connector
-from router.net.file_limits import most_files, usable_files
 from router.net.handshake_socket import PeerLeft, PeerRefused
 from router.net.listener import AcceptedConnection, Listener, Refusal
+from router.net.open_file_shares import most_files, usable_files
 from router.net.peer_authentication import AuthenticatedPeer, PeerAuthentication
 from router.net.poller import Poller
 from router.net.pump import Pump
 from router.net.service_notifier import ServiceNotifier
-from router.router_process import MonotonicClock, spare_collector
 from router.runtime import Runtime
 from router.security.credential_store import CredentialStore, Socket
 from router.views.management_service import serve_management
-from router.views.problem_scan import LOOK_S
+from router.views.problem_snapshots import LOOK_S
 from router.views.reload import Read, SettingsReloader
 from router.views.state_log import log_state
 
@@ -95,7 +95,7 @@ class Daemon:
         self.runtime = Runtime(settings, clock=clock, instance=time.time_ns() // 1000, rng=random.Random())
         self.runtime.pacer.measure_by(time.thread_time)  # what others on the machine take is no neighbor's fault
         if mesh is not None:
-            self.runtime.watch.expect(ExpectedMesh.of(mesh), self.runtime.clock())
+            self.runtime.mesh_presence.expect(ExpectedMesh.of(mesh), self.runtime.clock())
         self._rng = random.Random()
         self._credentials = CredentialStore(settings, self.runtime.log)
         self._authentication = PeerAuthentication(self._credentials, self.runtime.turn_fault)
@@ -357,7 +357,7 @@ class Daemon:
         """Connect no more, and close its connection."""
         self.connectors.remove(connector)
         connector.stop()
-        self.runtime.watch.connectors.pop(connector.name, None)
+        self.runtime.mesh_presence.connectors.pop(connector.name, None)
         for connection in list(self.runtime.connections.values()):
             if connection.settings is connector.settings:
                 self.runtime.refuse(connection, Condition.CONNECTION_FORCED, "its connector was taken away")
@@ -389,7 +389,7 @@ class Daemon:
 
     def _connect_failed(self, connector: Connector) -> None:
         if connector.settings.to is not None:
-            self.runtime.watch.dial_failed(connector.settings.to, connector.message)
+            self.runtime.mesh_presence.dial_failed(connector.settings.to, connector.message)
         self.runtime.log.warning("connect_failed", connector=connector.name, reason=connector.message)
 
     async def _serve_accepted(self, sock: socket.socket, settings: ListenerSettings, guest: AcceptedConnection) -> None:
@@ -419,7 +419,7 @@ class Daemon:
             reason, is_refused = str(error), not isinstance(error, PeerLeft)
             # Who has left without a word may be anybody, such as who looks whether the port is open.
             if settings.role is Role.INTER_ROUTER and (is_refused or reason.startswith(("SASL", "TLS"))):
-                self.runtime.watch.router_refused("", guest.host, reason, self.runtime.clock())
+                self.runtime.mesh_presence.router_refused("", guest.host, reason, self.runtime.clock())
         except Exception as error:  # a fault of ours must end one connection and not the router
             self.runtime.turn_fault(error)
             reason = "internal error of the router"
@@ -468,7 +468,7 @@ class Daemon:
                 settings, is_server=is_server, identity=admitted.identity, is_tls=admitted.channel is not None
             )
             if admitted.channel is not None:
-                assert isinstance(connection, TlsConnection)
+                assert isinstance(connection, AmqpsConnection)
                 connection.start_tls(admitted.channel)
             connection.unread(admitted.rest)
         except Exception as error:  # a fault of ours, such as no memory, must end one connection and not the router

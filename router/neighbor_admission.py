@@ -13,7 +13,7 @@ import attrs
 from mesh_config.models import ConnectionSettings, ConnectorSettings, ListenerSettings, Mechanism, Role, RouterSettings
 from router.core.addressing.address import AddressKind, is_private, parse_address, volatile_owner
 from router.core.addressing.treatment_table import split_words
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.events import UNPLACED
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import MobileAddressUpdate, mobile_address
@@ -53,19 +53,19 @@ def check_neighbor(
     """See whether who has opened an inter-router connection may be a neighbor.
 
     Raises:
-        RemoteProtocolError: it may not; says why.
+        PeerProtocolError: it may not; says why.
     """
     name = peer.properties.get(MESH_NAME)
     if router.mesh is not None and isinstance(name, str) and name != router.mesh:
-        raise RemoteProtocolError(f"router {peer.container} is of mesh {name}, and this one of mesh {router.mesh}")
+        raise PeerProtocolError(f"router {peer.container} is of mesh {name}, and this one of mesh {router.mesh}")
     if isinstance(settings, ConnectorSettings) and settings.to is not None and peer.container != settings.to:
-        raise RemoteProtocolError(f"router {peer.container} is where router {settings.to} should be")
+        raise PeerProtocolError(f"router {peer.container} is where router {settings.to} should be")
     if is_bound(settings):
         user = identity.user if identity is not None else ""
         ids = [each for rule in router.neighbors if rule.user == user for each in rule.ids or (user,)]
         if peer.container not in ids and ANY_ID not in ids:
             what = "is none that may be a router" if not ids else f"may not be router {peer.container}"
-            raise RemoteProtocolError(f"user {user} {what}", condition=Condition.UNAUTHORIZED_ACCESS)
+            raise PeerProtocolError(f"user {user} {what}", condition=Condition.UNAUTHORIZED_ACCESS)
 
 
 def is_bound(settings: ConnectionSettings) -> bool:
@@ -77,11 +77,11 @@ def check_hello(settings: ConnectionSettings, peer: PeerOpen | None, router_id: 
     """See whether a HELLO has the id for which the connection was let in.
 
     Raises:
-        RemoteProtocolError: it has another one.
+        PeerProtocolError: it has another one.
     """
     is_known = is_bound(settings) or (isinstance(settings, ConnectorSettings) and settings.to is not None)
     if is_known and (peer is None or router_id != peer.container):
-        raise RemoteProtocolError(
+        raise PeerProtocolError(
             f"a HELLO of router {router_id} from router {peer.container if peer is not None else ''}",
             condition=Condition.UNAUTHORIZED_ACCESS,
         )
@@ -99,7 +99,7 @@ class Prefixes:
         return any(words[: len(prefix)] == prefix for prefix in self._words)
 
 
-class NeighborRights:
+class NeighborAddressRights:
     """Rights of a neighbor with `allowed_prefixes` to send: to addresses below these, and to addresses for replies.
 
     An address for replies is known only to whom its owner has told it, so who answers needs no right for each.
@@ -118,17 +118,17 @@ class NeighborRights:
         return False
 
     def message_target(self, address: str, connection: ConnectionId | None = None) -> str:
-        """See that messages to *address* may come from there; see `SenderRights`.
+        """See that messages to *address* may come from there; see `SenderAddressRights`.
 
         Raises:
-            RemoteProtocolError: they may not.
+            PeerProtocolError: they may not.
         """
         parsed = parse_address(address, me=self._me)
         is_mobile = parsed.kind is AddressKind.MOBILE
         if is_private(parsed) or (is_mobile and self._prefixes.allow(parsed.text)):
             return address
         self._refused(address)
-        raise RemoteProtocolError(
+        raise PeerProtocolError(
             f"no messages to {address} may come from this neighbor", condition=Condition.UNAUTHORIZED_ACCESS
         )
 

@@ -20,14 +20,14 @@ from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle
 from router.control_pacer import ControlPacer, FirstOccurrence
 from router.core.addressing.address import AddressKind
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.events import (
     ControlLinkDown,
     ControlLinkUp,
     ControlReceived,
     Event,
-    SubscriptionAdded,
-    SubscriptionRemoved,
+    FirstSubscriberAttached,
+    LastSubscriberLeft,
 )
 from router.core.forwarding.fib import AddressEntry
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
@@ -36,15 +36,15 @@ from router.core.policy.denial import Denied
 from router.core.policy.policy import Policy
 from router.dataplane.links import EgressLink, IngressLink
 from router.dataplane.router_data_plane import RouterDataPlane
-from router.ended_link_reaper import EndedLinkReaper
-from router.engine import codec
-from router.engine.client_links import ClientLinks, link_ids, refuse
+from router.ended_connection_reaper import EndedLinkReaper
+from router.engine import message_codec
+from router.engine.client_links import AllClientLinks, link_ids, refuse
 from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_open import PeerOpen
-from router.mesh_watch import MOST_REFUSED, TOLD_AGAIN_S, MeshWatch, connector_name
+from router.mesh_presence import MOST_REFUSED, TOLD_AGAIN_S, MeshPresence, connector_name
 from router.neighbor_admission import (
-    NeighborRights,
+    NeighborAddressRights,
     check_hello,
     check_neighbor,
     connector_of,
@@ -64,7 +64,7 @@ class PeerEventHandler:
         settings: RouterSettings,
         data_plane: RouterDataPlane,
         log: Any,
-        watch: MeshWatch,
+        presence: MeshPresence,
         *,
         emit: Callable[[Event], None],
         freed: Callable[[int], None],
@@ -78,7 +78,7 @@ class PeerEventHandler:
             settings: of the router.
             data_plane: gets links of clients and circuits.
             log: of the router.
-            watch: told of neighbors that come and go.
+            presence: told of neighbors that come and go.
             emit: takes events for the control plane.
             freed: hears how many links have given back their memory.
             teardowns: take away links of clients that have left.
@@ -89,7 +89,7 @@ class PeerEventHandler:
         self._me = RouterId(settings.id)
         self._data_plane = data_plane
         self._log = log
-        self._watch = watch
+        self._presence = presence
         self._emit = emit
         self._freed = freed
         self.neighbors: dict[ConnectionId, NeighborLinks] = {}
@@ -111,7 +111,7 @@ class PeerEventHandler:
         """Connections that are as others before, which is told for whoever looks for faults alone."""
         self._told_messages: set[ConnectionId] = set()
         """and messages to some addresses."""
-        self._client_links = ClientLinks(data_plane.fib, data_plane, self._link_ids, self._changed)
+        self._client_links = AllClientLinks(data_plane.fib, data_plane, self._link_ids, self._changed)
         self.pairs = self._client_links.pairs
         """Links with which clients of RabbitMQ ask about queues."""
 
@@ -137,14 +137,14 @@ class PeerEventHandler:
             host = connection.host.rpartition(":")[0].strip("[]")
             try:
                 check_neighbor(self._settings, settings, peer, connection.identity)
-            except RemoteProtocolError as error:
+            except PeerProtocolError as error:
                 connection.fault = str(error)
                 if connection.is_server:
-                    self._watch.router_refused(peer.container, host, str(error), self._data_plane.clock.now)
+                    self._presence.router_refused(peer.container, host, str(error), self._data_plane.clock.now)
                 self.close(connection, error.condition, str(error))
                 return
             if connection.is_server:
-                self._watch.router_let_in(host)
+                self._presence.router_let_in(host)
             neighbor = NeighborLinks(connection, self._data_plane, self._data_plane.fib, self._link_ids)
             if settings.allowed_prefixes:
                 connection.port.bound(self._neighbor_rights(connection))
@@ -198,8 +198,8 @@ class PeerEventHandler:
         else:
             self._log.info("connection_closed", connection=number, host=host, container=container, reason=reason)
 
-    def _neighbor_rights(self, connection: Connection) -> NeighborRights:
-        return NeighborRights(
+    def _neighbor_rights(self, connection: Connection) -> NeighborAddressRights:
+        return NeighborAddressRights(
             connection.settings.allowed_prefixes, self._me, partial(self._messages_refused, connection)
         )
 
@@ -237,7 +237,7 @@ class PeerEventHandler:
             elif pn.pn_link_state(link) & pn.LOCAL_UNINIT:
                 self.asking = connection
                 self._client_links.attach(connection, link)
-        except RemoteProtocolError as error:
+        except PeerProtocolError as error:
             # A router that takes this for a neighbor's listener is refused twenty links in a row.
             if connection.told_refusal != str(error) and not isinstance(error, Denied):  # policy tells of its own
                 connection.told_refusal = str(error)
@@ -248,7 +248,7 @@ class PeerEventHandler:
             self.asking = None
         connection.port.touch()
 
-    def _tell_refusal(self, connection: Connection, error: RemoteProtocolError) -> None:
+    def _tell_refusal(self, connection: Connection, error: PeerProtocolError) -> None:
         """Log why a link was refused; of a peer that comes again and again to the wrong listener, once."""
         if error.condition in WRONG_ROLE and connection.peer is not None:
             host = connection.host.rpartition(":")[0]
@@ -258,7 +258,7 @@ class PeerEventHandler:
             self._misled[key] = now
             if len(self._misled) > MOST_REFUSED:
                 del self._misled[next(iter(self._misled))]
-            if not self._watch.refused(connection.peer.container, host, str(error), now):
+            if not self._presence.refused(connection.peer.container, host, str(error), now):
                 return
         self._log.warning(
             "attach_refused",
@@ -318,7 +318,7 @@ class PeerEventHandler:
         self._freed(1)
         connection.port.touch()
 
-    def _close_link(self, connection: Connection, link: IngressLink, error: RemoteProtocolError) -> None:
+    def _close_link(self, connection: Connection, link: IngressLink, error: PeerProtocolError) -> None:
         """Close a client's link for a fault of the client's; its connection goes on."""
         handle = link.handle
         self._log.warning(
@@ -381,7 +381,7 @@ class PeerEventHandler:
                 self._repeated.discard(connection.id)
                 self._tell_opened(connection, connection.peer)
             if isinstance(connection.settings, ConnectorSettings):
-                self._watch.connector_up(connector_name(connection.settings), self._data_plane.clock.now)
+                self._presence.connector_up(connector_name(connection.settings), self._data_plane.clock.now)
         if self._pacer.may_pass(connection.id, message, self._data_plane.clock.now):
             self.take_control(connection, neighbor, message)
             return
@@ -402,15 +402,15 @@ class PeerEventHandler:
 
     def _take_control(self, connection: Connection, neighbor: NeighborLinks, message: bytes) -> None:
         try:
-            control = codec.decode_control(message)
-        except RemoteProtocolError as error:
+            control = message_codec.decode_control(message)
+        except PeerProtocolError as error:
             self._ignored(connection, str(error))
             return
         content = control.message
         if isinstance(content, Hello):
             try:
                 check_hello(connection.settings, connection.peer, content.id)
-            except RemoteProtocolError as error:
+            except PeerProtocolError as error:
                 connection.fault = str(error)
                 self.close(connection, error.condition, str(error))
                 return
@@ -485,9 +485,9 @@ class PeerEventHandler:
         now, reason = self._data_plane.clock.now, connection.fault
         assert reason, "an end has its reason"
         if container:
-            self._watch.connection_ended(container, reason, now)
+            self._presence.connection_ended(container, reason, now)
         if isinstance(connection.settings, ConnectorSettings):
-            self._watch.connector_down(connector_name(connection.settings), reason, now)
+            self._presence.connector_down(connector_name(connection.settings), reason, now)
 
     def take_away(self, connection: Connection, links: list[IngressLink | EgressLink]) -> Exception | None:
         """Take away *links* of a connection that has ended. Returns: the first fault of ours with one of them."""
@@ -519,9 +519,9 @@ class PeerEventHandler:
         if entry.kind is not AddressKind.MOBILE or self._data_plane.settlement.is_stopping:
             return  # a router that stops has withdrawn everything
         if is_subscribed:
-            self._emit(SubscriptionAdded(address=entry.text, treatment=entry.treatment))
+            self._emit(FirstSubscriberAttached(address=entry.text, treatment=entry.treatment))
         else:
-            self._emit(SubscriptionRemoved(address=entry.text))
+            self._emit(LastSubscriberLeft(address=entry.text))
 
 
 def remote_address(host: str) -> str:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from mesh_config.models import MIB, ForwardingSettings
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
@@ -55,7 +55,7 @@ class Log(Protocol):
         """Tell that it is over."""
 
 
-class PeerMemoryAccount:
+class AllPeersMemoryAccount:
     """Account of what is held for all connections, and of who is above the marks."""
 
     def __init__(
@@ -271,7 +271,7 @@ class PeerMemoryAccount:
         port = connection.port
         if port.is_stopped and not port.is_router and now - port.charge.stopped_at >= self._stopped_s:
             what = f"too much was held for this connection for {self._stopped_s:g} s"
-            connection.fail(RemoteProtocolError(what, condition=Condition.RESOURCE_LIMIT_EXCEEDED))
+            connection.fail(PeerProtocolError(what, condition=Condition.RESOURCE_LIMIT_EXCEEDED))
 
 
 def is_beyond(size: int, mark: int, was_beyond: bool) -> bool:

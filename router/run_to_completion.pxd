@@ -9,7 +9,7 @@ from router.engine.connection cimport Connection
 from router.net.poller cimport RoundHandler
 
 
-cdef class RunToCompletion(RoundHandler):
+cdef class ConnectionTurns(RoundHandler):
     cdef public RouterDataPlane data_plane
     cdef public object clock
     cdef public dict connections

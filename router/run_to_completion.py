@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mesh_config.models import ForwardingSettings
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.events import Event
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.dataplane.links import forget_unwritten
@@ -19,13 +19,13 @@ from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.connection import Connection
 from router.net.poller import RoundHandler
-from router.peer_memory_account import Log, PeerMemoryAccount
+from router.peer_memory_account import AllPeersMemoryAccount, Log
 
 MOST_FAULTS: Final = 10
 """Faults of one turn; what is left is for the next one, so that one that comes again and again holds up nobody else."""
 
 
-class RunToCompletion(RoundHandler):
+class ConnectionTurns(RoundHandler):
     """The connections of one router, and the order in which things happen to them."""
 
     def __init__(
@@ -48,7 +48,7 @@ class RunToCompletion(RoundHandler):
         """Time at which more links of a connection that has ended are to be taken away, seconds."""
         self.account_at = math.inf
         """Time at which the account is to be looked at again, seconds."""
-        self.account = PeerMemoryAccount(data_plane, settings, self.connections, log, self.look_at_account)
+        self.account = AllPeersMemoryAccount(data_plane, settings, self.connections, log, self.look_at_account)
         """Account of what is held for each peer, and of who is above the marks."""
         self.trim_at = math.inf
         """Time at which memory is to be given back, seconds."""
@@ -109,7 +109,7 @@ class RunToCompletion(RoundHandler):
         """Let a connection handle its events."""
         try:
             connection.dispatch()
-        except RemoteProtocolError as error:
+        except PeerProtocolError as error:
             self.refuse(connection, error.condition, str(error))
         except Exception as error:  # a fault of ours must end one connection and not the router
             self.connection_fault(connection, error)
@@ -216,7 +216,7 @@ class RunToCompletion(RoundHandler):
             self._work()
 
     def look_at_account(self, at: float) -> None:
-        """Call `PeerMemoryAccount.handle_deadline` at that time, seconds.
+        """Call `AllPeersMemoryAccount.handle_deadline` at that time, seconds.
 
         It is asked for in each turn, so it stands here.
         """

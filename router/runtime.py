@@ -13,21 +13,20 @@ from collections.abc import Callable
 from mesh_config.models import AddressSettings, ConnectionSettings, RouterSettings
 from router import logs
 from router.binding import heap_trim
-from router.closed_connection_totals import ClosedConnectionTotals, RouteChangeCounts
 from router.control_pacer import ControlPacer
 from router.core.addressing.address import AddressKind
 from router.core.addressing.treatment_table import TreatmentTable
 from router.core.controlplane import ControlPlane
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.events import (
     Action,
     CloseConnection,
     Event,
     InstallAddress,
     InstallRouter,
+    LastSubscriberLeft,
     Report,
     SendControl,
-    SubscriptionRemoved,
     TopologyChanged,
     WithdrawAddress,
     WithdrawRouter,
@@ -36,24 +35,25 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.policy.denial import Denied
 from router.core.policy.policy import Policy
-from router.dataplane.internal_errors import InternalErrorCallbacks
+from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
 from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.denial_log import DenialLog
 from router.drain_state import DrainState
-from router.ended_link_reaper import EndedLinkReaper
-from router.engine import codec
+from router.ended_connection_reaper import EndedLinkReaper
+from router.engine import message_codec
+from router.engine.amqps_connection import AmqpsConnection
 from router.engine.connection import Connection
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_identity import PeerIdentity
-from router.engine.tls_connection import TlsConnection
-from router.fault_recovery import FaultRecovery
+from router.fib_reinstallation import FibReinstallation
 from router.flight_recorder import FlightRecorder
-from router.mesh_watch import MeshWatch
+from router.lasting_totals import ClosedConnectionTotals, RouteChangeCounts
+from router.mesh_presence import MeshPresence
 from router.net.tcp_counters import TcpCounters
 from router.peer_event_handler import PeerEventHandler
-from router.run_to_completion import RunToCompletion
+from router.run_to_completion import ConnectionTurns
 
 TRIM_AFTER = 1000
 """Links freed before memory is given back; each took about 7 kB."""
@@ -80,7 +80,7 @@ def treatment_table(settings: RouterSettings) -> TreatmentTable:
     return TreatmentTable(settings.addresses, settings.default_treatment, settings.forwarding.distance_messages)
 
 
-class Runtime(RunToCompletion):
+class Runtime(ConnectionTurns):
     """One router without sockets: connections, data plane and control plane."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Runtime(RunToCompletion):
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
         self.fib = Fib(self.me, treatment_table(settings), self.control.tree, self.control.flood_trace)
-        faults = InternalErrorCallbacks(self._address_fault, self._port_fault, self._message_fault)
+        faults = InternalErrorHandlers(self._address_fault, self._port_fault, self._message_fault)
         data_plane = RouterDataPlane(self.fib, settings.forwarding, faults, instance=instance)
         super().__init__(data_plane, settings.forwarding, clock, self.log)
         self.recorder = FlightRecorder(self.control, settings.recorder, clock=clock, log=self.log)
@@ -105,7 +105,7 @@ class Runtime(RunToCompletion):
         """Ends a connection without a word to its engine or its peer."""
         self._faulty: set[ConnectionId] = set()
         """Connections that a fault of ours has ended."""
-        self._resync = FaultRecovery(self.control, self.fib)
+        self._resync = FibReinstallation(self.control, self.fib)
         self.octets: dict[ConnectionId, Callable[[], TcpCounters | None]] = {}
         self.drain_state = DrainState.SERVING
         self._removed: Callable[[], None] = lambda: None
@@ -113,13 +113,13 @@ class Runtime(RunToCompletion):
         self.pacer = self._new_pacer()
         self.denials = DenialLog(self.log)
         self.policy = Policy(settings.vhosts, self.me, self._denied)
-        self.watch = MeshWatch(self.me, None, clock())
+        self.mesh_presence = MeshPresence(self.me, None, clock())
         """Memory of the mesh."""
         self._peers = PeerEventHandler(
             settings,
             self.data_plane,
             self.log,
-            self.watch,
+            self.mesh_presence,
             emit=self._emit,
             freed=self._count_freed,
             teardowns=self.teardowns,
@@ -165,7 +165,7 @@ class Runtime(RunToCompletion):
             is_tls: its bytes are those of TLS; `start_tls` follows.
         """
         connection_id = self.next_connection_id()
-        make = TlsConnection if is_tls else Connection
+        make = AmqpsConnection if is_tls else Connection
         return make(
             connection_id,
             settings,
@@ -322,8 +322,8 @@ class Runtime(RunToCompletion):
                 self._install_anew(now)
             if self.denials.due <= now:
                 self.denials.report(now)
-            if self.watch.due <= now:
-                self.watch.go_on(now)
+            if self.mesh_presence.due <= now:
+                self.mesh_presence.go_on(now)
             self._look_at_control(now)
         try:
             self.account.handle_deadline(now)
@@ -367,7 +367,7 @@ class Runtime(RunToCompletion):
 
     def _look_at_control(self, now: float) -> None:
         # What waits stands here too, so that the message path looks at one deadline less.
-        self.control_deadline = min(self._resync.deadline(now), self.pacer.at, self.denials.due, self.watch.due)
+        self.control_deadline = min(self._resync.deadline(now), self.pacer.at, self.denials.due, self.mesh_presence.due)
 
     def _look_at_waiting(self, at: float) -> None:
         self.control_deadline = min(self.control_deadline, at)
@@ -509,7 +509,7 @@ class Runtime(RunToCompletion):
             case WithdrawAddress():
                 self._reconsider(self.fib.withdraw_address(action.address, action.router))
             case InstallRouter():
-                self.watch.reached(action.router, self.data_plane.clock.now)
+                self.mesh_presence.reached(action.router, self.data_plane.clock.now)
                 self.data_plane.credit_manager.rerouted.add(action.router)
                 self.route_changes.reroutes += action.router in self.fib.routes
                 for entry in self.fib.install_router(
@@ -517,12 +517,12 @@ class Runtime(RunToCompletion):
                 ):
                     self.data_plane.reconsider(entry)
             case WithdrawRouter():
-                self.watch.lost(action.router, self.data_plane.clock.now)
+                self.mesh_presence.lost(action.router, self.data_plane.clock.now)
                 self.data_plane.credit_manager.rerouted.add(action.router)  # some of its addresses are withdrawn later
                 for entry in self.fib.withdraw_router(action.router):
                     self.data_plane.reconsider(entry)
             case TopologyChanged():
-                self.watch.topology_changed(self.control.edges(), self.data_plane.clock.now)
+                self.mesh_presence.topology_changed(self.control.edges(), self.data_plane.clock.now)
                 self.route_changes.convergence.add(self.control.convergence_s)
                 self.fib.topology_changed()
                 self.data_plane.credit_manager.replanted()
@@ -550,10 +550,10 @@ class Runtime(RunToCompletion):
             return
         what = (action.to, action.message, action.ingress, action.trace)
         if what[1] is not self._encoded[0][1] or what != self._encoded[0]:  # a flooded message goes to each neighbor
-            self._encoded = (what, bytes(codec.encode_control(*what)))
+            self._encoded = (what, bytes(message_codec.encode_control(*what)))
         try:
             neighbor.send_control(self._encoded[1])
-        except RemoteProtocolError as error:
+        except PeerProtocolError as error:
             self._peers.close(self.connections[action.connection], error.condition, str(error))
 
     # Stopping
@@ -563,7 +563,7 @@ class Runtime(RunToCompletion):
         self.data_plane.set_now(self.clock())
         self.data_plane.settlement.set_stopping(True)
         self.data_plane.credit_manager.stop()
-        self.events.extend(SubscriptionRemoved(address=address) for address in self.control.own_addresses())
+        self.events.extend(LastSubscriberLeft(address=address) for address in self.control.own_addresses())
         self._top_up_clients()
         self.settle()
 

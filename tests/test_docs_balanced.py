@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mesh_config.models import ForwardingSettings
-from router.core.forwarding.egress_credit_pool import WANTED_S
 from router.core.forwarding.egress_load import HINT_S, RENEW_S, TELL_S
+from router.core.forwarding.pool_toward_egress import WANTED_S
 from router.dataplane.anycast_controller import LOOKED_AT
 from tests.measure.credit import expected_wait
 

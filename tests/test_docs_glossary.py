@@ -14,25 +14,25 @@ FOLDERS = ("core", "dataplane", "engine", "guard", "net")
 """What runs for each message, update and frame. Commands, settings and measurements have the words of other trades."""
 
 SPECIFIED = """
-    accepted adjacency anycast boot client endpoint epoll handshake http lsdb open peer
-    received resumed section sequence socket spf subscription tcp tls topology trio vhost
+    accepted adjacency amqp anycast boot client endpoint epoll handshake http lsdb open peer rabbitmq received
+    resumed section sequence socket spf subscription tcp tls topology trio vhost
 """
 """Words of AMQP, routing, operating systems and libraries, each in the sense of its specification or manual."""
 COMMON = """
-    action arrival authenticated authentication backlog backpressure batch bucket byte call callback clock code codec
-    comparison constant context controlplane copier copy counter credential database decode diff doubling duration entry
-    envelope error escape event exclusion fair fanout file format grant handler histogram identity ids info installation
-    interface internal key lifecycle limit list local manager meter node notifier order policy protocol queue
-    rate report result route rule scanner scheduler scope segment selection server service
-    setting step stream sync table throttle timer timing token total tracker transit type user value view writer
+    action answer arrival authenticated authentication backlog backpressure batch bucket byte call clock code codec
+    comparison computation constant context controlplane copier copy counter credential database decode diff
+    doubling duration entry envelope error escape event exclusion fair fanout file format grant handler histogram
+    identity ids installation interface internal key lifecycle limit list local manager meter node notifier policy
+    protocol queue rate report result route rule scanner scheduler scope segment selection server service setting
+    step stream sync table throttle timer timing token total tracker transit type user value view writer
 """
 """Words that programs use for what everybody takes them for."""
 INFLECTED = """
-    added advertised and changed check close current denial denied due ended excluded foreign held incoming install
-    invalid kept kind large left lowered management many message outgoing outside over own paced pair part place
-    player polled predicted prediction progress raised read reading record recorded recording refusal refused remote
-    removed reopened replayable return rewriting right selection send sent shared skipping stalled tell to too
-    unknown unreadable unsupported up violation waiting withdraw withdrew
+    all and arrived attached changed check close current denial denied due ended excluded first fixed foreign held
+    incoming install invalid kept kind large last left lowered management many message outgoing outside over own
+    paced pair part paused place player polled predicted prediction progress raised read reading record recorded
+    recording refusal refused remote reopened replayable return rewriting right selection send sent shared skipping
+    stalled tell to told too toward unknown unreadable unsupported up violating violation waiting withdraw withdrew
 """
 """English, and forms of words that are explained."""
 UNEXPLAINED = {*SPECIFIED.split(), *COMMON.split(), *INFLECTED.split()}

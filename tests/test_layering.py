@@ -175,13 +175,13 @@ RINGS = (
         "router.net",
         ours=(
             "router.core", "router.engine.connection", "router.engine.peer_identity", "router.engine.tls_channel",
-            "router.security", "mesh_config.hosts", "mesh_config.models", "router.logs",
+            "router.security", "mesh_config.usable_hosts", "mesh_config.models", "router.logs",
         ),
         others=("attrs", "cython", "hypercorn", "structlog", "trio"),
     ),
     Ring(
         "router.management",
-        ours=("router.core", "router.engine.codec", "mesh_config.models", "router.logs"),
+        ours=("router.core", "router.engine.message_codec", "mesh_config.models", "router.logs"),
         others=("attrs", "cattrs", "structlog"),
     ),
     # What it answers by HTTP, and nothing else: the extra `http` brings these.
@@ -276,21 +276,25 @@ RINGS = (
     ),
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
-    Ring("router.router_process", others=("trio",)),
+    Ring("router.clock_and_gc", others=("trio",)),
     Ring("router.graceful_stop", ours=("router.runtime", "router.core", "router.drain_state"), others=("trio",)),
     Ring("router.draining", ours=("router", "mesh_config.models"), others=("trio",)),
     Ring("router.drain_state"),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
-    Ring("router.fault_recovery", ours=("router.core",)),
+    Ring("router.fib_reinstallation", ours=("router.core",)),
     Ring("router.denial_log", ours=("router.core",), others=("attrs",)),
     Ring(
-        "router.mesh_watch",
+        "router.mesh_presence",
         ours=("router.core.ids_and_conditions", "router.core.linkstate.spf", "mesh_config"),
         others=("attrs",),
         forbidden=IMPURE,
     ),
     Ring("router.control_pacer", ours=("router.core",), others=("attrs",)),
-    Ring("router.ended_link_reaper", ours=("router.dataplane.links", "router.engine.connection"), others=("attrs",)),
+    Ring(
+        "router.ended_connection_reaper",
+        ours=("router.dataplane.links", "router.engine.connection"),
+        others=("attrs",),
+    ),
     Ring("router.peer_memory_account", ours=("router", "mesh_config")),
     Ring("router.run_to_completion", ours=("router", "mesh_config"), others=("cython",)),
     Ring(
@@ -304,7 +308,7 @@ RINGS = (
     Ring("router.flight_recorder", ours=("router.core", "mesh_config.models")),
     Ring("router.http_service", ours=("router", "mesh_config")),
     Ring("router.http_server_manager", ours=("router", "mesh_config"), others=("trio",)),
-    Ring("router.closed_connection_totals", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
+    Ring("router.lasting_totals", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
     Ring("router.views.mesh_status_poller", ours=("router",), others=("attrs", "trio")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
@@ -390,7 +394,7 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.core.controlplane", "time", False),
         ("router.core.controlplane", "networkx", False),
         ("router.core.linkstate.spf", "networkx", True),
-        ("router.core.linkstate.spf", "router.engine.codec", False),
+        ("router.core.linkstate.spf", "router.engine.message_codec", False),
         ("router.dataplane.router_data_plane", "router.binding.proton_functions", True),
         ("router.dataplane.router_data_plane", "router.core.forwarding.fib", True),
         ("router.dataplane.router_data_plane", "router.core.linkstate.lsdb", False),
@@ -400,13 +404,13 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.net.pump", "trio", True),
         ("router.net.pump", "router.engine.connection", True),
         ("router.net.pump", "router.dataplane.router_data_plane", False),
-        ("router.management.node", "router.engine.codec", True),
+        ("router.management.node", "router.engine.message_codec", True),
         ("router.management.node", "router.engine.connection", False),
         ("router.simulation.mesh", "pyspark.sql", False),
         ("router.simulation.mesh", "router.whatif.model.mesh_model", False),
         ("router.simulation.mesh", "router.testing.links", False),
-        ("router.testing.client_mesh", "router.simulation.network", True),
-        ("router.testing.client_mesh", "router.simulation.mesh", False),
+        ("router.testing.credit_mesh_base", "router.simulation.network", True),
+        ("router.testing.credit_mesh_base", "router.simulation.mesh", False),
         ("router.whatif.pipeline.spark_engine", "pyspark.sql", True),
         ("router.whatif.pipeline.run", "pyspark.sql", False),
         ("router.whatif.model.mesh_model", "router.whatif.kernel.mesh_kernel", False),
@@ -424,7 +428,7 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.bench.endpoints", "router.binding.proton_functions", True),
         ("router.bench.endpoints", "router.dataplane.router_data_plane", False),
         ("router.bench.suite", "trio", False),
-        ("router.bench.report", "matplotlib", False),
+        ("router.bench.json_report", "matplotlib", False),
         ("router.bench.picture", "matplotlib.figure", True),
         ("router.daemon", "router.net.pump", True),
         ("router.cli.run", "router.daemon", True),
@@ -568,15 +572,15 @@ def stores(tree: ast.AST) -> Iterator[ast.Attribute]:
 
 def test_parts_of_the_data_plane_are_found() -> None:
     found = parts()
-    assert {"Settlement", "Forwarder", "Reader", "ControllerContext", "LocalCopier", "DatagramFanout"} <= found
-    assert {"_settlement", "_faults", "_fanout"} <= handed("Forwarder", {*found, "InternalErrorCallbacks"})
+    assert {"Settlement", "Forwarder", "LinkEventReader", "ControllerContext", "LocalCopier", "DatagramFanout"} <= found
+    assert {"_settlement", "_faults", "_fanout"} <= handed("Forwarder", {*found, "InternalErrorHandlers"})
     assert {"open_stream", "withdraw", "close_link"} <= handed("Port", found)
 
 
 def test_parts_of_the_data_plane_get_what_they_need_when_they_are_made() -> None:
     found = parts()
     roles = {name for name in DATAPLANE if "Protocol" in base_names(name)}
-    known = {*found, *roles, "InternalErrorCallbacks"}
+    known = {*found, *roles, "InternalErrorHandlers"}
     fields = {name: handed(name, known) for name in found}
     # Names that records have too, which do change, say nothing of whose field is meant.
     from_outside = {field for names in fields.values() for field in names} - record_fields(known)
@@ -659,7 +663,7 @@ def set_from_outside(folder: str, names: set[str], parts: set[str]) -> list[str]
 def test_nobody_sets_a_field_of_a_machine_of_the_core_from_outside() -> None:
     core, everything = classes_in("router.core"), classes_in("router")
     machines = {name for name, node in core.items() if not is_record(node)}
-    assert {"EgressCreditPool", "MulticastSubscribers", "Fib", "ControlMessageSender", "Policy"} <= machines
+    assert {"PoolTowardEgress", "MulticastSubscribers", "Fib", "ControlMessageSender", "Policy"} <= machines
     assert machines.isdisjoint({"Claimant", "Publisher", "AddressEntry", "TreeBranch", "UserState"})
     fields = {field for name in machines for field in own_fields(core[name])}
     of_records = {field for name, node in core.items() if name not in machines for field in own_fields(node)}
@@ -677,8 +681,8 @@ def test_nobody_sets_a_field_of_a_machine_of_the_core_from_outside() -> None:
 def test_nobody_sets_a_field_of_a_router_or_of_its_data_plane_from_outside() -> None:
     everything = classes_in("router")
     composed = {name: node for name, node in DATAPLANE.items() if name in {*parts(), "ControllerContext", "TurnClock"}}
-    composed |= {name: everything[name] for name in ("RoundHandler", "RunToCompletion", "Runtime", "ControlPacer")}
-    composed |= {name: everything[name] for name in ("ManagementPairs", "MeshWatch", "Policy", "EndedLinkReaper")}
+    composed |= {name: everything[name] for name in ("RoundHandler", "ConnectionTurns", "Runtime", "ControlPacer")}
+    composed |= {name: everything[name] for name in ("AllManagementPairs", "MeshPresence", "Policy", "EndedLinkReaper")}
     del composed["Port"]  # it is the record of a connection, which engine and data plane share
     fields = {field for node in composed.values() for field in own_fields(node)}
     assert {"now", "_quieted", "stranded", "is_closed", "work_at", "drain_state"} <= fields

@@ -13,7 +13,7 @@ ID_PATTERN = "(?!all$)[^\\s/\\u0000-\\u001f\\u007f-\\u009f]{1,255}"
 """Of what a router id consists: it becomes a word of `amqp:/_topo/0/<id>/...`, so no blank and no `/` may be in it, and
 `all` means every router there. Neighbors take no longer one."""
 HOST_PATTERN = "[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+"
-"""A host name or an address; IPv6 without brackets. `mesh_config.hosts` looks at its form."""
+"""A host name or an address; IPv6 without brackets. `mesh_config.usable_hosts` looks at its form."""
 TEXT_PATTERN = "[^\\u0000-\\u001f\\u007f-\\u009f]+"
 """An address, or a name for people."""
 

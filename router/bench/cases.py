@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from mesh_config.hosts import EXPECTED, encoded, host_fault
+from mesh_config.usable_hosts import EXPECTED, encoded, host_fault
 from router.bench.errors import BenchError
 
 CREDIT: Final = 250
@@ -35,7 +35,7 @@ OTHERS: Final = {
 
 
 @attrs.frozen(kw_only=True)
-class Case:
+class Workload:
     """A workload: a stream from senders to receivers, or calls."""
 
     name: str
@@ -58,29 +58,29 @@ class Case:
 
 
 CASES: Final = (
-    Case(name="stream-100B", group="stream", size=100),
-    Case(name="stream-1KB", group="stream", size=1000),
-    Case(name="stream-10KB", group="stream", size=10_000),
-    Case(name="stream-1MB", group="stream", size=1_000_000),
-    Case(name="presettled-100B", group="stream", size=100, is_presettled=True),
-    Case(name="fan-in", group="fan", size=100, senders=8),
-    Case(name="fan-out", group="fan", size=100, receivers=8),
-    Case(name="pairs", group="fan", size=100, senders=4, receivers=4, is_paired=True),
-    Case(name="fan-out-200", group="fan", size=100, receivers=200),
-    Case(name="copies-200", group="fan", size=100, receivers=200, is_multicast=True),
-    Case(name="pairs-8", group="fan", size=100, senders=8, receivers=8, is_paired=True),
-    Case(name="rpc-1", group="rpc", size=200, is_rpc=True),
-    Case(name="rpc-50", group="rpc", size=200, senders=50, is_rpc=True),
-    Case(name="paced-100", group="paced", size=100, rate=100),
-    Case(name="paced-1000", group="paced", size=100, rate=1000),
-    Case(name="paced-10000", group="paced", size=100, rate=10_000),
-    Case(name="paced-rpc", group="paced", size=1024, senders=20, is_rpc=True, rate=750),
+    Workload(name="stream-100B", group="stream", size=100),
+    Workload(name="stream-1KB", group="stream", size=1000),
+    Workload(name="stream-10KB", group="stream", size=10_000),
+    Workload(name="stream-1MB", group="stream", size=1_000_000),
+    Workload(name="presettled-100B", group="stream", size=100, is_presettled=True),
+    Workload(name="fan-in", group="fan", size=100, senders=8),
+    Workload(name="fan-out", group="fan", size=100, receivers=8),
+    Workload(name="pairs", group="fan", size=100, senders=4, receivers=4, is_paired=True),
+    Workload(name="fan-out-200", group="fan", size=100, receivers=200),
+    Workload(name="copies-200", group="fan", size=100, receivers=200, is_multicast=True),
+    Workload(name="pairs-8", group="fan", size=100, senders=8, receivers=8, is_paired=True),
+    Workload(name="rpc-1", group="rpc", size=200, is_rpc=True),
+    Workload(name="rpc-50", group="rpc", size=200, senders=50, is_rpc=True),
+    Workload(name="paced-100", group="paced", size=100, rate=100),
+    Workload(name="paced-1000", group="paced", size=100, rate=1000),
+    Workload(name="paced-10000", group="paced", size=100, rate=10_000),
+    Workload(name="paced-rpc", group="paced", size=1024, senders=20, is_rpc=True, rate=750),
 )
 STREAM: Final = CASES[0]
 """Its direct run is the yardstick of everything, calls included."""
 
 
-def choose(words: Sequence[str]) -> tuple[list[Case], frozenset[str]]:
+def choose(words: Sequence[str]) -> tuple[list[Workload], frozenset[str]]:
     """The cases with these names or of these groups, all but OSLO without any; and which of OTHERS are among them.
 
     Raises: BenchError naming the nearest right word.
@@ -161,7 +161,7 @@ def host_and_port(url: str) -> tuple[str, int]:
     return encoded(host), int(port)
 
 
-def describe(case: Case) -> str:
+def describe(case: Workload) -> str:
     """One line for a list."""
     pace = f"; {case.rate:,} a second" if case.rate else ""
     if case.is_rpc:

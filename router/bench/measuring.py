@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from router.bench.cases import CREDIT, Case, Path
+from router.bench.cases import CREDIT, Path, Workload
 from router.bench.connection import Endpoint, Loop
 from router.bench.endpoints import Caller, Receiver, Responder, Sender
 from router.bench.errors import BenchError
@@ -45,7 +45,7 @@ class RunResult:
     """Messages with another outcome than ACCEPTED in the measured part."""
 
 
-def measure(case: Case, path: Path, *, seconds: float, warm_s: float) -> RunResult:
+def measure(case: Workload, path: Path, *, seconds: float, warm_s: float) -> RunResult:
     """Run *case* over *path*.
 
     Args:
@@ -67,7 +67,7 @@ def measure(case: Case, path: Path, *, seconds: float, warm_s: float) -> RunResu
 class LoadConnections:
     """The connections of one run, in this process."""
 
-    def __init__(self, case: Case, path: Path, address: str | None = None) -> None:
+    def __init__(self, case: Workload, path: Path, address: str | None = None) -> None:
         """*address* of all messages, or its beginning; None: one of its own, which every router balances."""
         self._case = case
         self._path = path

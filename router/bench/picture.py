@@ -14,7 +14,7 @@ COLORS: Final = ("#9aa5b1", "#1f6f8b", "#3aa17e", "#99c24d", "#f18f01", "#c73e1d
 
 
 def draw(found: Mapping[str, Any], file: str) -> None:
-    """Draw a document with figures, see `report.document`, into a .png or .svg."""
+    """Draw a document with figures, see `json_report.document`, into a .png or .svg."""
     figures = found["figures"]
     names = list(dict.fromkeys(one["case"] for one in figures))
     paths = list(dict.fromkeys(one["path"] for one in figures))

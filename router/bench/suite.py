@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import attrs
 
+from router.bench.call_spread import OUTSTANDING, ROUTERS, CallSpread, measure_spill
 from router.bench.cases import (
     DIRECT,
     IDLE,
@@ -22,23 +23,22 @@ from router.bench.cases import (
     SPILL,
     START,
     STREAM,
-    Case,
     Path,
+    Workload,
     hops_name,
     host_and_port,
     parse_pid,
     parse_target,
 )
-from router.bench.comparison import Comparison, compare, pairs_of
 from router.bench.echo import EchoServer
 from router.bench.errors import BenchError
+from router.bench.first_answer_cost import FirstAnswerCost, measure_start
 from router.bench.idle_usage import IdleUsage, measure_idle
 from router.bench.measuring import RunResult, measure
 from router.bench.memory import MemoryCost, measure_memory
 from router.bench.oslo import OsloRun, check_oslo, measure_oslo
+from router.bench.ratios_to_other_routers import RatioToOtherRouter, compare, pairs_of
 from router.bench.routers import COMMAND, RouterLine
-from router.bench.slow_servers import OUTSTANDING, ROUTERS, ServerUse, measure_spill
-from router.bench.startup_cost import StartupCost, measure_start
 
 INTERPRETED: Final = "1 hop, interpreted"
 ECHO_SHARE: Final = 0.3
@@ -49,7 +49,7 @@ ECHO_SHARE: Final = 0.3
 class Plan:
     """Plan of what is to be measured."""
 
-    cases: Sequence[Case]
+    cases: Sequence[Workload]
     hops: Sequence[int] = (1, 2, 3)
     """Routers of our own in between, ascending."""
     rounds: int = 3
@@ -121,13 +121,13 @@ class SuiteResult:
     figures: Sequence[CaseMedians]
     echo_us: float | None
     memory: Sequence[MemoryCost]
-    spill: Sequence[ServerUse] = ()
+    spill: Sequence[CallSpread] = ()
     """For each number of calls and each ring of routers the run with the median share."""
     oslo: Sequence[OsloRun] = ()
     """For each path the run with the median rate."""
-    comparisons: Sequence[Comparison] = ()
+    comparisons: Sequence[RatioToOtherRouter] = ()
     idle: IdleUsage | None = None
-    start: Sequence[StartupCost] = ()
+    start: Sequence[FirstAnswerCost] = ()
 
 
 Report = Callable[[str, int, int], None]
@@ -241,7 +241,7 @@ def _compared(plan: Plan, name: str, urls: Sequence[str]) -> Path:
     return Path(name=name, hops=hops, send_to=send_to, receive_from=receive_from, pids=tuple(pids))
 
 
-def _first_answers(plan: Plan, folder: Folder, progress: _Progress) -> Sequence[StartupCost]:
+def _first_answers(plan: Plan, folder: Folder, progress: _Progress) -> Sequence[FirstAnswerCost]:
     progress.step(START)
     folder.mkdir(parents=True)
     return measure_start(plan.command, folder, plan.rounds)
@@ -256,9 +256,9 @@ def _idle(plan: Plan, folder: Folder, progress: _Progress) -> IdleUsage:
 
 def _spill(
     plan: Plan, folder: Folder, targets: Sequence[tuple[str, Sequence[str]]], progress: _Progress
-) -> Sequence[ServerUse]:
+) -> Sequence[CallSpread]:
     """Calls to slow servers, over a ring of our own and those that are compared and have URLs enough."""
-    found: dict[tuple[int, str], list[ServerUse]] = {}
+    found: dict[tuple[int, str], list[CallSpread]] = {}
     with _line(plan, folder, ROUTERS, kind="ring") as ring:
         rings = {"ring": [ring.address(number) for number in range(ROUTERS)]}
         for name, urls in targets:
@@ -294,7 +294,7 @@ def _start(plan: Plan, folder: Folder, stack: contextlib.ExitStack) -> list[tupl
 
 
 def _round(
-    plan: Plan, case: Case, paths: Sequence[Path], echo: EchoServer | None, progress: _Progress, number: int
+    plan: Plan, case: Workload, paths: Sequence[Path], echo: EchoServer | None, progress: _Progress, number: int
 ) -> CaseRound:
     """One round of a case, the one of this *number*."""
     runs = {}
@@ -311,7 +311,7 @@ def _round(
     return CaseRound(runs=runs, stream_per_s=stream.per_s, echo_us=echo_us)
 
 
-def figures_of(case: Case, path: Path, rounds: Sequence[CaseRound]) -> CaseMedians:
+def figures_of(case: Workload, path: Path, rounds: Sequence[CaseRound]) -> CaseMedians:
     """Sum up what these rounds tell of a case over a path."""
     runs = [one.runs[path.name] for one in rounds]
     p50s = [one.p50_us for one in runs if one.p50_us is not None]

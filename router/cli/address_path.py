@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import attrs
 
-from router.cli.credit import ask_credit
 from router.cli.management import ManagementClient, ManagementError, RefusedError
+from router.cli.stat_credit import ask_credit
 from router.core.addressing.address import AddressKind, parse_address
 from router.core.ids_and_conditions import RouterId
 from router.management.node import NOT_FOUND

@@ -25,11 +25,11 @@ from rich.table import Table
 import router
 from router.bench import cases, suite
 from router.bench.errors import BenchError
-from router.bench.report import document
+from router.bench.json_report import document
 from router.bench.routers import COMMAND
 from router.cli.bench_tables import tables
 from router.cli.errors import CommandError
-from router.cli.terminal import console
+from router.cli.table_output_width import console
 
 QUICK: Mapping[str, Any] = {
     "rounds": 1,
@@ -168,7 +168,7 @@ def _check_folder(file: str | None) -> None:
         raise BenchError(f"{file}: its folder is not there, or can't be written to")
 
 
-def _check_picture(file: str, chosen: Sequence[cases.Case]) -> None:
+def _check_picture(file: str, chosen: Sequence[cases.Workload]) -> None:
     """Before anything is measured for it: see that it can be drawn."""
     if not chosen:
         raise BenchError(f"there is no picture of {', '.join(cases.OTHERS)} alone")

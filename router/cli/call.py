@@ -14,14 +14,14 @@ import click
 from proton import Delivery, Message
 
 from router.cli.errors import say_error
-from router.cli.message_links import Client, LinkError, Receiver, Refusal, Sender
+from router.cli.message_links import Client, FailedOutcome, LinkError, Receiver, Sender
 from router.cli.message_options import MessageTemplate, message_options
 from router.cli.options import address_argument, verbose_messages_option
 from router.cli.receive import JSON, QUIET, RAW, TEXT, show
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
 from router.cli.send import INTERRUPTED
 from router.cli.stat_columns import printable
-from router.cli.why_waiting import why_waiting
+from router.cli.waiting_reasons import why_waiting
 
 REPLY_CREDIT: Final = 10
 """Replies that may be under way: late ones are thrown away."""
@@ -115,7 +115,7 @@ class _Calling:
     def _was_accepted(self, requests: Sender) -> bool:
         return all(each.outcome == "accepted" for each in requests.outcomes)
 
-    def _why(self, client: Client, requests: Sender, before: Mapping[Refusal, int]) -> str:
+    def _why(self, client: Client, requests: Sender, before: Mapping[FailedOutcome, int]) -> str:
         """Reason for which there is no reply."""
         address, waited = printable(self.address), f"within {client.access.timeout_s:g} s"
         new = [each for each, times in requests.outcomes.items() if times != before.get(each, 0)]

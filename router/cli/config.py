@@ -19,7 +19,7 @@ from mesh_config.reference import reference_text
 from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import FindingsError, file_error, show
+from router.cli.errors import InvalidInputError, file_error, show
 from router.cli.options import file_argument
 
 _output = click.option(
@@ -75,7 +75,7 @@ def render(file: str, router_id: str | None, brief: bool, output: str) -> None:
     try:
         router = load_router(file, router_id)
     except SettingsError as error:
-        raise FindingsError(error) from error
+        raise InvalidInputError(error) from error
     _write(output, render_router(router, with_defaults=not brief))
 
 
@@ -92,7 +92,7 @@ def graph(file: str, form: str | None, output: str) -> None:
     try:
         mesh = load_mesh(file)
     except SettingsError as error:
-        raise FindingsError(error) from error
+        raise InvalidInputError(error) from error
     is_picture = form == "svg" or (form is None and output.endswith(".svg"))
     _write(output, svg(topology(mesh)) if is_picture else dot(topology(mesh)))
 

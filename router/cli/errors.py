@@ -30,7 +30,7 @@ class CommandError(click.ClickException):
         self.exit_code = exit_code  # type: ignore[misc]  # click's own way to set it for one error
 
 
-class FindingsError(CommandError):
+class InvalidInputError(CommandError):
     """Input with which the command can't go on; shows all its findings."""
 
     def __init__(self, error: SettingsError, exit_code: int = FAILED) -> None:
@@ -64,7 +64,7 @@ def faults_of(path: object, exit_code: int = FAILED) -> Iterator[None]:
     try:
         yield
     except SettingsError as error:
-        raise FindingsError(error, exit_code if error.is_of_input else FAILED) from error
+        raise InvalidInputError(error, exit_code if error.is_of_input else FAILED) from error
     except OSError as error:
         raise file_error(error, error.filename or path, exit_code) from error
 

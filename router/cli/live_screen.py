@@ -14,9 +14,9 @@ from rich.live import Live
 from rich.text import Text
 
 from router.cli.management import ManagementError
-from router.cli.options import MAX_SECONDS, Number
+from router.cli.options import MAX_SECONDS, BoundedNumber
 from router.cli.stat_columns import printable
-from router.cli.terminal import console, write_plain
+from router.cli.table_output_width import console, write_plain
 
 Look = Callable[[int], list[RenderableType]]
 """Gives what is to be shown in so many lines (0 for all that there is)."""
@@ -25,7 +25,7 @@ REST: Final = 4.0
 
 interval_option: Final = click.option(
     "--interval",
-    type=Number(min=0.2, max=MAX_SECONDS),
+    type=BoundedNumber(min=0.2, max=MAX_SECONDS),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

@@ -18,7 +18,7 @@ import attrs
 from proton import ConnectionException, Delivery, LinkException, Message, ProtonException, Timeout
 from proton.utils import BlockingConnection, SendException, SyncRequestResponse
 
-from router.cli.amqp_values import plain
+from router.cli.amqp_value_formatting import plain
 from router.cli.connection_failure_words import is_gone, reason
 from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError
 from router.core.addressing.address import MANAGEMENT, router_address

@@ -49,7 +49,7 @@ class LinkError(Exception):
 
 
 @attrs.frozen
-class Refusal:
+class FailedOutcome:
     """An outcome other than ACCEPTED, with what the peer has said about it."""
 
     outcome: str
@@ -61,13 +61,13 @@ class Refusal:
         return f"{self.outcome} ({said})" if said else self.outcome
 
 
-def outcome_of(delivery: Delivery) -> Refusal:
+def outcome_of(delivery: Delivery) -> FailedOutcome:
     """The outcome that the peer gave a delivery."""
     word = OUTCOMES.get(int(delivery.remote_state), UNKNOWN)
     condition = delivery.remote.condition if delivery.remote_state == Delivery.REJECTED else None
     if condition is None:
-        return Refusal(word)
-    return Refusal(word, condition.name, condition.description)
+        return FailedOutcome(word)
+    return FailedOutcome(word, condition.name, condition.description)
 
 
 class Sender(OutgoingMessageHandler):
@@ -77,7 +77,7 @@ class Sender(OutgoingMessageHandler):
         super().__init__()  # type: ignore[no-untyped-call]
         self.link: Any = None
         self.sent = 0
-        self.outcomes: Counter[Refusal] = Counter()
+        self.outcomes: Counter[FailedOutcome] = Counter()
         """Of messages that were not sent settled."""
         self._waiting: set[str] = set()
         """Tags of those that have none yet: proton tells of an outcome again when the link is closed behind it."""

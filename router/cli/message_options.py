@@ -11,10 +11,10 @@ import attrs
 import click
 from proton import Message
 
-from router.cli.amqp_values import from_json
+from router.cli.amqp_value_formatting import from_json
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, faults_of
-from router.cli.options import MAX_SECONDS, Number
+from router.cli.options import MAX_SECONDS, BoundedNumber
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -127,7 +127,7 @@ _OPTIONS: Final = (
         "[default: binary with --file, else text]",
     ),
     click.option("-n", "--count", type=click.IntRange(min=1), default=1, show_default=True, help="How many."),
-    click.option("--ttl", type=Number(min=0.001, max=MAX_SECONDS), metavar="SECONDS", help="Time to live."),
+    click.option("--ttl", type=BoundedNumber(min=0.001, max=MAX_SECONDS), metavar="SECONDS", help="Time to live."),
     click.option("--subject", help="Subject."),
     click.option("--id", "message_id", help="Message id."),
     click.option("--correlation-id", help="Correlation id; `call` gives each request one of its own."),

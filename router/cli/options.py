@@ -11,7 +11,7 @@ MAX_SECONDS: Final = 30 * 86400.0
 """Longest time that an option takes: in milliseconds it fits the 32 bits that AMQP has for one."""
 
 
-class Number(click.FloatRange):
+class BoundedNumber(click.FloatRange):
     """A number within bounds; words that Python takes for one, `inf` and `nan`, are none."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -30,7 +30,7 @@ file_argument: Final = click.argument("file", type=click.Path(dir_okay=False))
 
 timeout_option: Final = click.option(
     "--timeout",
-    type=Number(min=0, min_open=True, max=MAX_SECONDS),
+    type=BoundedNumber(min=0, min_open=True, max=MAX_SECONDS),
     default=5.0,
     show_default=True,
     metavar="SECONDS",

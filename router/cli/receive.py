@@ -9,11 +9,11 @@ from typing import Final
 import click
 from proton import Delivery, Message
 
-from router.cli.amqp_values import body_bytes, body_text, message_json
+from router.cli.amqp_value_formatting import body_bytes, body_text, message_json
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import say_error
 from router.cli.message_links import Client, LinkError, Receiver, Sender
-from router.cli.options import MAX_SECONDS, Number, address_argument, verbose_messages_option
+from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, verbose_messages_option
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
 from router.cli.send import INTERRUPTED
 from router.cli.stat_columns import printable
@@ -32,7 +32,7 @@ TEXT, VERBOSE, JSON, RAW, QUIET = "text", "verbose", "json", "raw", "quiet"
 @click.option("-n", "--count", type=click.IntRange(min=1), help="End after so many.  [default: go on]")
 @click.option(
     "--wait",
-    type=Number(min=0, min_open=True, max=MAX_SECONDS),
+    type=BoundedNumber(min=0, min_open=True, max=MAX_SECONDS),
     metavar="SECONDS",
     help="End when none came for so long.",
 )
@@ -48,7 +48,7 @@ TEXT, VERBOSE, JSON, RAW, QUIET = "text", "verbose", "json", "raw", "quiet"
 )
 @click.option(
     "--pause",
-    type=Number(min=0, max=MAX_SECONDS),
+    type=BoundedNumber(min=0, max=MAX_SECONDS),
     default=0.0,
     metavar="SECONDS",
     help="Hold each for so long.",

@@ -18,7 +18,7 @@ from router import __version__
 from router.cli.errors import CommandError, file_error, say_error
 from router.cli.options import file_argument
 from router.cli.replay_words import action_words, event_words
-from router.cli.terminal import UNBOUNDED_WIDTH, console
+from router.cli.table_output_width import UNBOUNDED_WIDTH, console
 from router.core.errors import LocalError
 from router.core.escapes import escaped
 from router.core.recording.recording_format import Recording, decode

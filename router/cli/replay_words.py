@@ -13,12 +13,12 @@ from router.core.events import (
     ControlLinkUp,
     ControlReceived,
     Event,
+    FirstSubscriberAttached,
     InstallAddress,
     InstallRouter,
+    LastSubscriberLeft,
     Report,
     SendControl,
-    SubscriptionAdded,
-    SubscriptionRemoved,
     TopologyChanged,
     TransitEnded,
     TransitResumed,
@@ -50,9 +50,9 @@ def event_words(event: Event) -> str:
         case ControlReceived():
             way = f", by way of {_names(event.trace[1:])}" if len(event.trace) > 1 else ""
             return escaped(f"{message_words(event.message)} came by connection {event.connection}{way}")
-        case SubscriptionAdded():
+        case FirstSubscriberAttached():
             return escaped(f"first subscriber of {event.address}, {event.treatment.value}")
-        case SubscriptionRemoved():
+        case LastSubscriberLeft():
             return escaped(f"last subscriber of {event.address} left")
         case TransitEnded():
             return "paths are to lead elsewhere, since it stops or is drained"

@@ -19,11 +19,11 @@ import click
 from proton import ProtonException, SSLDomain, SSLException, SSLUnavailable, Url
 from proton.utils import BlockingConnection
 
-from mesh_config.hosts import EXPECTED, host_fault
+from mesh_config.usable_hosts import EXPECTED, host_fault
+from router.cli.close_timeout_connection import CloseTimeoutConnection
 from router.cli.connection_failure_words import reason
 from router.cli.errors import CommandError, file_error
 from router.cli.options import timeout_option
-from router.cli.timely_connection import TimelyConnection
 from router.core.escapes import escaped, without_passwords
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
@@ -101,7 +101,7 @@ class RouterAccess:
                 options["container_id"] = container
             if url.scheme == "amqps":
                 options |= {"ssl_domain": self._tls(), "sni": url.host}
-            return TimelyConnection(url, timeout=self.timeout_s, reconnect=False, heartbeat=silence_s, **options)
+            return CloseTimeoutConnection(url, timeout=self.timeout_s, reconnect=False, heartbeat=silence_s, **options)
         except (ProtonException, OSError, ValueError) as error:
             raise UnreachableError(f"no router answers at {self.shown}: {reason(error)}") from error
 

@@ -16,7 +16,7 @@ from mesh_config.check import check_router_and_mesh
 from mesh_config.findings import Finding, SettingsError
 from router import logs
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import FindingsError
+from router.cli.errors import InvalidInputError
 from router.cli.options import file_argument
 from router.core.errors import LocalError
 from router.daemon import OTHERS, STOPPING
@@ -77,7 +77,7 @@ def _run(file: str, router_id: str | None, log_level: str | None) -> None:
     try:
         settings, mesh, findings = check_router_and_mesh(file, router_id)
     except SettingsError as error:
-        raise FindingsError(error) from error
+        raise InvalidInputError(error) from error
     logs.configure(log_level or settings.log.level, form=settings.log.format, router=settings.id)
     log = logs.get(router=settings.id)
     try:

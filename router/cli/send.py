@@ -14,10 +14,10 @@ from proton import Message
 from router.cli.errors import say_error
 from router.cli.message_links import Client, LinkError, Sender
 from router.cli.message_options import MessageTemplate, message_options
-from router.cli.options import Number, address_argument
+from router.cli.options import BoundedNumber, address_argument
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
 from router.cli.stat_columns import printable
-from router.cli.why_waiting import why_released, why_waiting
+from router.cli.waiting_reasons import why_released, why_waiting
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -30,7 +30,7 @@ SENT_SETTLED: Final = "sent settled, nobody tells of their outcome"
 @message_options
 @click.option("--settled", is_flag=True, help="Send settled: faster, and nobody says whether it arrived.")
 @click.option("--anonymous", is_flag=True, help="Over a link without an address: the message alone names it (`to`).")
-@click.option("--rate", type=Number(min=0, min_open=True), metavar="N", help="At most so many a second.")
+@click.option("--rate", type=BoundedNumber(min=0, min_open=True), metavar="N", help="At most so many a second.")
 @click.option("--json", "is_json", is_flag=True, help="Write the outcome as JSON.")
 @access_options
 def send(

@@ -17,13 +17,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, say_error
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient, ManagementError, RefusedError
 from router.cli.options import router_option
-from router.cli.problems import problem_parts
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.row_choice import RowChoice
 from router.cli.stat_columns import (
@@ -38,7 +36,9 @@ from router.cli.stat_columns import (
     general_value,
     printable,
 )
-from router.cli.terminal import UNBOUNDED_WIDTH, console, write_plain
+from router.cli.stat_credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
+from router.cli.stat_problems import problem_parts
+from router.cli.table_output_width import UNBOUNDED_WIDTH, console, write_plain
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
 """With these a formula begins for some spreadsheet, also in full width."""

@@ -10,12 +10,12 @@ import attrs
 import click
 
 from router.cli.address_path import Hop, Path, PathFinder, Trace
-from router.cli.credit import party_state
 from router.cli.errors import CommandError
 from router.cli.management import ManagementClient, ManagementError
-from router.cli.options import MAX_SECONDS, Number, address_argument, router_option
+from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Entity, aligned, duration, printable
+from router.cli.stat_credit import party_state
 
 SHOWN: Final = 10
 """Subscribers of a router, and publishers, in words."""
@@ -32,7 +32,7 @@ CHOICES: Final = {
 @router_option
 @click.option(
     "--seconds",
-    type=Number(min=0, max=MAX_SECONDS),
+    type=BoundedNumber(min=0, max=MAX_SECONDS),
     default=1.0,
     show_default=True,
     help="Look for so long how many messages pass on each link; 0 for no look.",

@@ -25,18 +25,18 @@ from router.core.events import (
     ControlLinkUp,
     ControlReceived,
     Event,
+    FirstSubscriberAttached,
     InstallAddress,
     InstallRouter,
+    LastSubscriberLeft,
     Report,
-    SubscriptionAdded,
-    SubscriptionRemoved,
     TopologyChanged,
     TransitEnded,
     TransitResumed,
     WithdrawRouter,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.core.linkstate.control_forwarder import ControlForwarder
+from router.core.linkstate.control_forwarder import TransitControlForwarder
 from router.core.linkstate.control_message_sender import (
     ALL,
     ALL_LINK_STATE_TO,
@@ -44,7 +44,6 @@ from router.core.linkstate.control_message_sender import (
     FloodScope,
     target_of,
 )
-from router.core.linkstate.flood_prediction import PredictedFloodCopies
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
     Hello,
@@ -55,15 +54,16 @@ from router.core.linkstate.messages import (
     RouterAdvertisement,
     UnknownMessage,
 )
+from router.core.linkstate.multicast_flood_prediction import PredictedMulticastCopies
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.protocol import LinkState
-from router.core.linkstate.rate_limit import NeighborRateLimits
+from router.core.linkstate.rate_limit import NeighborConnectionRateLimits
 from router.core.linkstate.routes import RoutesDiff
 from router.core.linkstate.spf import Edges, Topology, TreePlace
 
 
 @attrs.frozen(kw_only=True)
-class NeighborView:
+class NeighborConnectionView:
     """One inter-router connection, for management."""
 
     router: RouterId
@@ -142,9 +142,9 @@ class ControlPlane:
             on_restart=self._addresses.forget,
             topology=Topology() if topology is None else topology,
         )
-        self._forwarder = ControlForwarder(self._sender, self._link_state.requests.answer_for)
+        self._forwarder = TransitControlForwarder(self._sender, self._link_state.requests.answer_for)
         self._foreign: set[RouterId] = set()
-        self._allowances = NeighborRateLimits(settings.max_control_messages)
+        self._allowances = NeighborConnectionRateLimits(settings.max_control_messages)
 
     # The three drivers
 
@@ -167,9 +167,9 @@ class ControlPlane:
                 case ControlLinkDown():
                     self._neighbors.detach(event.connection, now)
                     self._allowances.forget(event.connection)
-                case SubscriptionAdded():
+                case FirstSubscriberAttached():
                     self._addresses.add(event)
-                case SubscriptionRemoved():
+                case LastSubscriberLeft():
                     self._addresses.remove(event)
                 case TransitEnded():
                     self._neighbors.end_transit()
@@ -214,7 +214,7 @@ class ControlPlane:
     def flood_trace(
         self, ingress: RouterId, child: RouterId, subscribers: frozenset[RouterId]
     ) -> tuple[RouterId, ...] | None:
-        """The trace of a multicast's copy for a child that floods it (`PredictedFloodCopies.trace`).
+        """The trace of a multicast's copy for a child that floods it (`PredictedMulticastCopies.trace`).
 
         Stale after `TopologyChanged`.
 
@@ -223,7 +223,7 @@ class ControlPlane:
             child: neighbor that gets the copy.
             subscribers: routers, others than this one, with subscribers of the address.
         """
-        flood = PredictedFloodCopies(
+        flood = PredictedMulticastCopies(
             self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding
         )
         return flood.trace(ingress, self.router_id, child)
@@ -244,10 +244,10 @@ class ControlPlane:
         """State of this router's own addresses."""
         return self._addresses.mobile_seq
 
-    def neighbors(self) -> list[NeighborView]:
+    def neighbors(self) -> list[NeighborConnectionView]:
         """Every inter-router connection, by router and connection."""
         views = [
-            NeighborView(
+            NeighborConnectionView(
                 router=c.router,
                 connection=c.connection,
                 state=c.state.value,

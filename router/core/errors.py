@@ -11,7 +11,7 @@ class RouterError(Exception):
     condition = Condition.INTERNAL_ERROR
 
 
-class RemoteProtocolError(RouterError):
+class PeerProtocolError(RouterError):
     """The peer broke AMQP or the router protocol; its link or connection is closed with `condition`."""
 
     condition = Condition.NOT_ALLOWED
@@ -22,7 +22,7 @@ class RemoteProtocolError(RouterError):
             self.condition = condition
 
 
-class DecodeError(RemoteProtocolError):
+class DecodeError(PeerProtocolError):
     """Bytes that are no valid AMQP, or a message without what its kind requires."""
 
     condition = Condition.DECODE_ERROR

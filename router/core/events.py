@@ -70,7 +70,7 @@ class ControlReceived(Event):
 
 
 @attrs.frozen(kw_only=True)
-class SubscriptionAdded(Event):
+class FirstSubscriberAttached(Event):
     """The first local subscriber of a mobile address attached. Source: forwarding."""
 
     address: str
@@ -78,7 +78,7 @@ class SubscriptionAdded(Event):
 
 
 @attrs.frozen(kw_only=True)
-class SubscriptionRemoved(Event):
+class LastSubscriberLeft(Event):
     """The last local subscriber of a mobile address left. Source: forwarding."""
 
     address: str

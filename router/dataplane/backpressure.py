@@ -15,7 +15,7 @@ import cython
 from router.dataplane.links import IngressCircuitLink, IngressLink, SubscriberLink, Transfer
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.stalled_senders import StalledSenders
-from router.dataplane.waiting_messages import WaitingMessages
+from router.dataplane.waiting_messages import AllWaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import Handle
@@ -25,13 +25,13 @@ TURN_BYTES: Final = 262_144
 """Read in one turn of all links that were paused: a few parts."""
 
 
-class Backpressure:
+class PausedLinks:
     """The paused links of one router that are read again in a later turn, at a time, or when a sibling needs it.
 
     Others are paused until somebody has room again, and these are kept by whom that is.
     """
 
-    def __init__(self, waiting: WaitingMessages, egress: MessageSender, unfinished: StalledSenders) -> None:
+    def __init__(self, waiting: AllWaitingMessages, egress: MessageSender, unfinished: StalledSenders) -> None:
         self._waiting = waiting
         self._egress = egress
         self._unfinished = unfinished
@@ -175,7 +175,7 @@ class Backpressure:
         if port.is_router and port.is_stopped:
             return False  # it is read, and released
         if self._waiting.is_backlogged(link):
-            link.is_paused = True  # until enough has left (`WaitingMessages.relieved`)
+            link.is_paused = True  # until enough has left (`AllWaitingMessages.relieved`)
             return True
         if link.entry is not None and link.entry.service is not None:
             return False  # whoever asks the router what is wrong gets an answer

@@ -12,7 +12,7 @@ from router.core.forwarding.fib import Fib, Route
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.current_settings import CurrentSettings
-from router.dataplane.internal_errors import InternalErrorCallbacks
+from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import EgressCircuitLink, Transfer
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
@@ -21,7 +21,7 @@ from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
-from router.dataplane.waiting_messages import WaitingMessages
+from router.dataplane.waiting_messages import AllWaitingMessages
 
 if TYPE_CHECKING:  # it has a context
     from router.dataplane.credit_controller import CreditController
@@ -76,11 +76,11 @@ class ControllerContext:
         settings: CurrentSettings,
         settlement: Settlement,
         egress: MessageSender,
-        waiting: WaitingMessages,
+        waiting: AllWaitingMessages,
         repair: MulticastRepair,
         forwarder: ForwarderCalls,
         end_circuit: Callable[[EgressCircuitLink], None],
-        faults: InternalErrorCallbacks,
+        faults: InternalErrorHandlers,
     ) -> None:
         self.clock = clock
         self.fib = fib

@@ -3,7 +3,7 @@ import cython
 from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.credit_actions cimport (
-    TellSubscribersWithdrew, CreditAction, DrainCircuit, Grant, GrantCircuit
+    TellNeighborSubscribersWithdrew, CreditAction, DrainCircuit, Grant, GrantCircuit
 )
 from router.core.forwarding.credit_scheduler cimport CreditScheduler
 from router.dataplane.controller_context cimport ControllerContext

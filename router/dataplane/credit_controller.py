@@ -45,7 +45,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_get_drain,
         pn_link_queued,
     )
-    from router.dataplane.credit_key_types import DrainCircuit, Grant, GrantCircuit, TellSubscribersWithdrew
+    from router.dataplane.credit_key_types import DrainCircuit, Grant, GrantCircuit, TellNeighborSubscribersWithdrew
     from router.dataplane.transfer_stages import HOLDING, OFFERED, QUEUED, SELECTED, WAITING
 
 
@@ -454,7 +454,7 @@ class CreditController:
                     self.grant_circuit(action.circuit, action.credit)
                 elif isinstance(action, DrainCircuit):
                     self.drain_circuit(action.circuit)
-                elif isinstance(action, TellSubscribersWithdrew):
+                elif isinstance(action, TellNeighborSubscribersWithdrew):
                     self.close_circuit(action.circuit)
                 else:
                     self._act(action)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
         circuit: IngressCircuitLink
 
-    class TellSubscribersWithdrew(credit_actions.TellSubscribersWithdrew):
-        """See `credit_actions.TellSubscribersWithdrew`."""
+    class TellNeighborSubscribersWithdrew(credit_actions.TellNeighborSubscribersWithdrew):
+        """See `credit_actions.TellNeighborSubscribersWithdrew`."""
 
         circuit: IngressCircuitLink
 
@@ -49,21 +49,27 @@ if TYPE_CHECKING:
         subscribers: Sequence[SubscriberLink]
         missed: Sequence[SubscriberLink]
 
-    class ReturnSubscriberCredit(multicast_tree.ReturnSubscriberCredit):
-        """See `multicast_tree.ReturnSubscriberCredit`."""
+    class ReturnAllSubscriberCredit(multicast_tree.ReturnAllSubscriberCredit):
+        """See `multicast_tree.ReturnAllSubscriberCredit`."""
 
         subscriber: SubscriberLink
 
 else:
-    from router.core.forwarding.credit_actions import DrainCircuit, Grant, GrantCircuit, Send, TellSubscribersWithdrew
-    from router.core.forwarding.multicast_tree import ReturnSubscriberCredit, SendCopies
+    from router.core.forwarding.credit_actions import (
+        DrainCircuit,
+        Grant,
+        GrantCircuit,
+        Send,
+        TellNeighborSubscribersWithdrew,
+    )
+    from router.core.forwarding.multicast_tree import ReturnAllSubscriberCredit, SendCopies
 
 __all__ = [
-    "TellSubscribersWithdrew",
+    "TellNeighborSubscribersWithdrew",
     "DrainCircuit",
     "Grant",
     "GrantCircuit",
-    "ReturnSubscriberCredit",
+    "ReturnAllSubscriberCredit",
     "Send",
     "SendCopies",
     "circuits_of",

@@ -14,7 +14,7 @@ from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.controller_context import RETIRED_S, ControllerContext, ForwarderCalls
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.current_settings import CurrentSettings
-from router.dataplane.internal_errors import InternalErrorCallbacks
+from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import (
     EgressCircuitLink,
     Transfer,
@@ -27,7 +27,7 @@ from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
-from router.dataplane.waiting_messages import WaitingMessages
+from router.dataplane.waiting_messages import AllWaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import pn_link_queued
@@ -44,11 +44,11 @@ class CreditManager(ControllerContext):
         settings: CurrentSettings,
         settlement: Settlement,
         egress: MessageSender,
-        waiting: WaitingMessages,
+        waiting: AllWaitingMessages,
         repair: MulticastRepair,
         forwarder: ForwarderCalls,
         end_circuit: Callable[[EgressCircuitLink], None],
-        faults: InternalErrorCallbacks,
+        faults: InternalErrorHandlers,
     ) -> None:
         ControllerContext.__init__(
             self, clock, fib, ports, settings, settlement, egress, waiting, repair, forwarder, end_circuit, faults

@@ -9,7 +9,7 @@ from router.dataplane.link_counters cimport LinkCounters
 from router.dataplane.arrival_progress cimport ArrivalProgress
 from router.dataplane.port cimport Port
 from router.dataplane.scan_result cimport Scan
-from router.dataplane.section_order cimport SectionOrder
+from router.dataplane.section_tracker cimport SectionTracker
 from router.dataplane.transfer_stages cimport *
 
 
@@ -27,7 +27,7 @@ cdef class IngressLink:
     cdef public object rate
     cdef public object user_id
     cdef public bint asks_other_router
-    cdef public SectionOrder sections
+    cdef public SectionTracker sections
     cdef public object controller
     cdef public Py_ssize_t withheld
     cdef public bint was_lowered
@@ -58,7 +58,7 @@ cdef class IngressDataLink(IngressLink):
     pass
 
 
-cdef class IngressLargeMessageLink(IngressDataLink):
+cdef class IngressLargeMessagesLink(IngressDataLink):
     pass
 
 
@@ -120,7 +120,7 @@ cdef class EgressDataLink(EgressLink):
     pass
 
 
-cdef class EgressLargeMessageLink(EgressDataLink):
+cdef class EgressLargeMessagesLink(EgressDataLink):
     cdef public Py_ssize_t bound
 
 

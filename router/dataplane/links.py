@@ -20,8 +20,8 @@ from router.dataplane.arrival_progress import ArrivalProgress
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.port import UNWRITTEN_ROOM, Port
 from router.dataplane.scan_result import Scan
-from router.dataplane.section_order import SectionOrder
 from router.dataplane.section_scanner import MAX_LEADING_BYTES
+from router.dataplane.section_tracker import SectionTracker
 from router.dataplane.sender_rights import ReadingRate
 
 if TYPE_CHECKING:  # it knows links too
@@ -75,7 +75,7 @@ class IngressLink:
         """The only `user-id` that its messages may have; None for any."""
         self.asks_other_router = False
         """Its messages are for management of another router, which doesn't know what its sender may do."""
-        self.sections: SectionOrder | None = None
+        self.sections: SectionTracker | None = None
         """Follows the sections of its messages where policy goes by what stands in them; else None."""
         self.controller: CreditController | None = None
         """Decides about its credit; None for a link with a window."""
@@ -96,7 +96,7 @@ class IngressLink:
         """Multicasts may come on it with their numbers as tags."""
         self.is_paused = False
         self.is_gone = False  # its handle must not be used any more
-        self.streams: dict[ConnectionId, EgressLargeMessageLink] = {}
+        self.streams: dict[ConnectionId, EgressLargeMessagesLink] = {}
         """By neighbor, the streaming link on which a message of it went: all later ones follow there, in order."""
         self.counters = LinkCounters()
 
@@ -149,7 +149,7 @@ class PublisherLink(IngressLink):
         self.user_id = user_id
         self.asks_other_router = asks_other_router
         if user_id is not None or asks_other_router or self.entry is None:
-            self.sections = SectionOrder()
+            self.sections = SectionTracker()
 
 
 class IngressCircuitLink(IngressLink):
@@ -186,7 +186,7 @@ class IngressDataLink(IngressLink):
         self.is_numbered = port.takes_numbers
 
 
-class IngressLargeMessageLink(IngressDataLink):
+class IngressLargeMessagesLink(IngressDataLink):
     """A neighbor's data link for large messages: what comes on it may be held up without holding up others."""
 
     __slots__ = ()
@@ -348,7 +348,7 @@ class EgressDataLink(EgressLink):
     __slots__ = ()
 
 
-class EgressLargeMessageLink(EgressDataLink):
+class EgressLargeMessagesLink(EgressDataLink):
     """A data link for large messages: nothing else is held up by what is written on it part by part."""
 
     __slots__ = ("bound",)

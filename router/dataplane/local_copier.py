@@ -15,7 +15,7 @@ from typing import Any, Final
 import cython
 
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.internal_errors import InternalErrorCallbacks
+from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import SubscriberLink, Transfer
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.settlement import Settlement
@@ -54,7 +54,7 @@ class LocalCopier:
         egress: MessageSender,
         settlement: Settlement,
         end_faulty: Callable[[StageError], None],
-        faults: InternalErrorCallbacks,
+        faults: InternalErrorHandlers,
     ) -> None:
         self._egress = egress
         self._settlement = settlement

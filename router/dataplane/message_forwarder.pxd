@@ -12,10 +12,10 @@ from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressDataL
 from router.dataplane.port cimport Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
-from router.dataplane.section_order cimport SectionOrder
+from router.dataplane.section_tracker cimport SectionTracker
 from router.dataplane.section_scanner cimport read_reply_to, scan
 from router.dataplane.settlement cimport Settlement
-from router.dataplane.waiting_messages cimport WaitingMessages
+from router.dataplane.waiting_messages cimport AllWaitingMessages
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock
@@ -28,7 +28,7 @@ cdef class Forwarder:
     cdef object _settings
     cdef Settlement _settlement
     cdef MessageSender _egress
-    cdef WaitingMessages _waiting
+    cdef AllWaitingMessages _waiting
     cdef CreditManager _credit_manager
     cdef object _faults
     cdef bint _is_last_try
@@ -37,7 +37,7 @@ cdef class Forwarder:
 
     @cython.locals(state=int, link=EgressLink)
     cpdef object progress(self, Transfer transfer, bytes data)
-    @cython.locals(link=IngressLink, sections=SectionOrder)
+    @cython.locals(link=IngressLink, sections=SectionTracker)
     cpdef bint follow_sections(self, Transfer transfer, bytes data) except -1
     @cython.locals(link=IngressLink, publisher=PublisherLink)
     cdef _route(self, Transfer transfer)

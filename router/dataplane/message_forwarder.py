@@ -12,7 +12,7 @@ from typing import Final
 import cython
 
 from router.core.addressing.address import MANAGEMENT, AddressKind, with_vhost
-from router.core.errors import DecodeError, RemoteProtocolError
+from router.core.errors import DecodeError, PeerProtocolError
 from router.core.forwarding.egress_selection import choose, choose_local
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
@@ -21,7 +21,7 @@ from router.dataplane.credit_key_types import publishers_of
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.datagram_fanout import DatagramFanout
-from router.dataplane.internal_errors import InternalErrorCallbacks
+from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import (
     HEAD_BYTES,
     EgressLink,
@@ -40,7 +40,7 @@ from router.dataplane.section_scanner import read_reply_to, scan
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
 from router.dataplane.transfer_lifecycle import StageError, advance
 from router.dataplane.turn_clock import TurnClock
-from router.dataplane.waiting_messages import WaitingMessages
+from router.dataplane.waiting_messages import AllWaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import ACCEPTED, NULL, pn_link_drained, pn_link_get_drain
@@ -60,21 +60,21 @@ ANNOTATION_BYTES: Final = 65536
 """Growth that a message may have on its way, bytes, so that no router refuses what another one has passed on."""
 
 
-class MulticastTooLarge(RemoteProtocolError):
+class MulticastTooLarge(PeerProtocolError):
     """A multicast above the size that a router holds."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"message is larger than the {limit} bytes that a multicast may have")
 
 
-class ConnectionOverMark(RemoteProtocolError):
+class SenderOverMark(PeerProtocolError):
     """A message that had to be held until it is whole, from a connection above its mark."""
 
     def __init__(self) -> None:
         super().__init__("too much is held for this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
 
 
-class RequestTooLarge(RemoteProtocolError):
+class RequestTooLarge(PeerProtocolError):
     """A request above the size that a service of this router takes."""
 
     condition = Condition.MESSAGE_SIZE_EXCEEDED
@@ -83,7 +83,7 @@ class RequestTooLarge(RemoteProtocolError):
         super().__init__(f"request is larger than the {limit} bytes that this router reads: {size} bytes or more")
 
 
-class ForeignUserId(RemoteProtocolError):
+class ForeignUserId(PeerProtocolError):
     """A message whose `user-id` is not the user that sends it."""
 
     condition = Condition.UNAUTHORIZED_ACCESS
@@ -92,7 +92,7 @@ class ForeignUserId(RemoteProtocolError):
         super().__init__("the user-id of the message is not that of its sender")
 
 
-class TooManyRequests(RemoteProtocolError):
+class TooManyRequests(PeerProtocolError):
     """A service of this router has no room for one more request of the same connection."""
 
     condition = Condition.RESOURCE_LIMIT_EXCEEDED
@@ -109,9 +109,9 @@ class Forwarder:
         settings: CurrentSettings,
         settlement: Settlement,
         egress: MessageSender,
-        waiting: WaitingMessages,
+        waiting: AllWaitingMessages,
         credit_manager: CreditManager,
-        faults: InternalErrorCallbacks,
+        faults: InternalErrorHandlers,
     ) -> None:
         self.clock = clock
         self._fib = fib
@@ -196,7 +196,7 @@ class Forwarder:
                 transfer.to = link.address
             elif not self._read_address(transfer, link):
                 return
-        except RemoteProtocolError as error:
+        except PeerProtocolError as error:
             if link.controller is not None:
                 link.controller.used_for_nothing(link)
             self._settlement.reject_for(transfer, error)
@@ -225,7 +225,7 @@ class Forwarder:
         to = found.to_override if port.is_router and found.to_override is not None else found.to
         transfer.to = found.to_override if port.is_router else None
         if to is None:
-            raise RemoteProtocolError("routing failure: no address present")
+            raise PeerProtocolError("routing failure: no address present")
         if 4 * len(to) > self._settings.forwarding.address_bytes and not port.is_router:
             self._check_length(to)
         if port.is_router:
@@ -281,7 +281,7 @@ class Forwarder:
         size = len(to.encode())
         limit = self._settings.forwarding.address_bytes
         if size > limit:
-            raise RemoteProtocolError(
+            raise PeerProtocolError(
                 f"the address {to[:20]!r}... in `to` has {size} bytes, and may have {limit}",
                 condition=Condition.INVALID_FIELD,
             )
@@ -408,7 +408,7 @@ class Forwarder:
         if transfer.scan is None:
             try:
                 transfer.scan = scan(transfer.whole(), True, stop_at_annotations=True, from_client=True)
-            except RemoteProtocolError:
+            except PeerProtocolError:
                 return  # others have it already, and it has one outcome
         found = transfer.scan
         assert found is not None
@@ -435,7 +435,7 @@ class Forwarder:
         if transfer.scan is None:
             try:
                 self._scan(transfer, True, True)
-            except RemoteProtocolError as error:
+            except PeerProtocolError as error:
                 self._settlement.reject_for(transfer, error)
         return transfer.scan is not None
 
@@ -482,7 +482,7 @@ class Forwarder:
             # DEV-9: a multicast is held whole at each router, so its size has a bound.
             self.forget(transfer)
             if port.is_over and transfer.size <= settings.held_message_bytes:
-                self._settlement.reject_for(transfer, ConnectionOverMark())
+                self._settlement.reject_for(transfer, SenderOverMark())
             elif entry.service is None:
                 self._settlement.reject_for(transfer, MulticastTooLarge(settings.held_message_bytes))
             else:

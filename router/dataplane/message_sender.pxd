@@ -1,13 +1,13 @@
 import cython
 
 from router.binding.proton_functions cimport *
-from router.dataplane.links cimport EgressDataLink, EgressLink, EgressLargeMessageLink, IngressLink
+from router.dataplane.links cimport EgressDataLink, EgressLink, EgressLargeMessagesLink, IngressLink
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, keep_unwritten, new_transfer
 from router.dataplane.port cimport Port
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.annotation_writer cimport annotate, strip
 from router.dataplane.settlement cimport Settlement
-from router.dataplane.waiting_messages cimport WaitingMessages
+from router.dataplane.waiting_messages cimport AllWaitingMessages
 from router.core.forwarding.fib cimport AddressEntry
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
@@ -16,7 +16,7 @@ from router.dataplane.transfer_stages cimport *
 cdef class MessageSender:
     cdef public str _me
     cdef public Settlement _settlement
-    cdef public WaitingMessages _waiting
+    cdef public AllWaitingMessages _waiting
     cdef public Py_ssize_t sent
     cdef public object spared
 
@@ -46,13 +46,13 @@ cdef class MessageSender:
     cdef _sent(self, Transfer transfer, EgressLink link, size_t delivery)
     @cython.locals(source=IngressLink, is_own=bint)
     cpdef object commit(self, Transfer transfer, EgressLink link)
-    @cython.locals(stream=EgressLargeMessageLink)
+    @cython.locals(stream=EgressLargeMessagesLink)
     cpdef object commit_in_order(self, Transfer transfer, EgressDataLink link)
-    @cython.locals(source=IngressLink, stream=EgressLargeMessageLink)
-    cdef EgressLargeMessageLink _stream_of(self, Transfer transfer, Port port)
-    @cython.locals(transfer=Transfer, stream=EgressLargeMessageLink, current=Transfer)
+    @cython.locals(source=IngressLink, stream=EgressLargeMessagesLink)
+    cdef EgressLargeMessagesLink _stream_of(self, Transfer transfer, Port port)
+    @cython.locals(transfer=Transfer, stream=EgressLargeMessagesLink, current=Transfer)
     cpdef object flowed(self, EgressLink link)
-    cdef EgressLargeMessageLink _stream_for_waiting(self, Transfer transfer, EgressLink link)
+    cdef EgressLargeMessagesLink _stream_for_waiting(self, Transfer transfer, EgressLink link)
     cpdef object copy(self, bytes data, Transfer transfer, EgressLink link)
     cpdef object commit_copy(self, bytes data, Transfer transfer, EgressLink link)
     @cython.locals(copy=Transfer)

@@ -18,7 +18,7 @@ from router.core.ids_and_conditions import Condition, RouterId
 from router.dataplane.annotation_writer import annotate, strip
 from router.dataplane.links import (
     EgressDataLink,
-    EgressLargeMessageLink,
+    EgressLargeMessagesLink,
     EgressLink,
     IngressLink,
     PublisherLink,
@@ -30,7 +30,7 @@ from router.dataplane.links import (
 from router.dataplane.port import Port
 from router.dataplane.settlement import FAIL, RELEASE, TOO_LARGE, Settlement
 from router.dataplane.transfer_lifecycle import advance
-from router.dataplane.waiting_messages import WaitingMessages
+from router.dataplane.waiting_messages import AllWaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
@@ -69,7 +69,7 @@ class MessageSender:
     """
 
     def __init__(
-        self, me: RouterId, settlement: Settlement, waiting: WaitingMessages, spared: Callable[[EgressLink], None]
+        self, me: RouterId, settlement: Settlement, waiting: AllWaitingMessages, spared: Callable[[EgressLink], None]
     ) -> None:
         self.spared = spared
         self._me = me
@@ -334,13 +334,13 @@ class MessageSender:
         else:
             self.commit(transfer, self._bind_stream(transfer, link.port))
 
-    def _stream_of(self, transfer: Transfer, port: Port) -> EgressLargeMessageLink | None:
+    def _stream_of(self, transfer: Transfer, port: Port) -> EgressLargeMessagesLink | None:
         """The streaming link that its sender's messages go on since one of them was large."""
         source = transfer.ingress
         stream = source.streams.get(port.id) if source is not None else None
         return stream if stream is not None and not stream.is_gone else None
 
-    def _bind_stream(self, transfer: Transfer, port: Port) -> EgressLargeMessageLink:
+    def _bind_stream(self, transfer: Transfer, port: Port) -> EgressLargeMessagesLink:
         """A streaming link for a sender: one that no other has, a new one, or the one that the fewest have."""
         assert port.open_stream is not None
         link = min(port.streams, key=lambda stream: (stream.bound, len(stream.waiting)), default=None)
@@ -398,9 +398,9 @@ class MessageSender:
                 self._waiting.take(link)
                 self.send(transfer, link)
 
-    def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressLargeMessageLink | None:
+    def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressLargeMessagesLink | None:
         """The streaming link that a message which waited for a data link takes instead."""
-        if transfer.is_ready or isinstance(link, EgressLargeMessageLink) or not isinstance(link, EgressDataLink):
+        if transfer.is_ready or isinstance(link, EgressLargeMessagesLink) or not isinstance(link, EgressDataLink):
             return None
         stream = self._stream_of(transfer, link.port)
         if stream is None and not transfer.is_complete and link.port.open_stream is not None:
@@ -414,7 +414,7 @@ class MessageSender:
         """
         port = link.port
         port.blocked.pop(link, None)
-        if isinstance(link, EgressLargeMessageLink):
+        if isinstance(link, EgressLargeMessagesLink):
             port.streams.remove(link)
         self.lose(link, sys.maxsize)
         link.lose_settled()

@@ -14,11 +14,11 @@ import cython
 from router.core.forwarding.credit_actions import CreditAction, ReturnCredit, TellWeight
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
-from router.core.forwarding.multicast_tree import MOST_CREDIT, BranchExcluded, BranchReopened
+from router.core.forwarding.multicast_tree import MOST_CREDIT, BranchExcluded, RepairReopenedBranch
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
-from router.dataplane.credit_key_types import ReturnSubscriberCredit, SendCopies, messages_of
+from router.dataplane.credit_key_types import ReturnAllSubscriberCredit, SendCopies, messages_of
 from router.dataplane.links import EgressCircuitLink, EgressLink, IngressCircuitLink, SubscriberLink, Transfer
 from router.dataplane.settlement import MISSED
 from router.dataplane.transfer_lifecycle import advance
@@ -175,7 +175,7 @@ class MulticastController(CreditController):
             link = self.own.get((action.root, action.neighbor))
             if link is not None:
                 self._answer_drain(link)
-        elif isinstance(action, ReturnSubscriberCredit):
+        elif isinstance(action, ReturnAllSubscriberCredit):
             self._answer_drain(action.subscriber)
         elif isinstance(action, TellWeight):
             ingress, child = action.root, action.neighbor
@@ -183,7 +183,7 @@ class MulticastController(CreditController):
             self._tell_weight((ingress, child), action.weight, toward=child, root=ingress, is_multicast=True)
         elif isinstance(action, BranchExcluded):
             self._context.exclusions[self._address, action.neighbor] = action.held_s
-        elif isinstance(action, BranchReopened):
+        elif isinstance(action, RepairReopenedBranch):
             self._context.repair.branch_reopened(self._context.clock.now)
 
     def _send_copies(self, action: SendCopies) -> None:

@@ -20,7 +20,7 @@ from typing import Final
 
 import cython
 
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.sequence_window import SequenceWindow
 from router.core.ids_and_conditions import ConnectionId, RouterId
@@ -283,7 +283,7 @@ class MulticastRepair:
         transfer.age_s = max(now - kept.at, 0.001)
         try:
             found = scan(kept.data, True, stop_at_annotations=True, from_client=True)
-        except RemoteProtocolError:
+        except PeerProtocolError:
             return  # it is no message, and can't be a datagram
         assert found is not None
         found.ingress = kept.ingress

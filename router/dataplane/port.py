@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import cython
 
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.connection_memory import ConnectionMemory
-from router.dataplane.sender_rights import SenderRights
+from router.dataplane.sender_rights import SenderAddressRights
 
 if TYPE_CHECKING:  # they know their port
     from router.dataplane.links import (
         EgressCircuitLink,
         EgressDataLink,
-        EgressLargeMessageLink,
+        EgressLargeMessagesLink,
         EgressLink,
         IngressCircuitLink,
         IngressLink,
@@ -61,19 +61,19 @@ class Port:
         """The neighbor takes each multicast once, by its number (`multicast_repair.py`)."""
         self.vhost: str | None = None
         """Prefix of every address of this client, from the host name of its Open."""
-        self.rights: SenderRights | None = None
+        self.rights: SenderAddressRights | None = None
         """Policy for what this client, or neighbor, names in messages; None where there is no policy."""
         self.data_links: list[EgressDataLink] = []  # to a neighbor, by priority, lowest first
-        self.open_stream: Callable[[], EgressLargeMessageLink] | None = None
+        self.open_stream: Callable[[], EgressLargeMessagesLink] | None = None
         """Attaches one more data link in a session of its own, when the neighbor allows it."""
-        self.streams: list[EgressLargeMessageLink] = []  # those links, in the order in which they were attached
+        self.streams: list[EgressLargeMessagesLink] = []  # those links, in the order in which they were attached
         self.open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None] | None = None
         """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
         self.close_circuit: Callable[[EgressCircuitLink], None] = _absent
         """Ends a circuit of our own, which `RouterDataPlane.remove_egress` has forgotten already."""
         self.end_circuit: Callable[[IngressCircuitLink], None] = _absent
         """Ends a neighbor's circuit to an address that is no more; tells it so, that it does not try again at once."""
-        self.close_link: Callable[[IngressLink, RemoteProtocolError], None] = _absent
+        self.close_link: Callable[[IngressLink, PeerProtocolError], None] = _absent
         """Closes a link whose peer broke its rules: a client's alone, a neighbor's with its connection."""
         self.tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None] = _absent
         """Tells the neighbor the weights of our circuits, which of its own are closed, and loads where these lead."""
@@ -107,8 +107,8 @@ class Port:
     def serve_client(
         self,
         vhost: str | None,
-        close_link: Callable[[IngressLink, RemoteProtocolError], None],
-        rights: SenderRights | None = None,
+        close_link: Callable[[IngressLink, PeerProtocolError], None],
+        rights: SenderAddressRights | None = None,
     ) -> None:
         """Tell that it is a client."""
         self.vhost = vhost
@@ -118,10 +118,10 @@ class Port:
     def lead_to(
         self,
         neighbor: RouterId,
-        close_link: Callable[[IngressLink, RemoteProtocolError], None],
+        close_link: Callable[[IngressLink, PeerProtocolError], None],
         *,
         takes_numbers: bool,
-        open_stream: Callable[[], EgressLargeMessageLink] | None,
+        open_stream: Callable[[], EgressLargeMessagesLink] | None,
     ) -> None:
         """Tell that it is a neighbor."""
         self.close_link = close_link
@@ -130,7 +130,7 @@ class Port:
         self.takes_numbers = takes_numbers
         self.open_stream = open_stream
 
-    def bound(self, rights: SenderRights) -> None:
+    def bound(self, rights: SenderAddressRights) -> None:
         """Tell what a neighbor may name in messages."""
         self.rights = rights
 

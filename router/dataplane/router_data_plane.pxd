@@ -8,15 +8,15 @@ from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.data_plane_interface cimport DataPlaneInterface
 from router.dataplane.link_counters cimport LinkCounters
-from router.dataplane.links cimport EgressCircuitLink, EgressDataLink, EgressLink, EgressLargeMessageLink
+from router.dataplane.links cimport EgressCircuitLink, EgressDataLink, EgressLink, EgressLargeMessagesLink
 from router.dataplane.links cimport IngressCircuitLink, IngressDataLink, IngressLink
 from router.dataplane.port cimport Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer
-from router.dataplane.delivery_reader cimport Reader
+from router.dataplane.link_event_reader cimport LinkEventReader
 from router.dataplane.multicast_repair cimport MulticastRepair
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.stalled_senders cimport StalledSenders
-from router.dataplane.waiting_messages cimport WaitingMessages
+from router.dataplane.waiting_messages cimport AllWaitingMessages
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock
 
@@ -31,13 +31,13 @@ cdef class RouterDataPlane(DataPlaneInterface):
     cdef public dict gone_ingress_of
     cdef public dict gone_egress_of
     cdef public Settlement settlement
-    cdef public WaitingMessages waiting
+    cdef public AllWaitingMessages waiting
     cdef public StalledSenders unfinished
     cdef public MessageSender egress
     cdef public CreditManager credit_manager
     cdef public MulticastRepair repair
     cdef public Forwarder _forwarder
-    cdef public Reader _reader
+    cdef public LinkEventReader _reader
 
     @cython.locals(controller=CreditController)
     cpdef object _spared(self, EgressLink link)

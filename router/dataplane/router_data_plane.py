@@ -1,8 +1,8 @@
 """The data plane of a router: its parts, made here, and its links, which come and go.
 
-What arrives on a link leaves on another. The walk of a message: `Reader` takes its bytes, `Forwarder` finds its
-address, the controller of that or else `Forwarder` finds where it goes, `MessageSender` writes it, `Settlement` brings
-the outcome back.
+What arrives on a link leaves on another. The walk of a message: `LinkEventReader` takes its bytes, `Forwarder` finds
+its address, the controller of that or else `Forwarder` finds where it goes, `MessageSender` writes it, `Settlement`
+brings the outcome back.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.data_plane_interface import DataPlaneInterface
-from router.dataplane.delivery_reader import Reader
-from router.dataplane.internal_errors import InternalErrorCallbacks
+from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.link_counters import LinkCounters
+from router.dataplane.link_event_reader import LinkEventReader
 from router.dataplane.links import (
     EgressCircuitLink,
     EgressDataLink,
@@ -39,7 +39,7 @@ from router.dataplane.settlement import Settlement
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
-from router.dataplane.waiting_messages import WaitingMessages
+from router.dataplane.waiting_messages import AllWaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
@@ -54,9 +54,7 @@ if not cython.compiled:  # else they come by the .pxd
 class RouterDataPlane(DataPlaneInterface):
     """The data plane of one router process: makes its parts, and is how those made first call those made later."""
 
-    def __init__(
-        self, fib: Fib, settings: ForwardingSettings, faults: InternalErrorCallbacks, *, instance: int
-    ) -> None:
+    def __init__(self, fib: Fib, settings: ForwardingSettings, faults: InternalErrorHandlers, *, instance: int) -> None:
         """*instance* differs from that of every earlier run of this router."""
         self.fib = fib
         self.clock = TurnClock()
@@ -74,7 +72,7 @@ class RouterDataPlane(DataPlaneInterface):
         """The same by neighbor's connection: circuits come and go while it lasts."""
         # What is made first calls what is made later by methods of this object.
         self.settlement = Settlement(self.clock, self._resume, len(fib.groups))
-        self.waiting = WaitingMessages(self.clock, self.current_settings, self.settlement, self._expired)
+        self.waiting = AllWaitingMessages(self.clock, self.current_settings, self.settlement, self._expired)
         self.egress = MessageSender(fib.me, self.settlement, self.waiting, self._spared)
         self.repair = MulticastRepair(fib, self.ports, self.current_settings, self.egress, instance)
         self.credit_manager = CreditManager(
@@ -102,7 +100,7 @@ class RouterDataPlane(DataPlaneInterface):
             faults,
         )
         self.unfinished = StalledSenders(self.current_settings)
-        self._reader = Reader(
+        self._reader = LinkEventReader(
             self.clock,
             self.settlement,
             self.waiting,

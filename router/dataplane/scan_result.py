@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition
 
 DEFAULT_PRIORITY: Final = 4
@@ -14,7 +14,7 @@ HIGHEST_PRIORITY: Final = 9
 """Larger ones are read as this (docs/reference/inter-router-protocol.md#data-links)."""
 
 
-class InvalidAnnotation(RemoteProtocolError):
+class InvalidAnnotation(PeerProtocolError):
     """A router annotation of the wrong type or out of place: the delivery is rejected, the link goes on."""
 
     condition = Condition.INVALID_FIELD

@@ -7,14 +7,14 @@ from typing import Protocol
 from router.core.ids_and_conditions import ConnectionId
 
 
-class SenderRights(Protocol):
+class SenderAddressRights(Protocol):
     """Rights to name addresses in messages: of a client (`router.core.policy`), of a neighbor with bounds."""
 
     prefix: str
     """Word before each of its addresses in the mesh; empty for none."""
 
     def message_target(self, address: str, connection: ConnectionId | None = None) -> str:
-        """The address that a message names, as the mesh knows it. Raises: RemoteProtocolError when it may not."""
+        """The address that a message names, as the mesh knows it. Raises: PeerProtocolError when it may not."""
 
     def asks_other_router(self, address: str) -> bool:
         """Whether requests to an address ask another router, which doesn't know what their sender may do."""

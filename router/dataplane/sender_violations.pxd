@@ -8,7 +8,7 @@ from router.dataplane.stalled_senders cimport StalledSenders
 from router.dataplane.transfer_stages cimport *
 
 
-cdef class SenderViolations:
+cdef class ViolatingLinks:
     cdef Settlement _settlement
     cdef Forwarder _forwarder
     cdef StalledSenders _unfinished

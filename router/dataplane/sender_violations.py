@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import cython
 
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition
-from router.dataplane.internal_errors import InternalErrorCallbacks
+from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import IngressLink, Transfer
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.settlement import REFUSED, Settlement
@@ -20,17 +20,17 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import DONE
 
 
-class SenderViolations:
+class ViolatingLinks:
     """The links whose senders broke their rules, until they are closed."""
 
     def __init__(
-        self, settlement: Settlement, forwarder: Forwarder, unfinished: StalledSenders, faults: InternalErrorCallbacks
+        self, settlement: Settlement, forwarder: Forwarder, unfinished: StalledSenders, faults: InternalErrorHandlers
     ) -> None:
         self._settlement = settlement
         self._forwarder = forwarder
         self._unfinished = unfinished
         self._faults = faults
-        self.links: dict[IngressLink, RemoteProtocolError] = {}
+        self.links: dict[IngressLink, PeerProtocolError] = {}
         """Links to be closed once the events at hand are worked through, and why."""
 
     def add_too_large(self, link: IngressLink, transfer: Transfer) -> None:
@@ -58,7 +58,7 @@ class SenderViolations:
 
     def _add(self, link: IngressLink, condition: Condition, description: str) -> None:
         link.is_paused = True
-        self.links[link] = RemoteProtocolError(description, condition=condition)
+        self.links[link] = PeerProtocolError(description, condition=condition)
 
     def close(self) -> None:
         """Close these links."""
@@ -84,7 +84,7 @@ class SenderViolations:
         """Abort what was sent of its message, and reject it; a client's link is closed too, a neighbor's is shared."""
         # DEV-34: a qdrouterd waits for the rest for ever.
         unfinished = self._unfinished
-        error = RemoteProtocolError(
+        error = PeerProtocolError(
             f"fewer than {unfinished.least_bytes} bytes of an unfinished message came in"
             f" {unfinished.window_of(link):g} s",
             condition=Condition.RESOURCE_LIMIT_EXCEEDED,

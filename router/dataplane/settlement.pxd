@@ -4,7 +4,7 @@ from libc.stdint cimport uint64_t
 
 from router.binding.proton_functions cimport *
 from router.core.forwarding.doubling_window cimport grown, is_used, shrunk
-from router.core.forwarding.publisher_link_window cimport change as change_of
+from router.core.forwarding.fixed_publisher_link_window cimport change as change_of
 from router.core.forwarding.duration_histogram cimport DurationHistogram
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad

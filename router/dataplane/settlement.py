@@ -15,11 +15,11 @@ import cython
 
 from router.binding import proton_data
 from router.core.addressing.address import AddressKind
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.forwarding.doubling_window import grown, is_used, shrunk
 from router.core.forwarding.duration_histogram import DurationHistogram
 from router.core.forwarding.fib import AddressEntry
-from router.core.forwarding.publisher_link_window import change as change_of
+from router.core.forwarding.fixed_publisher_link_window import change as change_of
 from router.core.ids_and_conditions import Condition
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
@@ -247,7 +247,7 @@ class Settlement:
         else:
             self.count_dropped(transfer, REFUSED)
 
-    def reject_for(self, transfer: Transfer, error: RemoteProtocolError) -> None:
+    def reject_for(self, transfer: Transfer, error: PeerProtocolError) -> None:
         """Give the publisher REJECTED because of what was found in its bytes."""
         self.reject(transfer, error.condition, str(error))
 
@@ -367,7 +367,7 @@ class Settlement:
             publisher.window, publisher.used = shrunk(publisher.window), 0
 
     def top_up(self, link: IngressLink) -> None:
-        """Grant or take back what `core.forwarding.publisher_link_window` says for this link, if it has a window."""
+        """Grant or take back what `fixed_publisher_link_window` says for this link, if it has a window."""
         if link.controller is not None:
             return
         queued = pn_link_queued(link.handle)

@@ -1,13 +1,13 @@
 import cython
 
-from router.dataplane.links cimport EgressLink, IngressLink, IngressLargeMessageLink, Transfer
+from router.dataplane.links cimport EgressLink, IngressLink, IngressLargeMessagesLink, Transfer
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock
 
 
-cdef class WaitingMessages:
+cdef class AllWaitingMessages:
     cdef TurnClock _clock
     cdef object _settings
     cdef public Settlement _settlement

@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 import cython
 
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.current_settings import CurrentSettings
-from router.dataplane.links import EgressLink, IngressLargeMessageLink, IngressLink, Transfer
+from router.dataplane.links import EgressLink, IngressLargeMessagesLink, IngressLink, Transfer
 from router.dataplane.section_scanner import scan
 from router.dataplane.settlement import EXPIRED, NO_ROOM, RELEASE, Settlement
 from router.dataplane.transfer_lifecycle import advance
@@ -29,7 +29,7 @@ Place = AddressEntry | EgressLink
 """A queue of messages that wait, oldest first."""
 
 
-class WaitingMessages:
+class AllWaitingMessages:
     """The waiting messages of all places, with their deadlines.
 
     Args:
@@ -177,7 +177,7 @@ class WaitingMessages:
         """
         if source.backlog_bytes <= STREAM_BUFFER_BYTES:
             return False
-        return source.entry is not None or isinstance(source, IngressLargeMessageLink)
+        return source.entry is not None or isinstance(source, IngressLargeMessagesLink)
 
     def next_deadline(self) -> float:
         """Time at which the next message has waited too long, seconds; infinity when none waits."""
@@ -223,7 +223,7 @@ class WaitingMessages:
             try:
                 data = transfer.head()
                 found = scan(data, transfer.has_all(data), stop_at_annotations=True)
-            except RemoteProtocolError:
+            except PeerProtocolError:
                 found = None  # a local subscriber may understand what we need not read
         return math.inf if found is None or found.ttl_ms is None else found.ttl_ms / 1000
 

@@ -11,7 +11,7 @@ from typing import Final
 import cython
 
 from router.binding import proton_functions as pn
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition
 from router.guard.frame_guard import FrameGuard
 
@@ -69,7 +69,7 @@ class ByteStreams:
         """Our Close is on its way."""
         self.moved_bytes = 0
         """Read and written since what is held for the peer was counted (`memory_meter.py`)."""
-        self._violation: RemoteProtocolError | None = None
+        self._violation: PeerProtocolError | None = None
         """Violation that the guard has found."""
         self._piece = LEAST_PIECE_BYTES
         """Amount to read at once, bytes,"""
@@ -144,7 +144,7 @@ class ByteStreams:
         end = pn_transport_tail(self._transport)
         if end != NULL and end != tail - kept + guard.kept and pn_transport_capacity(self._transport) >= 0:
             # The guard would look at what isn't there.
-            self._violation = RemoteProtocolError("the engine lost count", condition=Condition.INTERNAL_ERROR)
+            self._violation = PeerProtocolError("the engine lost count", condition=Condition.INTERNAL_ERROR)
             pn.report_error(self._transport, str(Condition.INTERNAL_ERROR), "the engine lost count")
 
     def _break(self, passed: int) -> None:
@@ -155,7 +155,7 @@ class ByteStreams:
         if self._violation is not None:
             return
         self.fault = self.fault or guard.description
-        self._violation = RemoteProtocolError(guard.description, condition=Condition(guard.condition))
+        self._violation = PeerProtocolError(guard.description, condition=Condition(guard.condition))
         if guard.is_header_wrong:
             # The answer is the header that is served here, and then the end. The engine must not take it for TLS.
             pn.memory_at(pn_transport_tail(self._transport), 8)[:] = 8 * b"\xff"

@@ -24,7 +24,7 @@ from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle, text
 from router.core.addressing.address import AddressKind, parse_address
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, is_router_id
@@ -239,21 +239,21 @@ class Circuits:
         """The neighbor attached a circuit.
 
         Raises:
-            RemoteProtocolError: it is refused for this.
+            PeerProtocolError: it is refused for this.
         """
         connection = self._connection
         port, session = connection.port, pn.pn_link_session(handle)
         name = text(pn.pn_link_name(handle)) or ""
         if not self._has_room():
-            raise RemoteProtocolError("too many circuits", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+            raise PeerProtocolError("too many circuits", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         if connection.count_links(session):
-            raise RemoteProtocolError("a circuit needs a session of its own", condition=Condition.NOT_ALLOWED)
+            raise PeerProtocolError("a circuit needs a session of its own", condition=Condition.NOT_ALLOWED)
         if name in port.circuits_in:
-            raise RemoteProtocolError(f"there is a circuit {name!r} already", condition=Condition.NOT_ALLOWED)
+            raise PeerProtocolError(f"there is a circuit {name!r} already", condition=Condition.NOT_ALLOWED)
         root, is_multicast = _root_of(handle)
         address = read_address(pn.pn_link_remote_target(handle))
         if not address:
-            raise RemoteProtocolError("a circuit needs an address", condition=Condition.INVALID_FIELD)
+            raise PeerProtocolError("a circuit needs an address", condition=Condition.INVALID_FIELD)
         if port.rights is not None:
             port.rights.message_target(address, port.id)
         entry = self._entry(address, is_multicast=is_multicast)
@@ -271,14 +271,14 @@ class Circuits:
         # No router is called "", so our own reply addresses come out as ROUTER, and what is local to a hop as LOCAL.
         parsed = parse_address(address, me=RouterId(""))
         if parsed.kind not in (AddressKind.MOBILE, AddressKind.ROUTER) or parsed.is_reserved:
-            raise RemoteProtocolError(f"no circuit leads to {address}", condition=Condition.INVALID_FIELD)
+            raise PeerProtocolError(f"no circuit leads to {address}", condition=Condition.INVALID_FIELD)
         entry = self._fib.attach(address)
         if entry.kind is AddressKind.LOCAL and not entry.is_open:
             self._fib.forget(entry)
-            raise RemoteProtocolError(f"nobody receives from {address}", condition=Condition.NOT_FOUND)
+            raise PeerProtocolError(f"nobody receives from {address}", condition=Condition.NOT_FOUND)
         if is_multicast != (entry.treatment is Treatment.MULTICAST):
             self._fib.forget(entry)
-            raise RemoteProtocolError(
+            raise PeerProtocolError(
                 f"{address} is {entry.treatment.value} at router {self._fib.me}",
                 condition=Condition.PRECONDITION_FAILED,
             )
@@ -332,8 +332,8 @@ def _root_of(handle: Handle) -> tuple[RouterId, bool]:
     properties = proton_data.read_map(pn.pn_link_remote_properties(handle))
     keys = [key for key in (EGRESS, INGRESS) if key in properties]
     if len(keys) != 1:
-        raise RemoteProtocolError(f"a circuit has one of {EGRESS} and {INGRESS}", condition=Condition.INVALID_FIELD)
+        raise PeerProtocolError(f"a circuit has one of {EGRESS} and {INGRESS}", condition=Condition.INVALID_FIELD)
     root = properties[keys[0]]
     if not isinstance(root, str) or not is_router_id(root):
-        raise RemoteProtocolError(f"{keys[0]} names no router", condition=Condition.INVALID_FIELD)
+        raise PeerProtocolError(f"{keys[0]} names no router", condition=Condition.INVALID_FIELD)
     return RouterId(str(root)), keys[0] == INGRESS

@@ -27,7 +27,7 @@ from router.core.addressing.address import (
     volatile_reply_address,
     with_vhost,
 )
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.forwarding.doubling_window import first_window
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, LinkId
@@ -35,7 +35,7 @@ from router.core.policy.denial import DenialKind, Denied
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import IngressLink, PublisherLink, SubscriberLink
 from router.engine.connection import Connection
-from router.engine.management_pairs import ManagementPairs
+from router.engine.rabbitmq_management_pairs import AllManagementPairs
 from router.engine.terminus_address import read_address
 
 VOLATILE_QUEUE = "rabbitmq:volatile-queue"
@@ -47,11 +47,11 @@ SERVICE_CAPABILITY_PREFIX = "qd."
 """Of what else a terminus may ask a qdrouterd for, such as `qd.waypoint` and `qd.fallback`."""
 
 
-class Refused(RemoteProtocolError):
+class Refused(PeerProtocolError):
     """The attach cannot be granted; the link is closed with the condition."""
 
 
-class ClientLinks:
+class AllClientLinks:
     """The links of all client connections of this router."""
 
     def __init__(
@@ -66,7 +66,7 @@ class ClientLinks:
         self._data_plane = data_plane
         self._ids = link_ids
         self._changed = changed
-        self.pairs = ManagementPairs(fib)
+        self.pairs = AllManagementPairs(fib)
 
     def attach(self, connection: Connection, handle: Handle) -> None:
         """Grant or refuse what the peer asks for.

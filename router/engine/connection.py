@@ -19,8 +19,8 @@ from mesh_config.models import ConnectionSettings, Role
 from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import text
-from router.binding.transport_unbind import begin_unbinding
-from router.core.errors import RemoteProtocolError
+from router.binding.unbind_in_thread import begin_unbinding
+from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.message_rate import MessageRate
@@ -144,7 +144,7 @@ class Connection(ByteStreams):
         self._sessions: dict[Handle, None] = {}
         """Those that have begun, and so have a channel."""
         self.weight = MemoryMeter(port, self.links, self._sessions)
-        self._failure: RemoteProtocolError | None = None
+        self._failure: PeerProtocolError | None = None
         self._after_end = 0
         """Begins and Attaches that came after the end."""
         self._unbinding: threading.Thread | None = None
@@ -239,7 +239,7 @@ class Connection(ByteStreams):
         self.sent_end()
         self.port.touch()
 
-    def fail(self, error: RemoteProtocolError) -> None:
+    def fail(self, error: PeerProtocolError) -> None:
         """Have `dispatch` raise *error*: for a fault of the peer that is found in another connection's turn."""
         self._failure = self._failure or error
         self.port.touch()
@@ -343,7 +343,7 @@ class Connection(ByteStreams):
         """Handle everything that the bytes of the peer, or this process, have caused on the connection.
 
         Raises:
-            RemoteProtocolError: the connection is to be closed with it.
+            PeerProtocolError: the connection is to be closed with it.
         """
         if self._failure is not None and not self.is_ending:
             raise self._failure
@@ -376,7 +376,7 @@ class Connection(ByteStreams):
             session = pn.pn_event_session(event)
             if pn.pn_session_state(session) & pn.LOCAL_UNINIT:
                 if self._most_sessions and len(self._sessions) >= self._most_sessions:
-                    raise RemoteProtocolError(
+                    raise PeerProtocolError(
                         f"more than {self._most_sessions} sessions", condition=Condition.RESOURCE_LIMIT_EXCEEDED
                     )
                 self.begin(session)
@@ -400,10 +400,10 @@ class Connection(ByteStreams):
 
     def _opened(self) -> None:
         if self.peer is not None:
-            raise RemoteProtocolError("a second Open", condition=Condition.FRAMING_ERROR)
+            raise PeerProtocolError("a second Open", condition=Condition.FRAMING_ERROR)
         self.peer = read_open(self._connection)
         if 0 < pn.pn_transport_get_remote_idle_timeout(self._transport) < MIN_HEARTBEAT_MS:
-            raise RemoteProtocolError(  # AMQP part 2, 2.4.5: close when it cannot be met
+            raise PeerProtocolError(  # AMQP part 2, 2.4.5: close when it cannot be met
                 f"an idle-time-out below {MIN_HEARTBEAT_MS} ms", condition=Condition.RESOURCE_LIMIT_EXCEEDED
             )
         self._handler.connection_opened(self)
@@ -420,9 +420,9 @@ class Connection(ByteStreams):
         self._after_end += self.is_ending
         if not self.is_ending:
             if self.unanswered > MAX_UNANSWERED:
-                raise RemoteProtocolError("too many answers unread", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+                raise PeerProtocolError("too many answers unread", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
             if self.refused > MAX_REFUSED:
-                raise RemoteProtocolError("too many refused links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+                raise PeerProtocolError("too many refused links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         elif self._after_end > MAX_REFUSED:
             self.received_end()  # it does not hear that it is closed either
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition
 from router.dataplane.links import EgressLink
-from router.guard.flow_state import flow_without_credit
+from router.guard.flow_answers import flow_without_credit
 from router.guard.frame_guard import FrameGuard
 
 
@@ -21,16 +21,16 @@ def withdraw(transport: Handle, guard: FrameGuard, link: EgressLink, excess: int
     Behind half a frame of the peer there is no place for one more; then the next flow of the link comes by here.
 
     Raises:
-        RemoteProtocolError: the peer has links of the same name in several sessions, so it can't be told which it is;
+        PeerProtocolError: the peer has links of the same name in several sessions, so it can't be told which it is;
             or the engine goes on counting below zero: its event of that would bring us here again without end.
     """
     try:
         frame = flow_without_credit(guard.peer_sessions, link.name.encode(), excess)
     except ValueError as error:
-        raise RemoteProtocolError(f"credit taken back on the link {link.name!r}: {error}") from error
+        raise PeerProtocolError(f"credit taken back on the link {link.name!r}: {error}") from error
     if frame is None or guard.kept or pn.pn_transport_capacity(transport) < len(frame):
         return
     pn.memory_at(pn.pn_transport_tail(transport), len(frame))[:] = frame
     pn.pn_transport_process(transport, len(frame))
     if pn.pn_link_credit(link.handle) + pn.pn_link_queued(link.handle) < 0:
-        raise RemoteProtocolError("the engine lost count of credit", condition=Condition.INTERNAL_ERROR)
+        raise PeerProtocolError("the engine lost count of credit", condition=Condition.INTERNAL_ERROR)

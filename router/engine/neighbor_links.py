@@ -19,7 +19,7 @@ from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle, text
 from router.core.addressing.address import CIRCUITS as CIRCUITS_ADDRESS
 from router.core.addressing.address import local_address
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.forwarding.fib import Fib
 from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import CircuitStates
@@ -27,15 +27,15 @@ from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import (
     EgressCircuitLink,
     EgressDataLink,
-    EgressLargeMessageLink,
+    EgressLargeMessagesLink,
     IngressCircuitLink,
     IngressDataLink,
-    IngressLargeMessageLink,
+    IngressLargeMessagesLink,
     IngressLink,
 )
 from router.engine.circuits import CIRCUIT, Circuits
-from router.engine.codec import encode_control
 from router.engine.connection import CIRCUITS, LSU_PUSH, NUMBERS, STREAMING_LINKS, Connection
+from router.engine.message_codec import encode_control
 
 CONTROL: Final = "qd.router"
 DATA: Final = "qd.router-data"
@@ -48,7 +48,7 @@ CONTROL_BACKLOG: Final = 10000
 
 
 @attrs.frozen
-class ControlLinkInfo:
+class ControlLinkView:
     """A control link, as management shows it."""
 
     id: int
@@ -96,7 +96,7 @@ class NeighborLinks:
         if peer.has(CIRCUITS):
             self.circuits = Circuits(connection, data_plane, fib, link_ids, self._tell)
 
-    def _close_link(self, _: IngressLink, error: RemoteProtocolError) -> None:
+    def _close_link(self, _: IngressLink, error: PeerProtocolError) -> None:
         self._connection.fail(error)
 
     # Attaching
@@ -123,7 +123,7 @@ class NeighborLinks:
         """The peer attached a link, or answered one of ours.
 
         Raises:
-            RemoteProtocolError: it is no link between routers.
+            PeerProtocolError: it is no link between routers.
         """
         if pn.pn_link_state(handle) & pn.LOCAL_UNINIT:
             is_sender = pn.pn_link_is_sender(handle)
@@ -134,11 +134,11 @@ class NeighborLinks:
                 return
             if capability not in (CONTROL, DATA):
                 condition = Condition.QD_NO_ROUTE if self.is_up else Condition.QD_CONNECTION_ROLE
-                raise RemoteProtocolError("this listener is for routers, not for clients", condition=condition)
+                raise PeerProtocolError("this listener is for routers, not for clients", condition=condition)
             if capability == CONTROL and (self._control_out if is_sender else self._control_in) is not None:
-                raise RemoteProtocolError("a connection has one control link each way")
+                raise PeerProtocolError("a connection has one control link each way")
             if len(self._connection.links) >= self._data_plane.current_settings.forwarding.max_links:
-                raise RemoteProtocolError("too many links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+                raise PeerProtocolError("too many links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
             _describe(handle, capability)
             pn.pn_link_open(handle)
             self._register(handle, capability)
@@ -172,13 +172,13 @@ class NeighborLinks:
 
     def _ingress(self, handle: Handle) -> None:
         self._incoming += 1
-        kind = IngressLargeMessageLink if self._incoming > self._pairs else IngressDataLink
+        kind = IngressLargeMessagesLink if self._incoming > self._pairs else IngressDataLink
         port, window = self._connection.port, self._data_plane.current_settings.forwarding.router_window
         link = kind(self._new_id(), port, handle, _name(handle), window=window)
         self._connection.add_link(link)
         self._data_plane.add_data_link(link)
 
-    def _open_stream(self) -> EgressLargeMessageLink:
+    def _open_stream(self) -> EgressLargeMessagesLink:
         """One more data link, for messages whose end is not there yet.
 
         Source: docs/reference/inter-router-protocol.md#streaming-links.
@@ -188,7 +188,7 @@ class NeighborLinks:
         handle = pn.pn_sender(session, name)
         _describe(handle, DATA)
         pn.pn_link_open(handle)
-        link = EgressLargeMessageLink(self._new_id(), self._connection.port, handle, _name(handle))
+        link = EgressLargeMessagesLink(self._new_id(), self._connection.port, handle, _name(handle))
         self._add_egress(link)
         self._connection.port.touch()
         return link
@@ -240,7 +240,7 @@ class NeighborLinks:
 
     # Control messages
 
-    def control_ends(self) -> list[ControlLinkInfo]:
+    def control_ends(self) -> list[ControlLinkView]:
         """Control links that are there, for management."""
         found = []
         for way, handle, count in (("out", self._control_out, self._sent), ("in", self._control_in, self._received)):
@@ -248,20 +248,20 @@ class NeighborLinks:
                 known = self._control_ids.get(way)
                 if known is None or known[0] != handle:  # numbers are given to those alone that somebody looks at
                     known = self._control_ids[way] = (handle, next(self._ids))
-                found.append(ControlLinkInfo(known[1], way, handle, _name(handle), count))
+                found.append(ControlLinkView(known[1], way, handle, _name(handle), count))
         return found
 
     def send_control(self, message: bytes) -> None:
         """Write one control message, pre-settled.
 
         Raises:
-            RemoteProtocolError: the neighbor grants no credit for it, and too many wait already.
+            PeerProtocolError: the neighbor grants no credit for it, and too many wait already.
         """
         link = self._control_out
         if link is None:
             return
         if pn.pn_link_queued(link) > CONTROL_BACKLOG:
-            raise RemoteProtocolError("no credit for control messages", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+            raise PeerProtocolError("no credit for control messages", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         self._tag += 1
         delivery = pn.new_delivery(link, self._tag)
         pn.pn_link_send(link, message, len(message))
@@ -276,7 +276,7 @@ class NeighborLinks:
         if self.is_up:
             try:
                 self.send_control(bytes(encode_control(CIRCUITS_TO, message, me, (me,))))
-            except RemoteProtocolError as error:
+            except PeerProtocolError as error:
                 self._connection.fail(error)
 
     def read_control(self, delivery: Handle) -> bytes | None:
@@ -309,7 +309,7 @@ class NeighborLinks:
             self._parts += pn.receive(link, size)
         limit = self._data_plane.current_settings.forwarding.control_message_bytes
         if len(self._parts) > limit:
-            raise RemoteProtocolError(
+            raise PeerProtocolError(
                 f"control message is larger than {limit} bytes", condition=Condition.RESOURCE_LIMIT_EXCEEDED
             )
 

@@ -17,7 +17,7 @@ from typing import Final
 import cython
 
 from router.guard.endpoints import OwnSession, PeerLink, PeerSession, Table, add_peer_link, pair, remove_peer_link
-from router.guard.flow_state import state_of_link, state_of_session, write_flow
+from router.guard.flow_answers import state_of_link, state_of_session, write_flow
 from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED, HandshakeGuard
 from router.guard.sent_frame_tracker import SentFrameTracker
 

@@ -20,7 +20,7 @@ import cython
 
 from router.guard.endpoint_guard import MAX_HANDLE, PLAIN_BYTES, UNATTACHED_HANDLE, EndpointGuard
 from router.guard.endpoints import PeerLink, PeerSession
-from router.guard.flow_state import closed_window
+from router.guard.flow_answers import closed_window
 from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED
 
 if not cython.compiled:  # else they come by the .pxd

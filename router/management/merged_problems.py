@@ -11,7 +11,7 @@ from router.management.snapshot import OF_ADDRESS, PROBLEM_KINDS, SEEN_BY_ALL
 
 
 @attrs.define
-class MergedProblem:
+class ProblemNearestCause:
     """A problem as the router tells it that is nearest to its cause."""
 
     row: Mapping[str, Any]
@@ -22,19 +22,19 @@ class MergedProblem:
     """Routers with a problem that only follows from it."""
 
 
-def merged(told: Iterable[tuple[str, Mapping[str, Any]]]) -> list[MergedProblem]:
+def merged(told: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ProblemNearestCause]:
     """Merge problems of several routers.
 
     Args:
         told: routers, each with a problem of it: with `kind`, `subject` and `closeness`.
     Returns: what concerns the whole mesh once; what has its cause at another router that tells of it only with that.
     """
-    found: dict[tuple[str, ...], MergedProblem] = {}
+    found: dict[tuple[str, ...], ProblemNearestCause] = {}
     for router, row in told:
         key = (row["kind"], row["subject"], *(() if row["kind"] in SEEN_BY_ALL else (router,)))
         known = found.get(key)
         if known is None:
-            found[key] = MergedProblem(row, [router])
+            found[key] = ProblemNearestCause(row, [router])
         elif row["closeness"] > known.row["closeness"]:
             known.row = row
             known.seen_by.insert(0, router)
@@ -43,7 +43,7 @@ def merged(told: Iterable[tuple[str, Mapping[str, Any]]]) -> list[MergedProblem]
     causes = {
         each.row["subject"]: each for each in found.values() if each.row["kind"] in OF_ADDRESS and each.row["closeness"]
     }
-    kept: list[MergedProblem] = []
+    kept: list[ProblemNearestCause] = []
     for each in found.values():
         is_consequence = each.row["kind"] in OF_ADDRESS and not each.row["closeness"]
         cause = causes.get(each.row["subject"]) if is_consequence else None

@@ -22,7 +22,7 @@ from mesh_config.models import ManagementRight
 from router.core.addressing.address import MANAGEMENT as MANAGEMENT_ADDRESS
 from router.core.addressing.address import is_reserved, router_address
 from router.core.ids_and_conditions import RouterId
-from router.engine.codec import IncrementalList, Message, MessageId, int32, plain_scalar
+from router.engine.message_codec import IncrementalList, Message, MessageId, int32, plain_scalar
 from router.management.access import EVERYTHING, Access
 from router.management.changes import ChangeError, Changes, NoChanges
 from router.management.schema import (

@@ -13,17 +13,17 @@ from typing import Any, Final
 
 import attrs
 
-from router.engine.codec import EncodedMap
-from router.management.config_rows import (
+from router.engine.message_codec import EncodedMap
+from router.management.config_log_and_memory_rows import (
     AddressConfigRow,
     AllocatorRow,
     AutoLinkRow,
     BindingRow,
     ExchangeRow,
     LinkRouteRow,
-    LogRow,
-    LogStatsRow,
     PolicyRow,
+    RouterLogRow,
+    RouterLogStatsRow,
     VhostConfigRow,
 )
 from router.management.snapshot import (
@@ -300,8 +300,8 @@ TYPES: Final[Mapping[str, EntityType]] = {
         _entity_type(f"{PREFIX}router.config.autoLink", AutoLinkRow),
         _entity_type(f"{PREFIX}router.config.exchange", ExchangeRow),
         _entity_type(f"{PREFIX}router.config.binding", BindingRow),
-        _entity_type(f"{PREFIX}log", LogRow, operations=("UPDATE",)),
-        _entity_type(f"{PREFIX}logStats", LogStatsRow),
+        _entity_type(f"{PREFIX}log", RouterLogRow, operations=("UPDATE",)),
+        _entity_type(f"{PREFIX}logStats", RouterLogStatsRow),
         _entity_type(f"{PREFIX}allocator", AllocatorRow),
         _entity_type(f"{PREFIX}policy", PolicyRow),
         _entity_type(f"{PREFIX}vhost", VhostConfigRow),

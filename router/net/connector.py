@@ -10,8 +10,8 @@ from typing import Final
 
 import trio
 
-from mesh_config.hosts import encoded
 from mesh_config.models import ConnectorSettings
+from mesh_config.usable_hosts import encoded
 
 CONNECT_TIMEOUT_S: Final = 10.0
 STABLE_S: Final = 5.0

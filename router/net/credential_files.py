@@ -12,8 +12,8 @@ import trio
 
 from mesh_config.models import HttpSettings, ListenerSettings
 from router.security.credential_store import CredentialStore, Socket
-from router.security.file_content import FileContent
 from router.security.users import Users
+from router.security.value_from_files import ValueFromFiles
 
 READING_S: Final = 2.0
 """So long a connection waits for files that are being read; then it is judged by what they were before."""
@@ -26,7 +26,7 @@ class CredentialFiles:
         """*told* takes faults of ours."""
         self._credentials = credentials
         self._told = told
-        self._readings: dict[FileContent[Any], trio.Event] = {}
+        self._readings: dict[ValueFromFiles[Any], trio.Event] = {}
         """Files that a thread reads, each one at a time, and what is set when it has."""
 
     async def context(self, socket: Socket) -> Any:
@@ -47,7 +47,7 @@ class CredentialFiles:
         for each in self._credentials.files():
             await self._await_reading(each)
 
-    async def _await_reading(self, content: FileContent[Any]) -> None:
+    async def _await_reading(self, content: ValueFromFiles[Any]) -> None:
         reading = self._readings.get(content)
         if reading is None:
             if not content.is_changed():
@@ -58,7 +58,7 @@ class CredentialFiles:
         with trio.move_on_after(READING_S):
             await reading.wait()
 
-    async def _read(self, content: FileContent[Any], is_read: trio.Event) -> None:
+    async def _read(self, content: ValueFromFiles[Any], is_read: trio.Event) -> None:
         try:
             limiter = trio.CapacityLimiter(1)  # a file that hangs holds up no other one
             problem = await trio.to_thread.run_sync(content.refresh, abandon_on_cancel=True, limiter=limiter)

@@ -20,8 +20,8 @@ from hypercorn.config import Config
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 
-from mesh_config.hosts import encoded
 from mesh_config.models import HttpSettings
+from mesh_config.usable_hosts import encoded
 from router.core.errors import LocalError
 
 AsgiApp = Callable[[MutableMapping[str, Any], Callable[..., Any], Callable[..., Any]], Awaitable[None]]

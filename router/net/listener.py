@@ -14,8 +14,8 @@ from typing import Final
 
 import trio
 
-from mesh_config.hosts import encoded
 from mesh_config.models import HttpSettings, ListenerSettings
+from mesh_config.usable_hosts import encoded
 from router.core.errors import LocalError
 
 BACKLOG: Final = 1024

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 import attrs
 import trio
 
-from mesh_config.hosts import encoded
 from mesh_config.models import PASSWORD_MECHANISMS, ConnectorSettings, ListenerSettings, Mechanism, TlsMode
+from mesh_config.usable_hosts import encoded
 from router.core.errors import LocalError
 from router.engine.peer_identity import PeerIdentity
 from router.engine.tls_channel import TlsChannel
@@ -33,7 +33,7 @@ from router.security.sasl_frames import (
     SaslFrame,
     split_frame,
 )
-from router.security.sasl_server import PasswordCheck, SaslServer, TokenCheck
+from router.security.sasl_server import KerberosTokenCheck, PasswordCheck, SaslServer
 from router.security.scram import NONCE_BYTES
 from router.security.tls import certificate_user, failure_words
 from router.security.users import Users
@@ -167,7 +167,7 @@ class PeerAuthentication:
             if isinstance(answer, PasswordCheck):
                 assert users is not None
                 answer = sasl.checked(is_right=await self._check(wire, users, answer, host))
-            elif isinstance(answer, TokenCheck):
+            elif isinstance(answer, KerberosTokenCheck):
                 await self._in_thread(wire, host, answer.step, answer.token)
                 answer = sasl.stepped()
             if sasl.is_guess:

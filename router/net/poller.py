@@ -74,7 +74,7 @@ class PolledSocket:
 
 
 class RoundHandler:
-    """Handler of what a round has read, and of time."""
+    """Handler of the begin and the end of each round, and of the time that is due."""
 
     def __init__(self) -> None:
         self.scheduled = math.inf

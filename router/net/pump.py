@@ -1,11 +1,11 @@
 """One pump for each connection: it moves bytes between a socket and an engine, and touches neither's meaning.
 
 How it works. The poller tells when the socket has something to read: a bounded piece is read straight into the
-engine's buffer, and the `PumpHandler` owner handles what that causes. This may produce output on any connection of the
-process, so the owner flushes every connection that has some, by `flush`, which writes what the kernel takes at once and
-never waits. Only when a kernel buffer is full does the poller tell of room. A task for each connection keeps the
-engine's clock, heartbeats and idle timeout, whether there is room or not: a peer that neither reads nor writes is given
-up in time.
+engine's buffer, and the owner, an `ArrivedBytesHandler`, handles what that causes. This may produce output on any
+connection of the process, so the owner flushes every connection that has some, by `flush`, which writes what the kernel
+takes at once and never waits. Only when a kernel buffer is full does the poller tell of room. A task for each
+connection keeps the engine's clock, heartbeats and idle timeout, whether there is room or not: a peer that neither
+reads nor writes is given up in time.
 
 The engine is never half changed across an `await`: between two of them a turn is begun and ended. A failed read or
 write ends the connection, since nobody knows how much the peer has seen.
@@ -34,7 +34,7 @@ MOST_WRITTEN_BYTES: Final = 131_072
 have their turn between the pieces of a large message. With half of it messages of 1 MB cost two thirds more."""
 
 
-class PumpHandler(Protocol):
+class ArrivedBytesHandler(Protocol):
     """Handler of what the bytes of a connection cause."""
 
     def arrived(self, connection: Connection) -> None:
@@ -53,7 +53,7 @@ class PumpHandler(Protocol):
 class Pump(PolledSocket):
     """The bytes and the time of one connection."""
 
-    def __init__(self, sock: socket.socket, connection: Connection, turns: PumpHandler, poller: Poller) -> None:
+    def __init__(self, sock: socket.socket, connection: Connection, turns: ArrivedBytesHandler, poller: Poller) -> None:
         # It is heavy until its peer has said who it is, too: who is served comes before who connects.
         super().__init__(True)
         self._sock = sock

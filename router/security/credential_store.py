@@ -19,12 +19,12 @@ from mesh_config.models import (
 )
 from router.core.errors import LocalError
 from router.security.certificate_expiry import CertificateExpiry, UnusableFile, ends_in
-from router.security.file_content import FileContent
-from router.security.kerberos import KerberosExchange, KerberosService, KerberosTicket, gssapi_library
+from router.security.kerberos import KerberosClientExchange, KerberosExchange, KerberosService, gssapi_library
+from router.security.password_sources import read_secret
 from router.security.revocations import CertificateNumber, read_revoked
-from router.security.secret_files import read_secret
 from router.security.tls import TlsProfile, client_context, server_context
 from router.security.users import Users
+from router.security.value_from_files import ValueFromFiles
 
 Socket = ListenerSettings | ConnectorSettings | HttpSettings
 
@@ -64,9 +64,9 @@ class CredentialStore:
         self.users: dict[str, Users] = {}
         """By path of the file."""
         self._services: dict[tuple[str | None, str, str | None], KerberosService] = {}
-        self._revoked: dict[str, FileContent[frozenset[CertificateNumber]]] = {}
+        self._revoked: dict[str, ValueFromFiles[frozenset[CertificateNumber]]] = {}
         """By name of the profile: what its file of lists revokes."""
-        self._ends: dict[str, FileContent[list[CertificateExpiry]]] = {}
+        self._ends: dict[str, ValueFromFiles[list[CertificateExpiry]]] = {}
         """By path of the file: the certificates in it."""
         self._by_name = {profile.name: profile for profile in settings.tls}
         for listener in settings.listeners:
@@ -166,15 +166,15 @@ class CredentialStore:
         """An exchange of a listener that offers GSSAPI."""
         return KerberosExchange(self._services[_service_key(listener)])
 
-    def files(self) -> list[FileContent[Any]]:
+    def files(self) -> list[ValueFromFiles[Any]]:
         """All that was made of files, and is made anew when they are others."""
         lists = {name: profile.crl for name, profile in self._by_name.items() if profile.crl is not None}
         for name, path in lists.items():
             if name not in self._revoked:
-                self._revoked[name] = FileContent([path], functools.partial(read_revoked, path), frozenset())
+                self._revoked[name] = ValueFromFiles([path], functools.partial(read_revoked, path), frozenset())
         for path in self._certificate_files():
             if path not in self._ends:
-                self._ends[path] = FileContent([path], functools.partial(ends_in, path), [])
+                self._ends[path] = ValueFromFiles([path], functools.partial(ends_in, path), [])
         revoked = [self._revoked[name] for name in lists]
         ends = [self._ends[path] for path in self._certificate_files()]
         return [*(users.file for users in self.users.values()), *self._used().values(), *revoked, *ends]
@@ -189,7 +189,7 @@ class CredentialStore:
         for each in self.files():
             self.tell(each, each.problem)
 
-    def tell(self, content: FileContent[Any], problem: str) -> None:
+    def tell(self, content: ValueFromFiles[Any], problem: str) -> None:
         """Tell the log what is wrong with files that were read again: they can't be used, or have ended."""
         if not problem:
             if any(content is each for each in self._ends.values()):
@@ -211,7 +211,7 @@ class CredentialStore:
 
     def unusable(self) -> list[UnusableFile]:
         """List the files that were replaced by what can't be used, so that those before them count still."""
-        contents: list[FileContent[Any]] = [*self._revoked.values(), *self._used().values()]
+        contents: list[ValueFromFiles[Any]] = [*self._revoked.values(), *self._used().values()]
         reasons = {self._profile_of(each): each.problem for each in contents if each.problem}
         found = [UnusableFile(subject=f"TLS profile {name}", reason=why) for name, why in reasons.items()]
         users = [UnusableFile(subject=it.path, reason=it.file.problem) for it in self.users.values() if it.file.problem]
@@ -228,7 +228,7 @@ class CredentialStore:
             if profile.settings == self._by_name.get(socket.tls or "")
         }
 
-    def _profile_of(self, content: FileContent[Any]) -> str | None:
+    def _profile_of(self, content: ValueFromFiles[Any]) -> str | None:
         """Name of the TLS profile whose files these are; None for others."""
         if isinstance(content, TlsProfile):
             return content.settings.name
@@ -263,11 +263,11 @@ class CredentialStore:
         return secret
 
 
-def ticket_of(connector: ConnectorSettings) -> KerberosTicket | None:
+def ticket_of(connector: ConnectorSettings) -> KerberosClientExchange | None:
     """The ticket by which a connector says who it is; None when its mechanism is another one."""
     if connector.sasl is not Mechanism.GSSAPI:
         return None
-    return KerberosTicket(connector.keytab, connector.user, connector.kerberos_service, connector.host)
+    return KerberosClientExchange(connector.keytab, connector.user, connector.kerberos_service, connector.host)
 
 
 def _service_key(listener: ListenerSettings) -> tuple[str | None, str, str | None]:

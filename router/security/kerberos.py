@@ -132,7 +132,7 @@ class KerberosExchange:
         return principal.removesuffix(f"@{realm}") if realm is not None else principal
 
 
-class KerberosTicket:
+class KerberosClientExchange:
     """A ticket by which this router says who it is: the client's side of one exchange.
 
     All of it reads files, and asks the KDC when there is no ticket yet: call it in a thread.

@@ -16,7 +16,7 @@ from typing import Final
 
 from router.core.errors import LocalError
 from router.security.bounded_file import read_bounded
-from router.security.work_slices import WorkSlices
+from router.security.work_slices import SlicePauses
 
 INTEGER: Final = 0x02
 SEQUENCE: Final = 0x30
@@ -59,7 +59,7 @@ def _revoked_by(data: bytes) -> Iterator[CertificateNumber]:
     if len(fields) < 3:
         raise LocalError("no revocation list")
     issuer = fields[1][1]
-    slices = WorkSlices()
+    slices = SlicePauses()
     for tag, entries in fields[3:]:
         if tag == SEQUENCE:
             for _, entry in der_items(entries):

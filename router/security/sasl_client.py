@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from router.security.kerberos import KerberosTicket
+from router.security.kerberos import KerberosClientExchange
 from router.security.sasl_frames import (
     CHALLENGE,
     MECHANISMS,
@@ -39,7 +39,7 @@ class SaslClient:
         password: str | None,
         hostname: str,
         nonce: str,
-        ticket: KerberosTicket | None = None,
+        ticket: KerberosClientExchange | None = None,
     ) -> None:
         """Begin when the header was answered.
 

@@ -48,7 +48,7 @@ class PasswordCheck:
 
 
 @attrs.frozen(kw_only=True)
-class TokenCheck:
+class KerberosTokenCheck:
     """A Kerberos token that is to be checked: call `step` with it, then `SaslServer.stepped`."""
 
     step: Callable[[bytes], None]
@@ -101,7 +101,7 @@ class SaslServer:
         """Whether the outcome was written."""
         return self.user is not None or self.failure is not None
 
-    def received(self, frame: SaslFrame) -> bytes | PasswordCheck | TokenCheck:
+    def received(self, frame: SaslFrame) -> bytes | PasswordCheck | KerberosTokenCheck:
         """Take a frame of the client. Returns: what to write, or what is to be checked first."""
         try:
             if frame.code == INIT and self.mechanism is None:
@@ -127,7 +127,7 @@ class SaslServer:
         self._is_challenged = True
         return challenge_frame(self._kerberos.challenge)
 
-    def _begin(self, frame: SaslFrame) -> bytes | PasswordCheck | TokenCheck:
+    def _begin(self, frame: SaslFrame) -> bytes | PasswordCheck | KerberosTokenCheck:
         (mechanism,) = frame.mechanisms[:1] or ("",)
         self.mechanism = mechanism
         if mechanism not in self._offered:
@@ -143,7 +143,7 @@ class SaslServer:
             return challenge_frame(b"")
         return self._go_on(frame.data or b"")
 
-    def _go_on(self, data: bytes) -> bytes | PasswordCheck | TokenCheck:
+    def _go_on(self, data: bytes) -> bytes | PasswordCheck | KerberosTokenCheck:
         if self._scram is not None:
             return self._scram_step(self._scram, data)
         if self.mechanism == "PLAIN":
@@ -156,7 +156,7 @@ class SaslServer:
         if self.mechanism == "GSSAPI":
             assert self._new_exchange is not None, "who offers it has keys"
             self._kerberos = self._kerberos or self._new_exchange()
-            return TokenCheck(step=self._kerberos.step, token=data)
+            return KerberosTokenCheck(step=self._kerberos.step, token=data)
         return self._succeed(ANONYMOUS)
 
     def _plain(self, data: bytes) -> PasswordCheck:

@@ -11,9 +11,9 @@ from typing import Any, Final
 from mesh_config.models import CertificateField, ClientCertificates, TlsSettings, TlsVersion
 from router.core.errors import LocalError
 from router.security.bounded_file import check_bounded
-from router.security.file_content import FileContent
+from router.security.password_sources import read_secret
 from router.security.sasl_frames import SaslError
-from router.security.secret_files import read_secret
+from router.security.value_from_files import ValueFromFiles
 
 _VERSIONS: Final = {TlsVersion.V1_2: ssl.TLSVersion.TLSv1_2, TlsVersion.V1_3: ssl.TLSVersion.TLSv1_3}
 _VERIFY: Final = {
@@ -50,7 +50,7 @@ _ALERTS: Final = {
 """Alerts of the other side in words, by the end of OpenSSL's name for it."""
 
 
-class TlsProfile(FileContent[ssl.SSLContext]):
+class TlsProfile(ValueFromFiles[ssl.SSLContext]):
     """Contexts of one profile for one purpose; made anew when a file has changed."""
 
     def __init__(self, settings: TlsSettings, make: Callable[[TlsSettings], ssl.SSLContext]) -> None:

@@ -25,7 +25,6 @@ import attrs
 
 from router.core.errors import LocalError
 from router.security.bounded_file import MOST_BYTES, open_bounded
-from router.security.file_content import FileContent
 from router.security.sasl_frames import SaslError
 from router.security.scram import (
     DEFAULT_ITERATIONS,
@@ -37,7 +36,8 @@ from router.security.scram import (
     derive,
     prepare,
 )
-from router.security.work_slices import WorkSlices
+from router.security.value_from_files import ValueFromFiles
+from router.security.work_slices import SlicePauses
 
 REMEMBERED: Final = 10_000
 """Passwords sent by PLAIN that were right and need not be derived again, as keyed hashes."""
@@ -129,7 +129,7 @@ def read_users(path: str) -> dict[str, Keys]:
 
 
 def _lines_of(path: str) -> Iterator[bytes]:
-    slices, size = WorkSlices(), 0
+    slices, size = SlicePauses(), 0
     try:
         with open_bounded(path) as file:
             while line := file.readline(MOST_LINE_BYTES + 1):
@@ -202,7 +202,7 @@ class Users:
     """The users of a file, as it is now; while what is there cannot be read, as it was."""
 
     path: str
-    file: FileContent[UserTable] = attrs.field(repr=False, init=False)
+    file: ValueFromFiles[UserTable] = attrs.field(repr=False, init=False)
     """Content of it."""
     _secret: bytes = attrs.field(repr=False, factory=lambda: secrets.token_bytes(32), init=False)
     _right: OrderedDict[bytes, None] = attrs.field(repr=False, factory=OrderedDict, init=False)
@@ -213,7 +213,7 @@ class Users:
         Raises:
             LocalError: it cannot be read.
         """
-        self.file = FileContent([self.path], partial(read_table, self.path))
+        self.file = ValueFromFiles([self.path], partial(read_table, self.path))
 
     def mark(self, user: str) -> bytes | None:
         """Mark of a user's keys, another one after each change of its password; None when there is no such user."""

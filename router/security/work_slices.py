@@ -10,7 +10,7 @@ SLICE_S: Final = 0.001
 PAUSE_S: Final = 0.001
 
 
-class WorkSlices:
+class SlicePauses:
     """Pauses of work that holds the interpreter's lock: one after each slice, except in the main thread."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Size of a control message on a wire, bytes, without writing it: what `router.engine.codec` would make of it.
+"""Size of a control message on a wire, bytes, without writing it: what `router.engine.message_codec` would make of it.
 
 The simulation knows no engine, and counts millions. A test compares with the codec's own bytes.
 """

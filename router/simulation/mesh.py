@@ -25,10 +25,10 @@ from router.core.events import (
     ControlLinkUp,
     ControlReceived,
     Event,
+    FirstSubscriberAttached,
+    LastSubscriberLeft,
     Report,
     SendControl,
-    SubscriptionAdded,
-    SubscriptionRemoved,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import from_body
@@ -338,13 +338,13 @@ class Mesh:
         """The first subscriber of *address* attaches at a router."""
         router = self.routers[RouterId(name)]
         router.subscriptions[address] = treatment
-        self._handle(router, [SubscriptionAdded(address=address, treatment=treatment)])
+        self._handle(router, [FirstSubscriberAttached(address=address, treatment=treatment)])
 
     def unsubscribe(self, name: str, address: str) -> None:
         """The last subscriber of *address* leaves."""
         router = self.routers[RouterId(name)]
         del router.subscriptions[address]
-        self._handle(router, [SubscriptionRemoved(address=address)])
+        self._handle(router, [LastSubscriberLeft(address=address)])
 
     # Time
 
@@ -403,7 +403,7 @@ class Mesh:
         router.forwarding = SimulatedFib()
         router.wakes_at = math.inf
         for address, treatment in router.subscriptions.items():
-            self._handle(router, [SubscriptionAdded(address=address, treatment=treatment)])
+            self._handle(router, [FirstSubscriberAttached(address=address, treatment=treatment)])
 
     def _end(self, router: Router) -> None:
         router.participant = None

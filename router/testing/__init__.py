@@ -10,7 +10,7 @@ from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import AnycastMesh, jain_index
 from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber
-from router.testing.links import Link, Wire
+from router.testing.links import Link, OneWayWire
 from router.testing.multicast_mesh import MulticastMesh, is_connected
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "ExclusionTiming",
     "RouterId",
     "Link",
-    "Wire",
+    "OneWayWire",
     "jain_index",
     "is_connected",
 ]

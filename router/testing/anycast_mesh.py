@@ -14,11 +14,11 @@ import networkx as nx
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_router import AnycastRouter
-from router.testing.client_mesh import ClientMesh
+from router.testing.credit_mesh_base import CreditMesh
 
 
-class AnycastMesh(ClientMesh[AnycastRouter]):
-    """One anycast address in a mesh of routers; arguments as of `ClientMesh`."""
+class AnycastMesh(CreditMesh[AnycastRouter]):
+    """One anycast address in a mesh of routers; arguments as of `CreditMesh`."""
 
     def __init__(
         self,

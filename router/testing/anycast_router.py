@@ -15,7 +15,7 @@ from router.core.forwarding.credit_actions import (
     Key,
     ReturnCredit,
     Send,
-    TellSubscribersWithdrew,
+    TellNeighborSubscribersWithdrew,
     TellWeight,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
@@ -72,7 +72,7 @@ class AnycastRouter(CreditRouter):
 
     def _carry_out(self, action: CreditAction) -> None:
         match action:
-            case TellSubscribersWithdrew():
+            case TellNeighborSubscribersWithdrew():
                 egress, neighbor, link = self.circuits[action.circuit]
                 upstream = self._mesh.neighbor(neighbor)
                 link.back.send(lambda: upstream.circuit_closed(egress, link))

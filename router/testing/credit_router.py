@@ -14,7 +14,7 @@ from router.core.forwarding.credit_scheduler import CreditScheduler
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network
-from router.testing.links import Link, Wire
+from router.testing.links import Link, OneWayWire
 
 TURNS_AT_ONCE = 2000
 """More turns than this without time passing are a livelock."""
@@ -25,7 +25,7 @@ class RouterEnvironment(Protocol):
 
     network: Network
 
-    def wires(self, here: RouterId, there: RouterId) -> tuple[Wire, Wire] | None:
+    def wires(self, here: RouterId, there: RouterId) -> tuple[OneWayWire, OneWayWire] | None:
         """Both ways of the connection to a neighbor; None when it is down."""
 
     def released(self, message: int) -> None:

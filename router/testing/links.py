@@ -1,7 +1,7 @@
 """Links as AMQP has them, seen from both ends at once: delivery-counts, link-credit, drain, and frames that cross.
 
-Nothing here knows routers. A `Wire` is one way of a connection: what is sent on it arrives in order, or never when it
-is cut. A `Link` uses the wire of its direction for transfers and the other one for flow.
+Nothing here knows routers. A `OneWayWire` is one way of a connection: what is sent on it arrives in order, or never
+when it is cut. A `Link` uses the wire of its direction for transfers and the other one for flow.
 
 Source: AMQP 1.0 part 2, 2.6.7; RFC 1982 for delivery-counts.
 """
@@ -22,7 +22,7 @@ def serial_difference(left: int, right: int) -> int:
     return (left - right + 2**31) % 2**32 - 2**31
 
 
-class Wire:
+class OneWayWire:
     """One way of a connection.
 
     Args:
@@ -72,7 +72,7 @@ def ignore_return(credit: int) -> None:
 class Link:
     """One link, sender and receiver in one object; each knows of the other only what has arrived."""
 
-    def __init__(self, forth: Wire, back: Wire) -> None:
+    def __init__(self, forth: OneWayWire, back: OneWayWire) -> None:
         self.forth = forth
         self.back = back
         # The sender's.

@@ -14,13 +14,13 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Topology
-from router.testing.client_mesh import ClientMesh
+from router.testing.credit_mesh_base import CreditMesh
 from router.testing.links import Link
 from router.testing.multicast_router import MulticastRouter, Place
 
 
-class MulticastMesh(ClientMesh[MulticastRouter]):
-    """One multicast address in a mesh of routers; arguments as of `ClientMesh`.
+class MulticastMesh(CreditMesh[MulticastRouter]):
+    """One multicast address in a mesh of routers; arguments as of `CreditMesh`.
 
     `open` are messages that some publisher has sent and that have not left their ingress router.
     """

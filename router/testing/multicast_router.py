@@ -10,13 +10,18 @@ from router.core.forwarding.credit_actions import (
     CreditAction,
     Key,
     ReturnCredit,
-    TellSubscribersWithdrew,
+    TellNeighborSubscribersWithdrew,
     TellWeight,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
-from router.core.forwarding.multicast_tree import BranchExcluded, BranchReopened, ReturnSubscriberCredit, SendCopies
+from router.core.forwarding.multicast_tree import (
+    BranchExcluded,
+    RepairReopenedBranch,
+    ReturnAllSubscriberCredit,
+    SendCopies,
+)
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher
 from router.testing.credit_router import CreditRouter, RouterEnvironment
@@ -62,7 +67,7 @@ class MulticastRouter(CreditRouter):
 
     def _carry_out(self, action: CreditAction) -> None:
         match action:
-            case TellSubscribersWithdrew():
+            case TellNeighborSubscribersWithdrew():
                 ingress, neighbor, link = self.circuits[action.circuit]
                 upstream = self._mesh.neighbor(neighbor)
                 link.flush()  # what was granted before is told before
@@ -72,7 +77,7 @@ class MulticastRouter(CreditRouter):
             case ReturnCredit():
                 assert action.neighbor is not None
                 self.own[action.root, action.neighbor].give_back()
-            case ReturnSubscriberCredit():
+            case ReturnAllSubscriberCredit():
                 assert isinstance(action.subscriber, Link)
                 action.subscriber.give_back()
             case TellWeight():
@@ -80,7 +85,7 @@ class MulticastRouter(CreditRouter):
                 self._tell_weight(action.root, action.neighbor, action.weight)
             case BranchExcluded():
                 self._mesh.excluded(self.name, action.neighbor)
-            case BranchReopened():
+            case RepairReopenedBranch():
                 pass  # nothing is sent again here
             case _:
                 super()._carry_out(action)

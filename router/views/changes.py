@@ -22,12 +22,12 @@ from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.draining import Draining
 from router.management.changes import ChangeError
-from router.management.config_rows import AddressConfigRow, LogRow
+from router.management.config_log_and_memory_rows import AddressConfigRow, RouterLogRow
 from router.management.snapshot import ConnectionRow, ConnectorRow, ListenerRow, Row
 from router.net.connector import Connector
 from router.net.listener import Listener, address_of
 from router.runtime import Runtime
-from router.views.config_rows import address_config_rows
+from router.views.config_log_and_memory_rows import address_config_rows
 from router.views.reload import CONFLICT, SettingsReloader, in_thread
 from router.views.socket_rows import connector_identity
 
@@ -110,7 +110,7 @@ class RuntimeChanges:
 
     def update(self, row: Row, attributes: Mapping[str, object]) -> None:
         """See `Changes.update`."""
-        if isinstance(row, LogRow):
+        if isinstance(row, RouterLogRow):
             self._update_log(attributes)
         else:
             assert isinstance(row, ConnectionRow)

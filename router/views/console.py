@@ -23,7 +23,7 @@ from router.runtime import Runtime
 from router.views.credit import credit_row, may_be_blocked
 from router.views.link_address_rows import address_row, passed
 from router.views.mesh_status_poller import MeshStatusPoller, ToldTraffic
-from router.views.neighbor_traffic import neighbor_traffic
+from router.views.neighbor_traffic_totals import neighbor_traffic
 from router.views.runtime import RuntimeView
 
 MOST_ROWS: Final = 200
@@ -65,7 +65,7 @@ class ConsoleSource:
     def page(self) -> Generator[None, None, bytes]:
         """Make the page, a piece with each step."""
         runtime = self._runtime
-        expected = runtime.watch.expected
+        expected = runtime.mesh_presence.expected
         counts = yield from runtime.fib.count_in_pieces(AT_ONCE)
         yield from self._view.prepare(ProblemRow)
         problems = self._problems()
@@ -75,7 +75,7 @@ class ConsoleSource:
             "me": runtime.me,
             "mesh": expected.name if expected is not None else "",
             "version": __version__,
-            "uptime": runtime.clock() - runtime.watch.started,
+            "uptime": runtime.clock() - runtime.mesh_presence.started,
             "totals": {
                 "addresses": runtime.fib.entry_count(),
                 "connections": len(runtime.connections),

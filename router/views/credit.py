@@ -9,8 +9,8 @@ from itertools import chain, islice
 import attrs
 
 from router.binding.proton_functions import pn_link_get_drain
-from router.core.forwarding.egress_credit_pool import EgressCreditPool, IncomingCircuit
 from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.forwarding.pool_toward_egress import IncomingCircuit, PoolTowardEgress
 from router.core.forwarding.publisher_credit import Publisher
 from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import ConnectionId, RouterId
@@ -35,7 +35,7 @@ from router.views.paged_lists import AT_ONCE
 
 
 @attrs.frozen
-class NeighborWindow:
+class CircuitlessNeighborCredit:
     """Credit of the mesh's own making, toward a neighbor that takes no circuit."""
 
     controller: CreditController
@@ -45,7 +45,7 @@ class NeighborWindow:
     unsettled: int
 
 
-Party = AnyLink | NeighborWindow
+Party = AnyLink | CircuitlessNeighborCredit
 """Grantor or holder of credit of an address."""
 
 
@@ -156,21 +156,23 @@ def _datagrams(controller: CreditController, egress: RouterId) -> int:
     return load.datagrams if load is not None else 0
 
 
-def _windows(controller: CreditController) -> Iterator[NeighborWindow]:
+def _windows(controller: CreditController) -> Iterator[CircuitlessNeighborCredit]:
     if isinstance(controller, AnycastController):
         for egress in controller.windowed:
             pool = controller.machine.pools.get(egress)
             if pool is not None:
-                yield NeighborWindow(controller, egress, pool.next_hop, pool.capacity, _datagrams(controller, egress))
+                yield CircuitlessNeighborCredit(
+                    controller, egress, pool.next_hop, pool.capacity, _datagrams(controller, egress)
+                )
     elif isinstance(controller, MulticastController):
         for ingress, neighbor in controller.windowed:
             tree = controller.machine.trees.get(ingress)
             branch = tree.children.get(neighbor) if tree is not None else None
             if branch is not None:
-                yield NeighborWindow(controller, ingress, neighbor, branch.credit, 0)
+                yield CircuitlessNeighborCredit(controller, ingress, neighbor, branch.credit, 0)
 
 
-def _pools(controller: CreditController) -> list[EgressCreditPool]:
+def _pools(controller: CreditController) -> list[PoolTowardEgress]:
     if isinstance(controller, MulticastController):
         return [tree.pool for tree in controller.machine.trees.values()]
     assert isinstance(controller, AnycastController)
@@ -318,7 +320,7 @@ class PartyRows:
 
     def row(self, party: Party) -> PartyRow:
         """Its row."""
-        if isinstance(party, NeighborWindow):
+        if isinstance(party, CircuitlessNeighborCredit):
             return _window_row(party)
         if isinstance(party, SubscriberLink):
             return self._subscribing(party.entry, party, self._granting(party.entry, party))
@@ -416,7 +418,7 @@ class PartyRows:
         return None if time == math.inf else _age(time, self._now)
 
 
-def _window_row(window: NeighborWindow) -> PartyRow:
+def _window_row(window: CircuitlessNeighborCredit) -> PartyRow:
     entry = window.controller.entry
     name = f"window/{key_of(entry)}/{window.root}/{window.neighbor}"
     return PartyRow(

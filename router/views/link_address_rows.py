@@ -15,7 +15,7 @@ from router.dataplane.links import EgressLink, IngressLink, SubscriberLink, Tran
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.dataplane.transfer_stages import SENT
 from router.engine.connection import Connection
-from router.engine.neighbor_links import ControlLinkInfo
+from router.engine.neighbor_links import ControlLinkView
 from router.management.snapshot import AddressRow, LinkRow
 from router.views.link_rates import LinkRates, capacity
 
@@ -101,14 +101,14 @@ def total(links: Iterable[AnyLink], gone: LinkCounters) -> LinkCounters:
 
 
 @attrs.frozen
-class ConnectionCounts:
+class ConnectionMessageCounts:
     """Messages that have passed over one connection, in each direction."""
 
     received: int
     sent: int
 
 
-def passed(connection: Connection, data_plane: RouterDataPlane) -> ConnectionCounts:
+def passed(connection: Connection, data_plane: RouterDataPlane) -> ConnectionMessageCounts:
     """Those of all its data links, and of a neighbor's that are gone."""
     gone_ingress = data_plane.gone_ingress_of.get(connection.id)
     gone_egress = data_plane.gone_egress_of.get(connection.id)
@@ -119,7 +119,7 @@ def passed(connection: Connection, data_plane: RouterDataPlane) -> ConnectionCou
             received += link.counters.deliveries
         else:
             sent += link.counters.deliveries
-    return ConnectionCounts(received, sent)
+    return ConnectionMessageCounts(received, sent)
 
 
 def link_row(
@@ -180,7 +180,7 @@ def link_row(
     )
 
 
-def control_link_row(connection: Connection, end: ControlLinkInfo) -> LinkRow:
+def control_link_row(connection: Connection, end: ControlLinkView) -> LinkRow:
     """One of the two links of a neighbor on which routers speak of the mesh."""
     credit = max(0, int(pn_link_credit(end.handle)))
     return LinkRow(

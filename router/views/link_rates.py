@@ -42,7 +42,7 @@ class LinkSample:
 
 
 @attrs.frozen
-class FloodingSender:
+class TooFastPublisher:
     """A publisher that sends faster than its messages are taken."""
 
     link: PublisherLink
@@ -113,10 +113,10 @@ class LinkRates:
         is_late = oldest is not None and now - oldest.arrived >= FULL_S
         return is_late and FULL_S * self._samples[link].settle_rate < link.in_flight
 
-    def floods(self) -> list[FloodingSender]:
+    def floods(self) -> list[TooFastPublisher]:
         """Publishers without an address that the last look found nearly full, those first that were so first."""
         known = self._runtime.data_plane.links
-        return [FloodingSender(link, since) for link, since in self._full.items() if link in known]
+        return [TooFastPublisher(link, since) for link, since in self._full.items() if link in known]
 
     def of(self, link: IngressLink | EgressLink) -> LinkSample | None:
         """The sample of a link; None for one that nobody has looked at yet."""

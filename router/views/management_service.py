@@ -20,14 +20,14 @@ from router.core.addressing.address import MANAGEMENT, is_reserved
 from router.core.ids_and_conditions import ConnectionId
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.denial import Denied
-from router.engine import codec
-from router.engine.management_pairs import ManagementPair
+from router.engine import message_codec
+from router.engine.rabbitmq_management_pairs import ManagementPair
 from router.management.access import BY_NEIGHBOR, EVERYTHING, NOTHING, Access
 from router.management.node import BAD_REQUEST, INTERNAL_ERROR, Answer, ManagementNode, reply
-from router.management.queue_requests import answer_queue_request, refuse_queue_request
+from router.management.rabbitmq_queue_requests import answer_queue_request, refuse_queue_request
 from router.runtime import Runtime
 from router.views.changes import ListenersAndConnectors, RuntimeChanges
-from router.views.queue_lookup import find_queue
+from router.views.receiver_lookup import find_queue
 from router.views.runtime import RuntimeView
 
 MAX_VALUES: Final = 1000
@@ -188,8 +188,8 @@ class ManagementService:
         """Answer one request. Whatever it is, it does no harm to the connection that it came on."""
         runtime = self._runtime
         try:
-            request = codec.decode_message(data, max_values=MAX_VALUES)
-        except codec.UnreadableMessage as error:
+            request = message_codec.decode_message(data, max_values=MAX_VALUES)
+        except message_codec.UnreadableMessage as error:
             runtime.log.warning("management_request_malformed", reason=str(error))
             self._refuse(error, rights)
             return
@@ -205,12 +205,12 @@ class ManagementService:
                     answer = done.value
                     break
                 yield
-            encoded = b"" if answer is None else codec.encode_message(answer)
+            encoded = b"" if answer is None else message_codec.encode_message(answer)
         except Exception as error:  # a fault of ours: it must end neither the router nor somebody's connection
             runtime.log.exception("management_fault")
             fault = Answer(status=INTERNAL_ERROR, description=f"fault of the router: {type(error).__name__}")
             answer = reply(request, fault)
-            encoded = codec.encode_message(answer)
+            encoded = message_codec.encode_message(answer)
         if answer is None or answer.to is None:
             runtime.log.warning("management_request_ignored", reason="it names no address to reply to")
             return
@@ -220,10 +220,10 @@ class ManagementService:
         """Answer a request about a queue."""
         runtime = self._runtime
         try:
-            request = codec.decode_message(asked.data, max_values=MAX_VALUES, is_body_anywhere=True)
-        except codec.UnreadableMessage as error:
+            request = message_codec.decode_message(asked.data, max_values=MAX_VALUES, is_body_anywhere=True)
+        except message_codec.UnreadableMessage as error:
             runtime.log.warning("management_request_malformed", reason=str(error))
-            answer = refuse_queue_request(error.read or codec.Message(), f"the request is not read: {error}")
+            answer = refuse_queue_request(error.read or message_codec.Message(), f"the request is not read: {error}")
         else:
             yield
             most = runtime.settings.forwarding.address_bytes
@@ -238,7 +238,7 @@ class ManagementService:
             reason = "no receiver of its name is attached in its session"
             runtime.log.warning("management_request_ignored", reason=reason)
             return
-        runtime.data_plane.publish(pair.reply_address, codec.encode_message(answer))
+        runtime.data_plane.publish(pair.reply_address, message_codec.encode_message(answer))
 
     def _reply_address(self, to: str | None, rights: ClientRights | None) -> str | None:
         """The address of a reply as the mesh knows it; None when its requester may not send there either.
@@ -258,9 +258,9 @@ class ManagementService:
         if address:
             self._runtime.data_plane.publish(address, encoded)
 
-    def _refuse(self, error: codec.UnreadableMessage, rights: ClientRights | None) -> None:
+    def _refuse(self, error: message_codec.UnreadableMessage, rights: ClientRights | None) -> None:
         """Answer what cannot be read, if it says before that where to."""
         request = error.read
         if request is not None and request.reply_to and not is_reserved(request.reply_to):
             answer = reply(request, Answer(status=BAD_REQUEST, description=f"the request is not read: {error}"))
-            self._publish(request.reply_to, codec.encode_message(answer), rights)
+            self._publish(request.reply_to, message_codec.encode_message(answer), rights)

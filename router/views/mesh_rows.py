@@ -11,7 +11,7 @@ from router.core.linkstate.messages import PROTOCOL_VERSION
 from router.core.linkstate.neighbors import TRANSIT_ENDED_COST
 from router.drain_state import DrainState
 from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow
-from router.mesh_watch import MeshWatch, Pair, Presence, when
+from router.mesh_presence import MeshPresence, Pair, Presence, when
 from router.runtime import Runtime
 
 AT_ONCE: Final = 25
@@ -25,8 +25,8 @@ def node_rows(runtime: Runtime, offset: float) -> LazyRows:
         runtime: of the router that is asked.
         offset: from its clock to seconds since 1970.
     """
-    watch = runtime.watch
-    watch.forget_old(runtime.clock())
+    presence = runtime.mesh_presence
+    presence.forget_old(runtime.clock())
     counts = runtime.control.address_counts()
 
     def make(numbered: tuple[int, RouterId]) -> NodeRow:
@@ -45,57 +45,57 @@ def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tupl
         runtime: of the router that is asked.
         offset: from its clock to seconds since 1970.
     """
-    watch = runtime.watch
-    watch.forget_old(runtime.clock())
+    presence = runtime.mesh_presence
+    presence.forget_old(runtime.clock())
     nodes: list[NodeRow] = []
     for index, router in enumerate(_known_routers(runtime)):
         if index % AT_ONCE == AT_ONCE - 1:
             yield
         view = _view(router, runtime)
-        known = watch.routers.get(view.id)
+        known = presence.routers.get(view.id)
         is_absent = view.id != runtime.me and view.cost is None
         is_draining = runtime.drain_state is not DrainState.SERVING if view.id == runtime.me else _is_draining(view)
         if is_absent or is_draining or (known is not None and known.recent(runtime.clock())):
             nodes.append(_node(runtime, index, view, {}, offset))
     links: list[MeshLinkRow] = []
-    for index, pair in enumerate(sorted(watch.links)):
+    for index, pair in enumerate(sorted(presence.links)):
         if index % AT_ONCE == AT_ONCE - 1:
             yield
-        link, now = watch.links.get(pair), runtime.clock()
+        link, now = presence.links.get(pair), runtime.clock()
         if link is None:
             continue  # it has gone meanwhile
-        if (not link.is_present and watch.is_known(pair)) or link.recent(now):
-            links.append(_mesh_link(watch, pair, now, offset))
+        if (not link.is_present and presence.is_known(pair)) or link.recent(now):
+            links.append(_mesh_link(presence, pair, now, offset))
     return nodes, links
 
 
 def _known_routers(runtime: Runtime) -> list[RouterId]:
     """This router, those that it hears of, and those that are absent."""
     heard = runtime.control.node_ids()
-    return [runtime.me, *heard, *sorted(runtime.watch.routers.keys() - heard)]
+    return [runtime.me, *heard, *sorted(runtime.mesh_presence.routers.keys() - heard)]
 
 
 def _view(router: RouterId, runtime: Runtime) -> NodeView:
     if router == runtime.me:
         return runtime.control.own_node()
-    return runtime.control.node(router) or _unheard(router, runtime.watch)
+    return runtime.control.node(router) or _unheard(router, runtime.mesh_presence)
 
 
-def _unheard(router: RouterId, watch: MeshWatch) -> NodeView:
+def _unheard(router: RouterId, presence: MeshPresence) -> NodeView:
     """A router of which nothing is held any more, or yet."""
-    since = watch.routers[router].since if router in watch.routers else watch.started
+    since = presence.routers[router].since if router in presence.routers else presence.started
     return NodeView(
         id=router, instance=None, ls_seq=0, mobile_seq=0, peers={}, next_hop=None, cost=None, changed_at=since
     )
 
 
 def _node(runtime: Runtime, index: int, view: NodeView, counts: Mapping[RouterId, int], offset: float) -> NodeRow:
-    watch, now = runtime.watch, runtime.clock()
+    presence, now = runtime.mesh_presence, runtime.clock()
     is_self = view.id == runtime.me
     route = runtime.fib.route(view.id)
-    own = Presence(since=watch.started, is_present=True)
-    known = own if is_self else watch.routers.get(view.id) or Presence(since=view.changed_at)
-    is_expected = watch.expected is not None and view.id in watch.expected.routers
+    own = Presence(since=presence.started, is_present=True)
+    known = own if is_self else presence.routers.get(view.id) or Presence(since=view.changed_at)
+    is_expected = presence.expected is not None and view.id in presence.expected.routers
     return NodeRow(
         name=f"router.node/{view.id}",
         identity=f"router.node/{view.id}",
@@ -105,7 +105,7 @@ def _node(runtime: Runtime, index: int, view: NodeView, counts: Mapping[RouterId
         is_draining=runtime.drain_state is not DrainState.SERVING if is_self else _is_draining(view),
         is_configured=is_expected,
         since=int(known.since + offset),
-        reason=watch.reason(view.id) or None,
+        reason=presence.reason(view.id) or None,
         flap_count=known.flaps,
         recent_flaps=known.recent(now),
         last_flap=when(known.last_flap, offset),
@@ -134,15 +134,15 @@ def _is_draining(view: NodeView) -> bool:
 
 def mesh_link_rows(runtime: Runtime, offset: float) -> LazyRows:
     """All links, by the ids of their routers; *offset* as above."""
-    watch, now = runtime.watch, runtime.clock()
-    watch.forget_old(now)
-    pairs: Sequence[Pair] = sorted(watch.links)
-    return LazyRows(pairs, lambda pair: _mesh_link(watch, pair, now, offset) if pair in watch.links else None)
+    presence, now = runtime.mesh_presence, runtime.clock()
+    presence.forget_old(now)
+    pairs: Sequence[Pair] = sorted(presence.links)
+    return LazyRows(pairs, lambda pair: _mesh_link(presence, pair, now, offset) if pair in presence.links else None)
 
 
-def _mesh_link(watch: MeshWatch, pair: Pair, now: float, offset: float) -> MeshLinkRow:
-    known = watch.links[pair]
-    state = "unknown" if not watch.is_known(pair) else "up" if known.is_present else "absent"
+def _mesh_link(presence: MeshPresence, pair: Pair, now: float, offset: float) -> MeshLinkRow:
+    known = presence.links[pair]
+    state = "unknown" if not presence.is_known(pair) else "up" if known.is_present else "absent"
     name = f"{pair[0]} - {pair[1]}"
     return MeshLinkRow(
         name=name,
@@ -151,10 +151,10 @@ def _mesh_link(watch: MeshWatch, pair: Pair, now: float, offset: float) -> MeshL
         other=pair[1],
         state=state,
         cost=known.cost,
-        configured_cost=watch.expected.links.get(pair) if watch.expected is not None else None,
+        configured_cost=presence.expected.links.get(pair) if presence.expected is not None else None,
         is_configured=known.is_expected,
         since=int(known.since + offset),
-        reason=watch.link_reason(pair) or None,
+        reason=presence.link_reason(pair) or None,
         flap_count=known.flaps,
         recent_flaps=known.recent(now),
         last_flap=when(known.last_flap, offset),

@@ -16,7 +16,7 @@ import trio
 
 from router.core.addressing.address import MANAGEMENT, router_address
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.engine import codec
+from router.engine import message_codec
 from router.management.schema import OWN_PREFIX, PREFIX
 from router.runtime import Runtime
 
@@ -142,8 +142,8 @@ class MeshStatusPoller:
         return True
 
     def _question(self, router: RouterId, kind: str) -> bytes:
-        return codec.encode_message(
-            codec.Message(
+        return message_codec.encode_message(
+            message_codec.Message(
                 to=router_address(router, MANAGEMENT),
                 reply_to=router_address(self._runtime.me, CONSOLE),
                 correlation_id=f"{kind} {router} {self._token}",
@@ -152,8 +152,8 @@ class MeshStatusPoller:
                     "type": f"{PREFIX}management",
                     "name": "self",
                     "entityType": f"{OWN_PREFIX if kind == PROBLEMS else PREFIX}{kind}",
-                    "count": codec.int32(MOST_PROBLEMS),
-                    "offset": codec.int32(0),
+                    "count": message_codec.int32(MOST_PROBLEMS),
+                    "offset": message_codec.int32(0),
                 },
                 body={"attributeNames": list(QUESTIONS[kind][1])},
             )
@@ -165,8 +165,8 @@ class MeshStatusPoller:
             return True
         self._room -= 1
         try:
-            message = codec.decode_message(data, max_values=MOST_VALUES)
-        except codec.UnreadableMessage:
+            message = message_codec.decode_message(data, max_values=MOST_VALUES)
+        except message_codec.UnreadableMessage:
             return True
         kind, router, token = (*str(message.correlation_id).split(" ", 2), "", "")[:3]
         known = self._answers.get(RouterId(router))

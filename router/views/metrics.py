@@ -12,10 +12,9 @@ from typing import Final, TypeVar
 import attrs
 
 from router import SPEED, __version__
-from router.closed_connection_totals import TrafficTotals
-from router.core.controlplane import NeighborView
+from router.core.controlplane import NeighborConnectionView
 from router.core.forwarding.duration_histogram import BOUNDS_S
-from router.core.forwarding.fib import AddressEntry, MessageTotals
+from router.core.forwarding.fib import AddressEntry, MessageTotalsOfAddresses
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import KINDS
 from router.dataplane.links import (
@@ -28,6 +27,7 @@ from router.dataplane.links import (
 )
 from router.dataplane.settlement import DROP_REASONS
 from router.engine.connection import Connection
+from router.lasting_totals import TrafficTotals
 from router.management.metrics import Measurements
 from router.management.snapshot import PROBLEM_KINDS
 from router.net.connector import Connector
@@ -84,8 +84,8 @@ WORST: Final = ("oldest_s", "blocked_s", "is_used")
 
 
 @attrs.define
-class NeighborState:
-    """Links and connections of one neighbor."""
+class NeighborSums:
+    """Sums over the links and connections of one neighbor."""
 
     traffic: TrafficTotals = attrs.field(factory=TrafficTotals)
     circuits_in: int = 0
@@ -176,7 +176,7 @@ class MetricsCollection:
             _count(group, gone)
         self._gone_ingress = total((), data_plane.gone_ingress)
         self._neighbors = {
-            name: NeighborState(attrs.evolve(traffic)) for name, traffic in runtime.traffic.neighbors.items()
+            name: NeighborSums(attrs.evolve(traffic)) for name, traffic in runtime.traffic.neighbors.items()
         }
         self._clients = attrs.evolve(runtime.traffic.clients)
         self._gone_of = {
@@ -335,10 +335,10 @@ class MetricsCollection:
         if sent is not None:
             traffic.messages_out += sent.deliveries
 
-    def _state_of(self, neighbor: RouterId) -> NeighborState:
-        return self._neighbors.setdefault(self._runtime.traffic.name_of(neighbor), NeighborState())
+    def _state_of(self, neighbor: RouterId) -> NeighborSums:
+        return self._neighbors.setdefault(self._runtime.traffic.name_of(neighbor), NeighborSums())
 
-    def _tell_neighbor(self, name: RouterId, state: NeighborState, view: NeighborView | None) -> None:
+    def _tell_neighbor(self, name: RouterId, state: NeighborSums, view: NeighborConnectionView | None) -> None:
         into, traffic = self._into, state.traffic
         into.set("neighbor_up", view is not None and view.state == "two-way", name)
         if view is not None:
@@ -396,7 +396,7 @@ class MetricsCollection:
         into.set("control_messages_dropped", waited["control_unread"], "unread")
 
 
-def _count(group: AddressGroupTotals, counted: AddressEntry | MessageTotals) -> None:
+def _count(group: AddressGroupTotals, counted: AddressEntry | MessageTotalsOfAddresses) -> None:
     group.ingress += counted.ingress
     group.egress += counted.egress
     group.transit += counted.transit

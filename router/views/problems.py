@@ -2,7 +2,7 @@
 
     found = problems(snapshot)      # the most urgent first
 
-`router.views.problem_scan` takes the snapshot of a running router.
+`router.views.problem_snapshots` takes the snapshot of a running router.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class AddressTrouble:
 
 
 @attrs.frozen(kw_only=True)
-class FloodingPublisher:
+class TooFastAnonymousPublisher:
     """A publisher without an address that sends faster than its messages are taken."""
 
     container: str
@@ -150,7 +150,7 @@ class ProblemSnapshot:
     connectors: Sequence[ConnectorRow] = ()
     wrong_roles: Sequence[WrongRole] = ()
     refusals: Sequence[RouterRefusal] = ()
-    floods: Sequence[FloodingPublisher] = ()
+    floods: Sequence[TooFastAnonymousPublisher] = ()
     addresses: Sequence[AddressTrouble] = ()
     is_above_mark: bool = False
     """Whether the process holds more than its mark."""

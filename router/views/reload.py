@@ -27,7 +27,7 @@ from router.core.policy.policy import Policy
 from router.drain_state import DrainState
 from router.engine.connection import Connection
 from router.management.changes import ChangeError
-from router.mesh_watch import ExpectedMesh
+from router.mesh_presence import ExpectedMesh
 from router.net.connector import Connector
 from router.net.listener import Listener, address_of
 from router.peer_event_handler import remote_address
@@ -153,7 +153,7 @@ class SettingsReloader:
         # What needs a restart stays in question until then.
         self._in_file = _as_it_runs(self._in_file, new, plan)
         expected = ExpectedMesh.of(mesh) if mesh is not None else None
-        self._runtime.watch.expect(expected, self._runtime.clock())
+        self._runtime.mesh_presence.expect(expected, self._runtime.clock())
         applied = plan.described()
         for said in applied:
             self._runtime.log.info("reload_applied", what=said)

@@ -11,14 +11,14 @@ import attrs
 
 from mesh_config.models import Role
 from router import SPEED, __version__
-from router.core.forwarding.fib import MessageTotals
+from router.core.forwarding.fib import MessageTotalsOfAddresses
 from router.core.ids_and_conditions import AREA
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import IngressLink, Transfer
 from router.management.snapshot import RouterRow
 from router.runtime import Runtime
 from router.views.link_address_rows import AgesUnderWay, AnyLink, is_blocked, total
-from router.views.neighbor_traffic import neighbor_traffic
+from router.views.neighbor_traffic_totals import neighbor_traffic
 from router.views.paged_lists import AT_ONCE
 
 
@@ -66,7 +66,7 @@ def _row(
     started: float,
     sums: LinkSums,
     waiting: WaitingSums,
-    counts: MessageTotals,
+    counts: MessageTotalsOfAddresses,
     under_way: AgesUnderWay,
 ) -> RouterRow:
     settings, account, taken = runtime.settings, runtime.account, sums.taken
@@ -95,7 +95,7 @@ def _row(
         link_count=sums.count,
         addr_count=runtime.fib.entry_count(),
         node_count=len(runtime.fib.routes),
-        unreachable_node_count=sum(not each.is_present for each in runtime.watch.routers.values()),
+        unreachable_node_count=sum(not each.is_present for each in runtime.mesh_presence.routers.values()),
         link_route_count=0,
         auto_link_count=0,
         links_blocked=waiting.blocked,

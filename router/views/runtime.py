@@ -14,21 +14,21 @@ from typing import Final, TypeVar, cast
 import attrs
 
 from mesh_config.models import Role
-from router.core.controlplane import NeighborView
+from router.core.controlplane import NeighborConnectionView
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.links import PublisherLink
 from router.engine.connection import Connection
-from router.engine.neighbor_links import ControlLinkInfo
-from router.management.config_rows import (
+from router.engine.neighbor_links import ControlLinkView
+from router.management.config_log_and_memory_rows import (
     AddressConfigRow,
     AllocatorRow,
     AutoLinkRow,
     BindingRow,
     ExchangeRow,
     LinkRouteRow,
-    LogRow,
-    LogStatsRow,
     PolicyRow,
+    RouterLogRow,
+    RouterLogStatsRow,
     VhostConfigRow,
 )
 from router.management.snapshot import (
@@ -52,7 +52,7 @@ from router.net.connector import Connector
 from router.net.listener import Listener
 from router.net.tcp_counters import TcpCounters
 from router.runtime import Runtime
-from router.views.config_rows import (
+from router.views.config_log_and_memory_rows import (
     address_config_rows,
     allocator_rows,
     log_lines,
@@ -62,7 +62,7 @@ from router.views.config_rows import (
     vhost_config_rows,
 )
 from router.views.credit import (
-    NeighborWindow,
+    CircuitlessNeighborCredit,
     Party,
     PartyRows,
     blocked_seconds,
@@ -75,7 +75,7 @@ from router.views.credit import (
 )
 from router.views.link_address_rows import (
     AnyLink,
-    ConnectionCounts,
+    ConnectionMessageCounts,
     address_row,
     control_link_row,
     key_of,
@@ -85,7 +85,7 @@ from router.views.link_address_rows import (
 from router.views.link_rates import LinkRates
 from router.views.mesh_rows import mesh_link_rows, node_rows
 from router.views.paged_lists import ConcatenatedLists, PagedLinks, PageOrder, at_once, sorted_in_pieces
-from router.views.problem_scan import ProblemScan
+from router.views.problem_snapshots import ProblemScan
 from router.views.router_row import take_router_row
 from router.views.socket_rows import connector_rows, listener_row
 from router.views.vhosts import VhostMembership, vhost_rows
@@ -135,8 +135,8 @@ class RuntimeView:
             ListenerRow: lambda _: LazyRows(self._listeners, lambda found: listener_row(found, runtime.settings)),
             ConnectorRow: lambda _: connector_rows(runtime, self._connectors, self._offset()),
             AddressConfigRow: lambda _: address_config_rows(runtime) if own is None else LazyRows(),
-            LogRow: lambda _: LazyRows([log_row()] if own is None else ()),
-            LogStatsRow: lambda _: LazyRows([log_stats_row()] if own is None else ()),
+            RouterLogRow: lambda _: LazyRows([log_row()] if own is None else ()),
+            RouterLogStatsRow: lambda _: LazyRows([log_stats_row()] if own is None else ()),
             AllocatorRow: lambda _: allocator_rows(runtime) if own is None else LazyRows(),
             PolicyRow: lambda _: LazyRows([policy_row(runtime)] if own is None else ()),
             VhostConfigRow: lambda _: vhost_config_rows(runtime) if own is None else LazyRows(),
@@ -236,7 +236,9 @@ class RuntimeView:
             lambda connection: self._connection(connection, neighbors.get(connection.id), now),
         )
 
-    def _connection(self, connection: Connection, neighbor: NeighborView | None, now: float) -> ConnectionRow | None:
+    def _connection(
+        self, connection: Connection, neighbor: NeighborConnectionView | None, now: float
+    ) -> ConnectionRow | None:
         if connection.id not in self._runtime.connections:
             return None
         messages = passed(connection, self._runtime.data_plane)
@@ -258,9 +260,9 @@ class RuntimeView:
             for end in neighbor.control_ends()
         ]
 
-        def make(found: tuple[Connection, AnyLink | ControlLinkInfo]) -> LinkRow | None:
+        def make(found: tuple[Connection, AnyLink | ControlLinkView]) -> LinkRow | None:
             connection, link = found
-            if isinstance(link, ControlLinkInfo):
+            if isinstance(link, ControlLinkView):
                 return control_link_row(connection, link) if connection.id in self._runtime.connections else None
             if link not in known:
                 return None
@@ -297,14 +299,15 @@ class RuntimeView:
         view = PartyRows(self._runtime.connections, self._runtime.clock(), self.rates)
         known = self._runtime.data_plane.links
         return LazyRows(
-            list(found), lambda party: view.row(party) if isinstance(party, NeighborWindow) or party in known else None
+            list(found),
+            lambda party: view.row(party) if isinstance(party, CircuitlessNeighborCredit) or party in known else None,
         )
 
 
 def _connection_row(
     connection: Connection,
-    neighbor: NeighborView | None,
-    messages: ConnectionCounts,
+    neighbor: NeighborConnectionView | None,
+    messages: ConnectionMessageCounts,
     octets: TcpCounters | None,
     now: float,
 ) -> ConnectionRow:

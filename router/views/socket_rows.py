@@ -9,7 +9,7 @@ from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, R
 from router.core.ids_and_conditions import ConnectionId
 from router.engine.connection import Connection
 from router.management.snapshot import ConnectorRow, LazyRows, ListenerRow
-from router.mesh_watch import Presence, when
+from router.mesh_presence import Presence, when
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
@@ -91,7 +91,7 @@ def _connector_row(
     settings = connector.settings
     place = f"{settings.host}:{settings.port}"
     connection = served.get(id(settings))
-    known = runtime.watch.connectors.get(connector.name) or Presence(since=runtime.watch.started)
+    known = runtime.mesh_presence.connectors.get(connector.name) or Presence(since=runtime.mesh_presence.started)
     is_up = known.is_present or (connection is not None and connection.id in standby)
     message = connector.message or known.reason
     if not message:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proton import Message
 
-from router.bench import cases, comparison, messages, suite
+from router.bench import cases, messages, ratios_to_other_routers, suite
 from router.bench.connection import Loop
 from router.bench.endpoints import Caller, Receiver, Responder, Sender
 from router.bench.errors import BenchError
@@ -141,7 +141,7 @@ def test_ratios_are_medians_of_those_of_the_rounds() -> None:
 def test_routers_are_compared_with_those_over_as_many_hops() -> None:
     ours = [cases.Path(name="1 hop", hops=1), cases.Path(name="2 hops", hops=2)]
     others = [cases.Path(name="a", hops=1), cases.Path(name="b", hops=2), cases.Path(name="c", hops=1)]
-    names = [(one.name, other.name) for one, other in comparison.pairs_of(ours, others)]
+    names = [(one.name, other.name) for one, other in ratios_to_other_routers.pairs_of(ours, others)]
     assert names == [("1 hop", "a"), ("1 hop", "c"), ("2 hops", "b")]
 
 
@@ -152,7 +152,7 @@ def test_a_comparison_is_the_median_of_the_ratios_of_the_rounds() -> None:
         (run(90, 40.0, 2.0), run(100, 40.0, 4.0)),
         (run(300, 40.0, 9.0), run(100, 400.0, 10.0)),
     ]
-    found = comparison.compare("rpc-1", path, other, rounds)
+    found = ratios_to_other_routers.compare("rpc-1", path, other, rounds)
     assert (found.per_s, found.p50_us, found.cpu_us, found.rounds) == (0.9, 1.0, 0.5, 3)
     assert found.resident_bytes is None
 

@@ -11,7 +11,16 @@ from mesh_config.check import check_mesh
 from router.cli.demo.blueprint import CALLERS, CUT, DESTINATIONS, ROUTERS, SERVERS, by_wire, settings
 from router.cli.demo.display_state import DisplayState
 from router.cli.demo.measures import Measures, percentile
-from router.cli.demo.routes import RouteEntry, Routes, are_neighbors, from_json, is_full, path, path_text, to_json
+from router.cli.demo.reported_routes import (
+    RouteEntry,
+    Routes,
+    are_neighbors,
+    from_json,
+    is_full,
+    path,
+    path_text,
+    to_json,
+)
 from router.cli.demo.summary import faults
 from router.cli.demo.text_diagram import picture
 

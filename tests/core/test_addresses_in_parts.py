@@ -22,10 +22,10 @@ from router.core.addressing.address_list_parts import (
 from router.core.events import (
     Action,
     ControlReceived,
+    FirstSubscriberAttached,
     InstallAddress,
+    LastSubscriberLeft,
     SendControl,
-    SubscriptionAdded,
-    SubscriptionRemoved,
     WithdrawAddress,
 )
 from router.core.ids_and_conditions import RouterId
@@ -184,7 +184,7 @@ def answers(play: Playbook) -> list[MobileAddressUpdate]:
 def subscribed(count: int) -> Playbook:
     """A with so many addresses."""
     play = quiet()
-    play >> [SubscriptionAdded(address=f"a{number}", treatment=Treatment.CLOSEST) for number in range(count)]
+    play >> [FirstSubscriberAttached(address=f"a{number}", treatment=Treatment.CLOSEST) for number in range(count)]
     play.rest()
     return play
 
@@ -211,7 +211,7 @@ def test_nobody_is_sent_more_parts_than_it_asked_for() -> None:
 def test_all_parts_show_one_state() -> None:
     play = subscribed((PARTS + 1) * PART)
     answers(play >> asks())
-    play >> SubscriptionRemoved(address="a0") >> SubscriptionAdded(address="late", treatment=Treatment.CLOSEST)
+    play >> LastSubscriberLeft(address="a0") >> FirstSubscriberAttached(address="late", treatment=Treatment.CLOSEST)
     [last] = answers(play >> asks(PARTS, PARTS + 1))
     assert (last.mobile_seq, last.exist) == (
         PARTS + 1,
@@ -222,7 +222,7 @@ def test_all_parts_show_one_state() -> None:
 def test_who_asks_for_more_of_a_forgotten_state_is_told_the_present_from_the_start() -> None:
     play = subscribed((PARTS + 1) * PART)
     assert [answer.part for answer in answers(play >> asks(PARTS, PARTS + 1))] == [PARTS], "the same again"
-    play >> SubscriptionRemoved(address="a0")
+    play >> LastSubscriberLeft(address="a0")
     found = answers(play >> asks(PARTS, PARTS + 1))
     assert [(answer.part, answer.mobile_seq) for answer in found] == [(n, PARTS + 2) for n in range(PARTS)]
 
@@ -235,10 +235,10 @@ def test_a_part_beyond_the_last_is_no_reason_to_say_anything() -> None:
 def test_many_changes_of_one_turn_go_out_in_several_messages() -> None:
     play = quiet()
     count = 2 * PART + 1
-    play >> [SubscriptionAdded(address=f"a{number}", treatment=Treatment.CLOSEST) for number in range(count)]
+    play >> [FirstSubscriberAttached(address=f"a{number}", treatment=Treatment.CLOSEST) for number in range(count)]
     told = [message for to, message in sends(play.rest(), MobileAddressUpdate) if to == TO_B]
     assert [(update.mobile_seq, len(update.add)) for update in told] == [(1, PART), (2, PART), (3, 1)]
-    play >> [SubscriptionRemoved(address=f"a{number}") for number in range(count)]
+    play >> [LastSubscriberLeft(address=f"a{number}") for number in range(count)]
     told = [message for to, message in sends(play.rest(), MobileAddressUpdate) if to == TO_B]
     assert [(update.mobile_seq, len(update.delete)) for update in told] == [(4, PART), (5, PART), (6, 1)]
 

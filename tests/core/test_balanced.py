@@ -10,7 +10,7 @@ import math
 
 import pytest
 
-from router.core.forwarding.egress_load import HINT_S, RENEW_S, TELL_S, AdvertisedLoad, EgressLoad
+from router.core.forwarding.egress_load import HINT_S, RENEW_S, TELL_S, EgressLoad, LoadToldToNeighbor
 from router.testing.anycast_mesh import AnycastMesh, jain_index
 from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber
 
@@ -161,7 +161,7 @@ def test_what_was_told_is_believed_for_a_while_only() -> None:
 
 
 def test_a_neighbor_is_told_when_it_matters_and_no_more_often_than_that() -> None:
-    load, report = EgressLoad(), AdvertisedLoad()
+    load, report = EgressLoad(), LoadToldToNeighbor()
     assert report.next_time(load, 0, now=1.0) == math.inf, "it takes for granted that nothing is there"
     load.unsettled = 3
     assert report.next_time(load, 3, now=1.0) == math.inf, "these are its own"
@@ -175,7 +175,7 @@ def test_a_neighbor_is_told_when_it_matters_and_no_more_often_than_that() -> Non
 
 
 def test_subscribers_that_come_and_go_are_told_where_there_are_messages() -> None:
-    load, report = EgressLoad(), AdvertisedLoad()
+    load, report = EgressLoad(), LoadToldToNeighbor()
     load.subscribers = 5
     assert report.next_time(load, 0, now=1.0) == math.inf
     load.unsettled = 1

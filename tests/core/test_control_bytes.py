@@ -15,7 +15,7 @@ from router.core.linkstate.messages import (
     MobileAddressUpdate,
     RouterAdvertisement,
 )
-from router.engine import codec
+from router.engine import message_codec
 from router.simulation.control_bytes import ControlSizes
 
 routers = st.one_of(
@@ -54,5 +54,5 @@ def test_a_control_message_has_as_many_bytes_as_the_codec_writes(
         ):
             target, origin, passed = way
             assert sizes.of(target, message, origin, passed) == len(
-                codec.encode_control(target, message, origin, passed)
+                message_codec.encode_control(target, message, origin, passed)
             )

@@ -19,12 +19,12 @@ from router.core.events import (
     ControlLinkUp,
     ControlReceived,
     Event,
+    FirstSubscriberAttached,
     InstallAddress,
     InstallRouter,
+    LastSubscriberLeft,
     Report,
     SendControl,
-    SubscriptionAdded,
-    SubscriptionRemoved,
     TopologyChanged,
     TransitEnded,
     WithdrawAddress,
@@ -435,10 +435,10 @@ def test_link_state_of_this_boot_that_is_not_of_this_process_raises_the_boot_num
 def test_subscriptions_of_one_turn_go_out_as_one_update_and_then_an_advertisement() -> None:
     play = star()
     play >> [
-        SubscriptionAdded(address="x", treatment=Treatment.MULTICAST),
-        SubscriptionAdded(address="gone", treatment=Treatment.BALANCED),
-        SubscriptionAdded(address="y", treatment=Treatment.CLOSEST),
-        SubscriptionRemoved(address="gone"),
+        FirstSubscriberAttached(address="x", treatment=Treatment.MULTICAST),
+        FirstSubscriberAttached(address="gone", treatment=Treatment.BALANCED),
+        FirstSubscriberAttached(address="y", treatment=Treatment.CLOSEST),
+        LastSubscriberLeft(address="gone"),
     ]
     message = MobileAddressUpdate(id=A, mobile_seq=1, add=("M0x", "M0y"), hints=(1, 2))
     for connection in (TO_B, TO_C, TO_D):
@@ -446,23 +446,23 @@ def test_subscriptions_of_one_turn_go_out_as_one_update_and_then_an_advertisemen
     # Our own kind learns of a lost update by the next refresh.
     play << sent(TO_D, advertisement(A, 3, 1))
     play.end()
-    play >> [SubscriptionRemoved(address="x"), SubscriptionAdded(address="x", treatment=Treatment.MULTICAST)]
+    play >> [LastSubscriberLeft(address="x"), FirstSubscriberAttached(address="x", treatment=Treatment.MULTICAST)]
     play.end()
-    play >> [SubscriptionRemoved(address="x"), SubscriptionAdded(address="x", treatment=Treatment.BALANCED)]
+    play >> [LastSubscriberLeft(address="x"), FirstSubscriberAttached(address="x", treatment=Treatment.BALANCED)]
     assert sends(play.rest(), MobileAddressUpdate)[0][1] == MobileAddressUpdate(
         id=A, mobile_seq=2, add=("M0x",), hints=(3,)
     )
-    play >> SubscriptionRemoved(address="y")
+    play >> LastSubscriberLeft(address="y")
     assert sends(play.rest(), MobileAddressUpdate)[0][1] == MobileAddressUpdate(id=A, mobile_seq=3, delete=("M0y",))
 
 
 def test_who_asks_gets_everything_and_who_is_not_behind_nothing() -> None:
     play = star()
-    play >> SubscriptionAdded(address="x", treatment=Treatment.CLOSEST)
+    play >> FirstSubscriberAttached(address="x", treatment=Treatment.CLOSEST)
     play.rest()
     request = got(TO_C, MobileAddressRequest(id=C, have_seq=0), to="amqp:/_topo/0/A/qdrouter.ma")
     # What changes in the turn is in the answer.
-    play >> [request, SubscriptionAdded(address="y", treatment=Treatment.BALANCED)]
+    play >> [request, FirstSubscriberAttached(address="y", treatment=Treatment.BALANCED)]
     answer = MobileAddressUpdate(id=A, mobile_seq=2, exist=("M0x", "M0y"), hints=(2, 3))
     assert play.rest()[3] == sent(TO_C, answer, to="amqp:/_topo/0/C/qdrouter.ma")
     for have_seq in (2, 3):
@@ -629,7 +629,7 @@ def test_a_router_without_connections_has_no_deadline() -> None:
     control = plane()
     assert control.next_deadline() == math.inf
     assert control.handle_deadline(now=5.0) == []
-    assert control.handle([SubscriptionAdded(address="x", treatment=Treatment.CLOSEST)], now=5.0) == []
+    assert control.handle([FirstSubscriberAttached(address="x", treatment=Treatment.CLOSEST)], now=5.0) == []
     control.handle([up(TO_B, B)], now=6.0)
     assert 6.0 < control.next_deadline() <= 7.0
 
@@ -704,7 +704,7 @@ def test_an_unknown_event_is_our_own_fault() -> None:
 
 def test_views() -> None:
     play = star()
-    play >> SubscriptionAdded(address="x", treatment=Treatment.CLOSEST) >> mau(1, "M0x")
+    play >> FirstSubscriberAttached(address="x", treatment=Treatment.CLOSEST) >> mau(1, "M0x")
     control = play.control
     own = control.own_node()
     assert (own.id, own.instance, own.ls_seq, own.mobile_seq) == (A, BOOT, 3, 1)

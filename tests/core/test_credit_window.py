@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.core.forwarding.doubling_window import FIRST_WINDOW, first_window, grown, is_used, shrunk
-from router.core.forwarding.publisher_link_window import change
+from router.core.forwarding.fixed_publisher_link_window import change
 
 SETTINGS = st.integers(1, 1_000_000)
 

@@ -16,7 +16,7 @@ from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import jain_index
 from router.testing.clients import GrantHabit, SimPublisher, SimSubscriber
-from router.testing.links import Wire
+from router.testing.links import OneWayWire
 from router.testing.multicast_mesh import MulticastMesh
 from tests.helpers.multicast_plays import Kind, MulticastPlay, calm_play, disturbed_play
 
@@ -101,9 +101,9 @@ def carried(mesh: MulticastMesh) -> dict[tuple[str, str], int]:
     for name, wire in mesh._wires.items():
         counts[name] = 0
 
-        def carry(message: int, arrive: object, wire: Wire = wire, name: tuple[str, str] = name) -> None:
+        def carry(message: int, arrive: object, wire: OneWayWire = wire, name: tuple[str, str] = name) -> None:
             counts[name] += 1
-            Wire.carry(wire, message, arrive)  # type: ignore[arg-type]
+            OneWayWire.carry(wire, message, arrive)  # type: ignore[arg-type]
 
         wire.carry = carry  # type: ignore[method-assign]
     return counts

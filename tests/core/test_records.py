@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from router.core import events
 from router.core.errors import LocalError
-from router.core.events import Action, ControlLinkDown, Event, Report, SubscriptionRemoved
+from router.core.events import Action, ControlLinkDown, Event, LastSubscriberLeft, Report
 from router.core.ids_and_conditions import ConnectionId
 from tests.helpers.records import records
 
@@ -46,7 +46,7 @@ def test_round_trip(name: str, data: st.DataObject) -> None:
         {"kind": "ControlLinkDown", "connection": "1"},
         {"kind": "ControlLinkDown", "connection": True},
         {"kind": "ControlLinkDown", "connection": 1, "surplus": 1},
-        {"kind": "SubscriptionAdded", "address": "a", "treatment": "nearest"},
+        {"kind": "FirstSubscriberAttached", "address": "a", "treatment": "nearest"},
         {"kind": "ControlReceived", "connection": 1, "to": "", "message": 3, "ingress": None, "trace": []},
         {"kind": "ControlReceived", "connection": 1, "to": "", "message": {}, "ingress": None, "trace": []},
         {
@@ -61,8 +61,8 @@ def test_what_is_no_event_is_refused(plain: dict[str, object]) -> None:
 
 
 def test_a_kind_may_be_asked_for_by_name() -> None:
-    event = SubscriptionRemoved(address="a")
-    assert SubscriptionRemoved.from_dict(event.to_dict()) == event
+    event = LastSubscriberLeft(address="a")
+    assert LastSubscriberLeft.from_dict(event.to_dict()) == event
     with pytest.raises(LocalError):
         ControlLinkDown.from_dict(event.to_dict())
     assert ControlLinkDown(connection=ConnectionId(1)).to_dict() == {"kind": "ControlLinkDown", "connection": 1}

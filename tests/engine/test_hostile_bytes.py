@@ -13,7 +13,7 @@ from router.binding.message import MAX_SECTIONS
 from router.core.addressing.address import normalise
 from router.core.errors import DecodeError
 from router.core.linkstate.control_message_sender import target_of
-from router.engine.codec import decode_control, decode_message
+from router.engine.message_codec import decode_control, decode_message
 from router.runtime import Runtime
 from router.views.management_service import serve_management
 from tests.helpers import frames

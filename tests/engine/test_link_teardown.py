@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from router.ended_link_reaper import LINKS_AT_ONCE, MESSAGES_AT_ONCE, UNBINDING_S
+from router.ended_connection_reaper import LINKS_AT_ONCE, MESSAGES_AT_ONCE, UNBINDING_S
 from router.engine.connection import SEARCHED_SESSIONS
 from router.runtime import Runtime
 from tests.helpers import frames

@@ -16,7 +16,7 @@ from router.management.metrics import COUNTER, GROUPS, HISTOGRAM, SPECS, metrics
 from router.net.http_server import HttpCounters
 from router.runtime import Runtime
 from router.views.metrics import MORE, MOST_PATTERNS, RuntimeMetrics
-from router.views.problem_scan import ProblemScan
+from router.views.problem_snapshots import ProblemScan
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 

@@ -27,13 +27,13 @@ from router.core.addressing.treatment_table import TreatmentTable
 from router.core.errors import DecodeError
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import KINDS, mobile_address, mobile_key
-from router.dataplane import annotation_writer, section_order, section_scanner
+from router.dataplane import annotation_writer, section_scanner, section_tracker
 from router.dataplane.scan_result import InvalidAnnotation, Scan
-from router.engine import codec
+from router.engine import message_codec
 from router.guard import frame_guard
-from router.guard.flow_state import flow_without_credit
+from router.guard.flow_answers import flow_without_credit
 from router.management.node import ManagementNode
-from router.management.queue_requests import Queue, answer_queue_request, refuse_queue_request
+from router.management.rabbitmq_queue_requests import Queue, answer_queue_request, refuse_queue_request
 from tests.fuzz import mutation, twins
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, source, target, write
 from tests.helpers.sections import NULL, binary, section, string
@@ -189,12 +189,12 @@ def _scan_seeds() -> list[bytes]:
 
 
 def check_order(data: bytes) -> bool | None:
-    """`section_order`: the first byte is the size of pieces. Whatever it takes, proton finds no second user in it."""
+    """`section_tracker`: the first byte is the size of pieces. Whatever it takes, proton finds no second user in it."""
     step, message = (data[0] if data else 0) or 1, data[1:]
-    error = _order_error(section_order, message, step)
-    assert _order_error(section_order, message, len(message) or 1) == error, "whole and in pieces"
+    error = _order_error(section_tracker, message, step)
+    assert _order_error(section_tracker, message, len(message) or 1) == error, "whole and in pieces"
     if IS_COMPILED:
-        twin = twins.interpreted("router.dataplane.section_order")
+        twin = twins.interpreted("router.dataplane.section_tracker")
         assert _order_error(twin, message, step) == error, "compiled and interpreted"
     found, refused = _scan(section_scanner, message, complete=True, from_client=True)
     if error or refused:
@@ -212,7 +212,7 @@ def check_order(data: bytes) -> bool | None:
 
 def _order_error(module: Any, message: bytes, step: int) -> str:
     """What is wrong with the sections of a message in pieces; empty when nothing is."""
-    order = module.SectionOrder()
+    order = module.SectionTracker()
     try:
         for at in range(0, len(message) or 1, step):
             order.follow(message[at : at + step], at + step >= len(message))
@@ -303,14 +303,16 @@ def _recorded(folder: str, most: int) -> list[bytes]:
 # Control messages of neighbors
 
 
-def check_control(data: bytes) -> codec.ControlEnvelope | None:
+def check_control(data: bytes) -> message_codec.ControlEnvelope | None:
     """`decode_control` and `encode_control`: what is read can be passed on, and reads the same at the next router."""
     try:
-        found = codec.decode_control(data)
+        found = message_codec.decode_control(data)
     except DecodeError:
         return None
     if found.message.opcode in KINDS and found.ingress is not None:
-        again = codec.decode_control(codec.encode_control(found.to, found.message, found.ingress, found.trace))
+        again = message_codec.decode_control(
+            message_codec.encode_control(found.to, found.message, found.ingress, found.trace)
+        )
         assert again == found, "passed on"
     return found
 
@@ -343,14 +345,14 @@ def _node() -> ManagementNode:
 def check_management(data: bytes) -> Message | None:
     """A request as it comes in: there is a reply or none, and every reply can be written and read."""
     try:
-        request = codec.decode_message(data, max_values=MAX_VALUES)
-    except codec.UnreadableMessage as error:
+        request = message_codec.decode_message(data, max_values=MAX_VALUES)
+    except message_codec.UnreadableMessage as error:
         request = error.read or Message()
     reply = _node().answer(request)
     if reply is None:
         return None
     assert reply.to == request.reply_to
-    written = codec.decode_message(codec.encode_message(reply))
+    written = message_codec.decode_message(message_codec.encode_message(reply))
     status = written.application_properties["statusCode"]
     assert status in (200, 400, 404, 501), status
     assert written.correlation_id == reply.correlation_id
@@ -381,12 +383,12 @@ def _management_seeds() -> list[bytes]:
 def check_queue_request(data: bytes) -> Message:
     """A request as it comes in by a pair of links: there is an answer that can be written and read, whatever it is."""
     try:
-        request = codec.decode_message(data, max_values=MAX_VALUES, is_body_anywhere=True)
-    except codec.UnreadableMessage as error:
+        request = message_codec.decode_message(data, max_values=MAX_VALUES, is_body_anywhere=True)
+    except message_codec.UnreadableMessage as error:
         answer = refuse_queue_request(error.read or Message(), str(error))
     else:
         answer = answer_queue_request(request, _find_queue)
-    written = codec.decode_message(codec.encode_message(answer))
+    written = message_codec.decode_message(message_codec.encode_message(answer))
     assert written.subject in ("200", "400", "404", "405"), written.subject
     assert isinstance(written.body, dict if written.subject == "200" else str)
     assert written.correlation_id == answer.correlation_id
@@ -615,7 +617,7 @@ ENTRY_POINTS: Final[Mapping[str, EntryPoint]] = {
             parse=mutation.parsed,
         ),
         EntryPoint(
-            name="order", check=check_order, seeds=_order_seeds, modules=("router.dataplane.section_order",),
+            name="order", check=check_order, seeds=_order_seeds, modules=("router.dataplane.section_tracker",),
             tokens=AMQP_TOKENS, head=1, parse=mutation.parsed,
         ),
         EntryPoint(
@@ -624,8 +626,8 @@ ENTRY_POINTS: Final[Mapping[str, EntryPoint]] = {
         ),
         EntryPoint(
             name="control", check=check_control, seeds=_control_seeds,
-            modules=("router.engine.codec", "router.engine.control_value_codec", "router.core.linkstate.messages",
-                     "router.binding.message"),
+            modules=("router.engine.message_codec", "router.engine.control_value_codec",
+                     "router.core.linkstate.messages", "router.binding.message"),
             tokens=AMQP_TOKENS, parse=mutation.parsed,
         ),
         EntryPoint(
@@ -635,7 +637,7 @@ ENTRY_POINTS: Final[Mapping[str, EntryPoint]] = {
         ),
         EntryPoint(
             name="queues", check=check_queue_request, seeds=_queue_request_seeds,
-            modules=("router.management.queue_requests", "router.binding.message"),
+            modules=("router.management.rabbitmq_queue_requests", "router.binding.message"),
             tokens=(*AMQP_TOKENS, b"/queues/", b"%2F", b"$me"), parse=mutation.parsed,
         ),
         EntryPoint(

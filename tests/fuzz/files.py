@@ -18,7 +18,7 @@ from mesh_config.generators import generate
 from mesh_config.loader import load_mesh, read_document
 from mesh_config.render import render_mesh
 from router.binding.message import MalformedMessage, Message, decode_message, encode_message
-from router.cli.amqp_values import plain
+from router.cli.amqp_value_formatting import plain
 from router.whatif.formats.importer import completed, import_model
 from router.whatif.formats.live_snapshot import checked_model, collect, measured_demands
 from router.whatif.model.mesh_model import Model

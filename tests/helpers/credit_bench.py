@@ -11,11 +11,11 @@ from router.core.forwarding.credit_actions import (
     Key,
     ReturnCredit,
     Send,
-    TellSubscribersWithdrew,
+    TellNeighborSubscribersWithdrew,
     TellWeight,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.egress_credit_pool import EgressCreditPool
+from router.core.forwarding.pool_toward_egress import PoolTowardEgress
 from router.core.ids_and_conditions import RouterId
 
 HERE = RouterId("here")
@@ -31,7 +31,7 @@ def as_order(action: CreditAction) -> Order:
             return ("grant_circuit", action.circuit, action.credit)
         case DrainCircuit():
             return ("drain_circuit", action.circuit)
-        case TellSubscribersWithdrew():
+        case TellNeighborSubscribersWithdrew():
             return ("close_circuit", action.circuit)
         case Send():
             return ("send", action.message, action.egress)
@@ -116,7 +116,7 @@ class Bench:
 
     # What stands
 
-    def pool(self, egress: str = HERE) -> EgressCreditPool:
+    def pool(self, egress: str = HERE) -> PoolTowardEgress:
         return self.machine.pools[RouterId(egress)]
 
     def held(self, key: Key) -> int:

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from router.cli import main
-from router.security import credential_store, sasl_client, scram, secret_files, users
+from router.security import credential_store, password_sources, sasl_client, scram, users
 
 FUNCTIONS: Final[dict[str, list[tuple[Any, str]]]] = {
     "plain": [(users.Users, "check")],
     "scram": [(scram.ScramServer, "verify")],
     "connector": [(sasl_client.SaslClient, "received")],
-    "secret": [(secret_files, "read_secret"), (credential_store, "read_secret")],
+    "secret": [(password_sources, "read_secret"), (credential_store, "read_secret")],
 }
 
 

@@ -8,9 +8,9 @@ from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import (
     BranchExcluded,
-    BranchReopened,
     MulticastTree,
-    ReturnSubscriberCredit,
+    RepairReopenedBranch,
+    ReturnAllSubscriberCredit,
     SendCopies,
 )
 from router.core.ids_and_conditions import RouterId
@@ -31,13 +31,13 @@ def as_multicast_order(action: CreditAction) -> Order:
             )
         case ReturnCredit():
             return ("drained_outlet", action.root, action.neighbor)
-        case ReturnSubscriberCredit():
+        case ReturnAllSubscriberCredit():
             return ("drained_subscriber", action.subscriber)
         case TellWeight():
             return ("weigh", action.root, action.neighbor, action.weight)
         case BranchExcluded():
             return ("excluded", action.ingress, action.neighbor)
-        case BranchReopened():
+        case RepairReopenedBranch():
             return ("reopened", action.ingress, action.neighbor)
     return as_order(action)
 

@@ -21,9 +21,9 @@ from router.core.events import (
     ControlLinkUp,
     ControlReceived,
     Event,
+    FirstSubscriberAttached,
+    LastSubscriberLeft,
     SendControl,
-    SubscriptionAdded,
-    SubscriptionRemoved,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.control_message_sender import ALL, target_of
@@ -104,9 +104,9 @@ class PlainRouter:
                             self._lose(router)
                 case ControlReceived():
                     self._on_received(event, now)
-                case SubscriptionAdded():
+                case FirstSubscriberAttached():
                     self.added[mobile_key(event.address)] = HINT_OF_TREATMENT[event.treatment]
-                case SubscriptionRemoved():
+                case LastSubscriberLeft():
                     key = mobile_key(event.address)
                     if self.added.pop(key, None) is None:
                         self.deleted.append(key)

@@ -16,7 +16,7 @@ from proton.utils import BlockingConnection
 from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, MeshSettings, Role, RouterSettings
 from router.cli.management import ManagementClient
 from router.core.errors import LocalError
-from router.security.kerberos import KerberosExchange, KerberosService, KerberosTicket
+from router.security.kerberos import KerberosClientExchange, KerberosExchange, KerberosService
 from router.security.sasl_client import SaslClient
 from router.security.sasl_frames import (
     MECHANISMS,
@@ -231,7 +231,7 @@ def test_a_router_without_a_ticket_says_why(dialling: Callable[..., MeshProcesse
 
 @pytest.mark.parametrize(("principal", "is_good"), [(USER, True), (f"{USER}@{REALM}", True), ("nobody", False)])
 def test_a_ticket_is_that_of_the_principal(realm: Realm, keytab: str, principal: str, is_good: bool) -> None:
-    ticket = KerberosTicket(realm.as_user(USER)["KRB5_CLIENT_KTNAME"], principal, "amqp", "localhost")
+    ticket = KerberosClientExchange(realm.as_user(USER)["KRB5_CLIENT_KTNAME"], principal, "amqp", "localhost")
     if not is_good:
         with pytest.raises(LocalError, match="Kerberos: "):
             ticket.answer(None)
@@ -245,7 +245,7 @@ def test_a_ticket_is_that_of_the_principal(realm: Realm, keytab: str, principal:
 
 @pytest.mark.usefixtures("with_tickets")
 def test_a_server_that_has_not_proved_who_it_is_is_left(keytab: str) -> None:
-    ticket = KerberosTicket(None, None, "amqp", "localhost")
+    ticket = KerberosClientExchange(None, None, "amqp", "localhost")
     client = SaslClient("GSSAPI", "B", None, "localhost", "nonce", ticket)
     init = client.received(SaslFrame(code=MECHANISMS, mechanisms=("GSSAPI",)))
     assert b"GSSAPI" in init
@@ -257,7 +257,7 @@ def test_a_server_that_has_not_proved_who_it_is_is_left(keytab: str) -> None:
 @pytest.mark.parametrize("offer", [b"", b"\x01", b"\x06\0\xff\xff", b"\x01\0\0\0\0"])
 def test_a_server_that_wants_a_security_layer_is_left(keytab: str, offer: bytes) -> None:
     gssapi = pytest.importorskip("gssapi")
-    ticket = KerberosTicket(None, None, "amqp", "localhost")
+    ticket = KerberosClientExchange(None, None, "amqp", "localhost")
     server = gssapi.SecurityContext(creds=KerberosService(keytab, "amqp", None).credentials(), usage="accept")
     assert ticket.answer(server.step(ticket.answer(None))) == b""
     with pytest.raises(LocalError, match="security layer"):

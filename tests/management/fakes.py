@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from router.core.ids_and_conditions import RouterId
-from router.engine.codec import Message
+from router.engine.message_codec import Message
 from router.management.node import ManagementNode
 from router.management.schema import TYPES, EntityType
 from router.management.snapshot import LazyRows, LogLine, ManagementRow, Row

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.binding.message import IncrementalList
-from router.engine.codec import Message, decode_message, encode_message, symbol
+from router.engine.message_codec import Message, decode_message, encode_message, symbol
 from router.management.node import DEFAULT_COUNT, MAX_COUNT, MAX_RESULT_VALUES, ManagementNode
 from router.management.schema import GENERAL_OPERATIONS, MANAGEMENT, PREFIX, TYPES, EntityType, Kind, json_schema
 from tests.management.fakes import FakeView, ask, status, types

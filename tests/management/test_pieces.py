@@ -8,7 +8,7 @@ from itertools import pairwise
 import attrs
 import pytest
 
-from router.engine.codec import Message
+from router.engine.message_codec import Message
 from router.management.node import ManagementNode
 from router.management.snapshot import AddressRow, CreditRow, PartyRow, RouterRow, Row
 from router.views.console import ConsoleSource

@@ -23,10 +23,10 @@ from router.management.snapshot import (
     RouterRow,
     Row,
 )
-from router.mesh_watch import ExpectedMesh
+from router.mesh_presence import ExpectedMesh
 from router.security.certificate_expiry import CertificateExpiry, UnusableFile
 from router.views.mesh_rows import AT_ONCE, mesh_link_rows, node_rows
-from router.views.problem_scan import PATIENCE_S, RECENT_S, WAIT_S, ProblemScan
+from router.views.problem_snapshots import PATIENCE_S, RECENT_S, WAIT_S, ProblemScan
 from router.views.problems import (
     DAY_S,
     AddressTrouble,
@@ -389,7 +389,7 @@ def test_only_what_can_be_a_problem_has_a_row_and_the_mesh_is_looked_at_in_piece
     absent = [RouterId(f"R{number:03}") for number in range(200)]
     links = {(RouterId("A"), router): 1 for router in absent} | {(RouterId("A"), RouterId("B")): 1}
     expected = ExpectedMesh(name="mesh", routers=dict.fromkeys([a.me, b.me, *absent]), links=links)
-    a.watch.expect(expected, a.clock())
+    a.mesh_presence.expect(expected, a.clock())
     taken = scan.snapshot()
     everything = attrs.evolve(taken, nodes=list(node_rows(a, 0)), links=list(mesh_link_rows(a, 0)))
     assert len(everything.nodes) == 202

@@ -36,7 +36,7 @@ from mesh_config.models import (
     VhostSettings,
 )
 from router.cli import main
-from router.cli.manage import manage
+from router.cli.manage_and_ping import manage
 from router.cli.management import ManagementClient, RefusedError
 from router.security.users import new_keys, write_users
 from tests.helpers.blocking_client import connected

@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from mesh_config.hosts import host_fault
 from mesh_config.models import (
     ENVIRONMENT_PATTERN,
     HOST_PATTERN,
@@ -20,6 +19,7 @@ from mesh_config.models import (
     MeshSettings,
     RouterSettings,
 )
+from mesh_config.usable_hosts import host_fault
 from mesh_config.value_rules import SettingsClass, fields_of, kind_of
 
 _WORDS = {

@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
+from router.clock_and_gc import FULL_COLLECTION, spare_collector
 from router.daemon import Daemon
 from router.net.listener import AcceptedConnection
-from router.router_process import FULL_COLLECTION, spare_collector
 from tests.helpers.frames import SASL_HEADER, write
 
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from router.cli import main
 from router.core.errors import LocalError
 from router.security.bounded_file import MOST_BYTES
+from router.security.password_sources import read_secret
 from router.security.scram import HASHES
-from router.security.secret_files import read_secret
 from router.security.users import Users, new_keys, read_table, read_users, write_users
 
 ITERATIONS = 4096

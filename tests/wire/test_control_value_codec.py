@@ -13,7 +13,7 @@ from router.binding.message import int32, symbol
 from router.core.errors import DecodeError
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import MobileAddressUpdate
-from router.engine import codec
+from router.engine import message_codec
 from router.engine.control_value_codec import MAX_DEPTH, ControlValueReader, ControlValueWriter, UnsupportedValue
 
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -95,16 +95,16 @@ def test_what_is_not_plain_is_not_written(value: object) -> None:
 @given(st.data())
 def test_a_damaged_message_is_read_as_proton_reads_it_or_refused_as_well(draw: st.DataObject) -> None:
     update = MobileAddressUpdate(id=RouterId("A"), mobile_seq=5, add=("M0one", "M0two"), hints=(3, 3))
-    data = bytearray(codec.encode_control("_topo/0/all/qdrouter.ma", update, RouterId("A"), [RouterId("A")]))
+    data = bytearray(message_codec.encode_control("_topo/0/all/qdrouter.ma", update, RouterId("A"), [RouterId("A")]))
     for _ in range(draw.draw(st.integers(1, 3))):
         data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
     try:
-        plain = codec._plain_sections(bytes(data))
+        plain = message_codec._plain_sections(bytes(data))
     except (UnsupportedValue, IndexError):
         return
     try:
-        whole = codec._sections_by_proton(bytes(data))
+        whole = message_codec._sections_by_proton(bytes(data))
     except DecodeError:
         return  # of fields that nobody asks for, such as those of the header, only proton looks at the types
     assert plain[0] == whole[0]
-    assert plain[1:] == tuple(codec._plain(part) for part in whole[1:])
+    assert plain[1:] == tuple(message_codec._plain(part) for part in whole[1:])

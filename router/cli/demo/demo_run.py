@@ -15,10 +15,10 @@ from router.cli.demo.children import LOOK_S, Child, stop, until
 from router.cli.demo.display_state import DisplayState
 from router.cli.demo.measures import CUT_STREAM
 from router.cli.demo.mesh import DemoError, Mesh, start
-from router.cli.demo.routes import path_text
+from router.cli.demo.reported_routes import path_text
 from router.cli.demo.summary import faults, print_summary
 from router.cli.demo.view import LiveView, PlainView, View
-from router.cli.terminal import console
+from router.cli.table_output_width import console
 
 ATTACH_S = 60.0
 """Time for the clients to start, attach and make their first calls."""

@@ -10,8 +10,8 @@ from itertools import pairwise
 import attrs
 
 from router.cli.demo.blueprint import CALLERS, CUT, LINKS, ROUTERS, SERVERS
-from router.cli.demo.measures import CUT_STREAM, Measures, Stream, percentile, rate
-from router.cli.demo.routes import Routes, are_neighbors, path, path_text
+from router.cli.demo.measures import CUT_STREAM, CallStream, Measures, percentile, rate
+from router.cli.demo.reported_routes import Routes, are_neighbors, path, path_text
 
 SERVER_ROUTERS = {server: router for router, server in SERVERS.items()}
 
@@ -63,7 +63,7 @@ class DisplayState:
         """Routers that have answered."""
         return [router for router in ROUTERS if router in self.routes]
 
-    def now(self, streams: list[Stream]) -> tuple[float, float, float]:
+    def now(self, streams: list[CallStream]) -> tuple[float, float, float]:
         """Calls per second, p50 and p99 of their latency in seconds, lately."""
         at = time.monotonic()
         for stream in streams:
@@ -75,7 +75,7 @@ class DisplayState:
             percentile(latencies, 0.99),
         )
 
-    def path_now(self, stream: Stream) -> str:
+    def path_now(self, stream: CallStream) -> str:
         """The way of a stream's calls; of those that name no server, the ways by share."""
         paths = self.paths()
         if stream.where in SERVER_ROUTERS:

@@ -50,7 +50,7 @@ class PhaseCalls:
 
 
 @attrs.define
-class Stream:
+class CallStream:
     """The calls of one caller to one destination."""
 
     router: str
@@ -96,8 +96,8 @@ class Measures:
 
     began_at: float = math.nan
     cut_at: float = math.inf
-    streams: dict[tuple[str, str], Stream] = attrs.field(
-        factory=lambda: {(router, where): Stream(router, where) for router in CALLERS for where in DESTINATIONS}
+    streams: dict[tuple[str, str], CallStream] = attrs.field(
+        factory=lambda: {(router, where): CallStream(router, where) for router in CALLERS for where in DESTINATIONS}
     )
     casts: Casts = attrs.field(factory=Casts)
     """One server gets each."""
@@ -180,7 +180,7 @@ class Measures:
         return ident.startswith(CALLERS[CUT[1]]) and abs(at - self.cut_at) < UNDERWAY_S
 
 
-def rate(streams: Sequence[Stream], now: float, began_at: float) -> float:
+def rate(streams: Sequence[CallStream], now: float, began_at: float) -> float:
     """Calls answered per second, lately.
 
     Args:

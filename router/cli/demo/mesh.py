@@ -14,7 +14,7 @@ import trio
 from mesh_config.render import render_mesh, render_router
 from router.cli.demo.blueprint import CUT, HOST, ROUTERS, by_wire, settings
 from router.cli.demo.children import Child, stop
-from router.cli.demo.routes import Routes, from_json, is_full
+from router.cli.demo.reported_routes import Routes, from_json, is_full
 
 PORTS = range(20000, 32000)
 """Below those that the system takes for outgoing connections."""

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from router.cli.demo.routes import RouteEntry, to_json
+from router.cli.demo.reported_routes import RouteEntry, to_json
 from router.cli.management import ManagementClient, ManagementError
 
 ANSWER_S = 5.0

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from router.cli.demo.blueprint import CALLERS, CUT
 from router.cli.demo.display_state import SERVER_ROUTERS, DisplayState, shares
-from router.cli.demo.measures import CUT_STREAM, PhaseCalls, Stream, percentile
-from router.cli.demo.routes import path_text
+from router.cli.demo.measures import CUT_STREAM, CallStream, PhaseCalls, percentile
+from router.cli.demo.reported_routes import path_text
 from router.cli.demo.view import milliseconds
 
 SHOWN = 5
@@ -104,7 +104,7 @@ def _table(scene: DisplayState) -> Table:
     return table
 
 
-def _path(stream: Stream, phase: PhaseCalls, paths: dict[tuple[str, str], tuple[str, ...] | None]) -> str:
+def _path(stream: CallStream, phase: PhaseCalls, paths: dict[tuple[str, str], tuple[str, ...] | None]) -> str:
     if stream.where in SERVER_ROUTERS:
         return path_text(paths.get((stream.router, stream.where)))
     return shares(phase.servers, stream.router, paths).replace(", ", "\n")

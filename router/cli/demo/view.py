@@ -15,7 +15,7 @@ from rich.text import Text
 
 from router.cli.demo.blueprint import CALLERS, CUT
 from router.cli.demo.display_state import DisplayState
-from router.cli.demo.measures import CUT_STREAM, Stream
+from router.cli.demo.measures import CUT_STREAM, CallStream
 from router.cli.demo.text_diagram import picture
 
 LINE_S = 2.0
@@ -172,7 +172,7 @@ class LiveView:
             last = stream.router
         return table
 
-    def _row(self, stream: Stream, *, is_first: bool) -> tuple[Text, ...]:
+    def _row(self, stream: CallStream, *, is_first: bool) -> tuple[Text, ...]:
         scene = self._scene
         rate, p50, p99 = scene.now([stream])
         errors = sum(phase.errors for phase in stream.phases)

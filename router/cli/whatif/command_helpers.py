@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mesh_config.findings import SettingsError
-from router.cli.errors import BAD_INPUT, CommandError, FindingsError, file_error
+from router.cli.errors import BAD_INPUT, CommandError, InvalidInputError, file_error
 from router.cli.stat_columns import printable
-from router.cli.terminal import console
+from router.cli.table_output_width import console
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C."""
@@ -34,7 +34,7 @@ def answering() -> Iterator[None]:
     try:
         yield
     except SettingsError as error:
-        raise FindingsError(error, BAD_INPUT) from error
+        raise InvalidInputError(error, BAD_INPUT) from error
     except (tables.TableError, networks.NetworkError) as error:
         raise CommandError(str(error), BAD_INPUT) from error
     except OSError as error:

@@ -13,7 +13,7 @@ from mesh_config.generators import KINDS
 from mesh_config.models import LinkStateSettings
 from router.cli.errors import BAD_INPUT, CommandError, faults_of
 from router.cli.stat_columns import printable
-from router.cli.terminal import console
+from router.cli.table_output_width import console
 from router.cli.whatif.command_helpers import interruptions, resumed
 from router.cli.whatif.options import check_engine, engine_options, output_option, resume_option, spark_settings
 from router.cli.whatif.progress_bar import progress

@@ -9,7 +9,7 @@ import click
 
 from mesh_config.findings import SettingsError
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import FindingsError, file_error, show
+from router.cli.errors import InvalidInputError, file_error, show
 from router.cli.whatif.options import demands_option, groups_option, output_option
 
 FORMS: Final = ("mesh", "graphml", "topohub", "sndlib", "repetita")
@@ -61,7 +61,7 @@ def import_(
         show(warnings, err=True)
         save(model, output)
     except SettingsError as error:
-        raise FindingsError(error) from error
+        raise InvalidInputError(error) from error
 
 
 def save(model: Any, output: str) -> None:

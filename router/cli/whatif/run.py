@@ -11,7 +11,7 @@ import click
 
 from mesh_config.findings import Finding, SettingsError, Severity
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import BAD_INPUT, FindingsError, faults_of
+from router.cli.errors import BAD_INPUT, InvalidInputError, faults_of
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import interruptions, resumed
 from router.cli.whatif.options import check_engine, engine_options, output_option, resume_option, spark_settings
@@ -143,7 +143,7 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
             done = runs.run(model, request, output, options, on_progress=on_progress, finish=finish)
         except networks.NetworkError as error:
             finding = Finding(severity=Severity.ERROR, file=folder, message=str(error))
-            raise FindingsError(SettingsError([finding]), BAD_INPUT) from error
+            raise InvalidInputError(SettingsError([finding]), BAD_INPUT) from error
     rate = (done.scenarios - done.resumed) / max(done.wall_s, 1e-9)
     resumed = f", {done.resumed:,} of them before" if done.resumed else ""
     click.echo(

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mesh_config.findings import SettingsError
-from router.cli.errors import CommandError, FindingsError, show
+from router.cli.errors import CommandError, InvalidInputError, show
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.management import RefusedError as RequestRefused
 from router.cli.router_access import RouterAccess, access_options_beside_url
@@ -66,7 +66,7 @@ def snapshot(
     except ManagementError as error:
         raise CommandError(printable(str(error))) from error
     except SettingsError as error:
-        raise FindingsError(error) from error
+        raise InvalidInputError(error) from error
 
 
 def _read(sources: Any, client: ManagementClient, measure: float | None) -> tuple[Any, Sequence[Any]]:

@@ -23,7 +23,7 @@ from router.cli.errors import BAD_INPUT, CommandError, faults_of
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.router_access import RouterAccess, access_options_beside_urls
 from router.cli.stat_columns import printable
-from router.cli.terminal import console
+from router.cli.table_output_width import console
 from router.cli.whatif.options import spark_conf_option, spark_settings
 from router.core.escapes import without_passwords
 

@@ -26,10 +26,10 @@ from router.core.addressing.address_list_parts import (
 )
 from router.core.events import (
     ControlReceived,
+    FirstSubscriberAttached,
     InstallAddress,
+    LastSubscriberLeft,
     Report,
-    SubscriptionAdded,
-    SubscriptionRemoved,
     WithdrawAddress,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
@@ -100,12 +100,12 @@ class AddressSync:
 
     # This router's own
 
-    def add(self, event: SubscriptionAdded) -> None:
+    def add(self, event: FirstSubscriberAttached) -> None:
         """Note that an address has its first local subscriber, or another treatment."""
         self.own[event.address] = event.treatment
         self._touched[event.address] = None
 
-    def remove(self, event: SubscriptionRemoved) -> None:
+    def remove(self, event: LastSubscriberLeft) -> None:
         """Note that an address has lost its last local subscriber."""
         del self.own[event.address]
         self._touched[event.address] = None

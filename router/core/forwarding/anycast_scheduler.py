@@ -1,6 +1,6 @@
 """Scheduler of an anycast address at one router: pools of credit, and toward which egress its messages go.
 
-The mesh has no credit of its own. What subscribers grant is dealt in pools (`egress_credit_pool.py`), one for each
+The mesh has no credit of its own. What subscribers grant is dealt in pools (`pool_toward_egress.py`), one for each
 egress router, and lent to the local publishers (`credit_pool_scheduler.py`). Here is which pools there are, as paths
 come and go, and which of them has the next message.
 
@@ -16,8 +16,8 @@ from typing import Final
 from router.core.forwarding.credit_actions import Key
 from router.core.forwarding.credit_pool_scheduler import CreditPoolScheduler
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.egress_credit_pool import EgressCreditPool
 from router.core.forwarding.egress_load import TELL_S, EgressLoad
+from router.core.forwarding.pool_toward_egress import PoolTowardEgress
 from router.core.ids_and_conditions import RouterId
 
 MADE_UP: Final = 16
@@ -120,7 +120,7 @@ class AnycastScheduler(CreditPoolScheduler):
             pool.add_uncredited(message, client)
         return pool is not None
 
-    def _pool_or_nearest(self, egress: RouterId) -> EgressCreditPool | None:
+    def _pool_or_nearest(self, egress: RouterId) -> PoolTowardEgress | None:
         """Find the pool toward *egress*, or the nearest one that can be reached, for a message that will be there."""
         self.is_calm = False
         pool = self.pools.get(egress)
@@ -177,16 +177,16 @@ class AnycastScheduler(CreditPoolScheduler):
 
     # The choice
 
-    def next_pool(self, now: float) -> EgressCreditPool | None:
+    def next_pool(self, now: float) -> PoolTowardEgress | None:
         """Choose the pool of the next local message at *now* (seconds); None when there is credit toward no egress."""
         return self._choose(now) if len(self.candidates) > 1 else CreditPoolScheduler.next_pool(self, now)
 
-    def _choose(self, now: float) -> EgressCreditPool | None:
+    def _choose(self, now: float) -> PoolTowardEgress | None:
         """Choose among several egresses for the next local message; None when there is credit toward none."""
         if self._is_closest:
             able = [pool for pool in self.candidates if pool.local.out > 0 and pool.capacity > 0]
             return self._next_in_turn(able) if able else None
-        chosen: EgressCreditPool | None = None
+        chosen: PoolTowardEgress | None = None
         least = 0.0
         latest = 0
         for pool in self.candidates:
@@ -206,7 +206,7 @@ class AnycastScheduler(CreditPoolScheduler):
             chosen.choose(now)
         return chosen
 
-    def _next_in_turn(self, able: list[EgressCreditPool]) -> EgressCreditPool:
+    def _next_in_turn(self, able: list[PoolTowardEgress]) -> PoolTowardEgress:
         """Choose the one of several egresses with credit that had the fewest turns, of equals the first.
 
         Credit may be late by a round trip at one of them. It makes up for what it missed, or less would go wherever
@@ -221,14 +221,14 @@ class AnycastScheduler(CreditPoolScheduler):
         chosen.take_turn(most - MADE_UP)
         return chosen
 
-    def is_wanted(self, pool: EgressCreditPool, nearer: int, demand: int, now: float) -> bool:
+    def is_wanted(self, pool: PoolTowardEgress, nearer: int, demand: int, now: float) -> bool:
         """Whether local publishers are to draw on *pool* at *now* (seconds).
 
         On that of a farther egress only when the nearer ones do not do, or when it was lately the better choice.
         """
         return self._is_closest or nearer <= demand or bool(self.publishers.waiting) or pool.wanted_until > now
 
-    def is_missed(self, pool: EgressCreditPool) -> bool:
+    def is_missed(self, pool: PoolTowardEgress) -> bool:
         """Whether local messages go elsewhere for want of credit here, though it is the turn of this egress.
 
         Their publishers are not backlogged, and others would keep for ever what they do not use.

@@ -16,7 +16,7 @@ cdef class DrainCircuit(CreditAction):
     cdef public object circuit
 
 
-cdef class TellSubscribersWithdrew(CreditAction):
+cdef class TellNeighborSubscribersWithdrew(CreditAction):
     cdef public object circuit
 
 

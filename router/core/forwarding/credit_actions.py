@@ -55,7 +55,7 @@ class DrainCircuit(CreditAction):
         self.circuit = circuit
 
 
-class TellSubscribersWithdrew(CreditAction):
+class TellNeighborSubscribersWithdrew(CreditAction):
     """Tell the neighbor of an incoming circuit that the subscribers have withdrawn: its event `closed`."""
 
     __slots__ = ("circuit",)

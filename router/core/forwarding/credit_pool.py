@@ -2,7 +2,7 @@
 
     free = capacity - what the claimants hold        free >= 0 whenever credit is dealt.
 
-There are two kinds. An `EgressCreditPool` has the credit toward one egress router; its claimants are neighbors'
+There are two kinds. A `PoolTowardEgress` has the credit toward one egress router; its claimants are neighbors'
 circuits and the local publishers. A `SubscriberCreditPool` has what the local subscribers of a multicast can take
 together; its claimants are the trees of the routers where messages enter. They differ in what a claimant may hold, and
 in the order in which credit is dealt. The rest is here: the least served is next, what downstream asks back is asked of

@@ -1,7 +1,7 @@
 import cython
 from router.core.forwarding.credit_scheduler cimport CreditScheduler
-from router.core.forwarding.credit_actions cimport TellSubscribersWithdrew, Send
-from router.core.forwarding.egress_credit_pool cimport EgressCreditPool, IncomingCircuit
+from router.core.forwarding.credit_actions cimport TellNeighborSubscribersWithdrew, Send
+from router.core.forwarding.pool_toward_egress cimport PoolTowardEgress, IncomingCircuit
 from router.core.forwarding.publisher_credit cimport Publisher, LocalPublishers
 
 
@@ -20,39 +20,39 @@ cdef class CreditPoolScheduler(CreditScheduler):
     cdef bint _is_sated
     cdef public bint is_calm
 
-    @cython.locals(pool=EgressCreditPool)
+    @cython.locals(pool=PoolTowardEgress)
     cpdef bint has_enough(self)
-    @cython.locals(pool=EgressCreditPool, publishers=LocalPublishers)
+    @cython.locals(pool=PoolTowardEgress, publishers=LocalPublishers)
     cpdef bint is_unused(self)
-    @cython.locals(pool=EgressCreditPool)
+    @cython.locals(pool=PoolTowardEgress)
     cpdef Py_ssize_t allotted(self)
     cdef Py_ssize_t _count_unlent(self)
-    @cython.locals(publishers=LocalPublishers, publisher=Publisher, pool=EgressCreditPool, lent=Py_ssize_t, was_busy=bint, result=Py_ssize_t)
+    @cython.locals(publishers=LocalPublishers, publisher=Publisher, pool=PoolTowardEgress, lent=Py_ssize_t, was_busy=bint, result=Py_ssize_t)
     cpdef Py_ssize_t published(self, object key, object message, double now, bint is_ready=*)
     @cython.locals(allotted=Py_ssize_t)
     cdef _look_after(self, Publisher publisher, double now)
     cdef bint _keep_published(self, object message)
-    cpdef EgressCreditPool pool(self, object egress)
-    @cython.locals(pool=EgressCreditPool, is_more=bint)
+    cpdef PoolTowardEgress pool(self, object egress)
+    @cython.locals(pool=PoolTowardEgress, is_more=bint)
     cpdef bint set_capacity(self, object egress, Py_ssize_t credit, double now, Py_ssize_t returning=*, bint is_withdrawn=*)
-    @cython.locals(pool=EgressCreditPool, circuit=IncomingCircuit, result=Py_ssize_t)
+    @cython.locals(pool=PoolTowardEgress, circuit=IncomingCircuit, result=Py_ssize_t)
     cpdef Py_ssize_t arrived(self, object root, object key, object message, double now, bint is_ready=*)
     cpdef object set_stopping(self, bint is_stopping)
-    @cython.locals(pool=EgressCreditPool)
+    @cython.locals(pool=PoolTowardEgress)
     cpdef list turn(self, double now)
-    @cython.locals(pool=EgressCreditPool, publishers=LocalPublishers, room=Py_ssize_t, has_left=bint, has_own=bint)
+    @cython.locals(pool=PoolTowardEgress, publishers=LocalPublishers, room=Py_ssize_t, has_left=bint, has_own=bint)
     cdef _serve_waiting(self, double now)
-    @cython.locals(pool=EgressCreditPool)
-    cpdef EgressCreditPool next_pool(self, double now)
-    cdef _spend_local(self, EgressCreditPool pool, double now)
-    @cython.locals(pool=EgressCreditPool, demand=Py_ssize_t, nearer=Py_ssize_t)
+    @cython.locals(pool=PoolTowardEgress)
+    cpdef PoolTowardEgress next_pool(self, double now)
+    cdef _spend_local(self, PoolTowardEgress pool, double now)
+    @cython.locals(pool=PoolTowardEgress, demand=Py_ssize_t, nearer=Py_ssize_t)
     cdef _weigh(self, double now)
-    cpdef bint is_wanted(self, EgressCreditPool pool, Py_ssize_t nearer, Py_ssize_t demand, double now)
-    cpdef bint is_missed(self, EgressCreditPool pool)
-    @cython.locals(pool=EgressCreditPool)
+    cpdef bint is_wanted(self, PoolTowardEgress pool, Py_ssize_t nearer, Py_ssize_t demand, double now)
+    cpdef bint is_missed(self, PoolTowardEgress pool)
+    @cython.locals(pool=PoolTowardEgress)
     cpdef bint is_open(self)
     cdef bint _lend(self, double now)
-    @cython.locals(pool=EgressCreditPool)
+    @cython.locals(pool=PoolTowardEgress)
     cdef double _take_back(self, double now)
-    cdef _pay(self, EgressCreditPool pool, double now)
+    cdef _pay(self, PoolTowardEgress pool, double now)
     cdef double _back(self, double now)

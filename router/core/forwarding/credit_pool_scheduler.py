@@ -18,10 +18,17 @@ from __future__ import annotations
 
 import math
 
-from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, Key, Send, TellSubscribersWithdrew
+from router.core.forwarding.credit_actions import (
+    KEPT,
+    REFUSED,
+    CreditAction,
+    Key,
+    Send,
+    TellNeighborSubscribersWithdrew,
+)
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
-from router.core.forwarding.egress_credit_pool import EgressCreditPool, IncomingCircuit
+from router.core.forwarding.pool_toward_egress import IncomingCircuit, PoolTowardEgress
 from router.core.forwarding.publisher_credit import LocalPublishers, Publisher
 from router.core.ids_and_conditions import RouterId
 
@@ -33,8 +40,8 @@ class CreditPoolScheduler(CreditScheduler):
         CreditScheduler.__init__(self)
         self._timing = timing
         self.publishers = LocalPublishers(self.actions, timing)
-        self.pools: dict[RouterId, EgressCreditPool] = {}
-        self.candidates: list[EgressCreditPool] = []
+        self.pools: dict[RouterId, PoolTowardEgress] = {}
+        self.candidates: list[PoolTowardEgress] = []
         """Pools that local messages may go to, nearest first."""
         self._is_stopping = False
         """Publishers are given no credit any more."""
@@ -169,7 +176,7 @@ class CreditPoolScheduler(CreditScheduler):
 
     # Pools and circuits
 
-    def add_pool(self, name: RouterId) -> EgressCreditPool:
+    def add_pool(self, name: RouterId) -> PoolTowardEgress:
         """Make the only pool that there is to be, called *name* where an egress is asked for."""
         pool = self.pool(name)
         pool.enter(PoolEvent.PATH_FOUND)
@@ -198,13 +205,13 @@ class CreditPoolScheduler(CreditScheduler):
         # Who has some comes for more when it has used it.
         return not (is_more and self._is_sated) or pool.starves_circuits()
 
-    def pool(self, egress: RouterId) -> EgressCreditPool:
+    def pool(self, egress: RouterId) -> PoolTowardEgress:
         """Find the pool toward *egress*, or make it."""
         if egress not in self.pools:
             if egress not in self.egresses:
                 self.egresses.append(egress)
             number = self.egresses.index(egress)
-            self.pools[egress] = EgressCreditPool(egress, number, self.actions, self._timing)
+            self.pools[egress] = PoolTowardEgress(egress, number, self.actions, self._timing)
         return self.pools[egress]
 
     def add_circuit(self, egress: RouterId, key: Key, neighbor: RouterId) -> None:
@@ -213,7 +220,7 @@ class CreditPoolScheduler(CreditScheduler):
         assert key not in pool.circuits, f"circuit {key} attached twice"
         pool.circuits[key] = IncomingCircuit(key, neighbor, self._timing.first_window)
         if pool.is_closed:
-            self.actions.append(TellSubscribersWithdrew(key))
+            self.actions.append(TellNeighborSubscribersWithdrew(key))
 
     def remove_circuit(self, egress: RouterId, key: Key) -> None:
         """Forget a circuit that is gone, with the credit that it held.
@@ -328,14 +335,14 @@ class CreditPoolScheduler(CreditScheduler):
             self._spend_local(pool, now)
             self.actions.append(Send(message, pool.egress))
 
-    def next_pool(self, now: float) -> EgressCreditPool | None:
+    def next_pool(self, now: float) -> PoolTowardEgress | None:
         """Find the pool of the next local message at *now* (seconds); None when there is credit in none."""
         for pool in self.candidates:
             if pool.local.out > 0 and pool.capacity > 0:
                 return pool
         return None
 
-    def _spend_local(self, pool: EgressCreditPool, now: float) -> None:
+    def _spend_local(self, pool: PoolTowardEgress, now: float) -> None:
         """Take a credit for a publisher's message off what was allotted to all of them."""
         pool.local.out -= 1
         pool.local.use(now, 2 * pool.capacity)
@@ -354,7 +361,7 @@ class CreditPoolScheduler(CreditScheduler):
             pool.set_weight(pool.local, demand if self.is_wanted(pool, nearer, demand, now) else 0)
             nearer += pool.local.out
 
-    def is_wanted(self, pool: EgressCreditPool, nearer: int, demand: int, now: float) -> bool:
+    def is_wanted(self, pool: PoolTowardEgress, nearer: int, demand: int, now: float) -> bool:
         """Whether local publishers are to draw on *pool* at *now* (seconds).
 
         Args:
@@ -365,7 +372,7 @@ class CreditPoolScheduler(CreditScheduler):
         """
         return True
 
-    def is_missed(self, pool: EgressCreditPool) -> bool:
+    def is_missed(self, pool: PoolTowardEgress) -> bool:
         """Whether local messages go elsewhere for want of credit in *pool*, though it is its turn."""
         return False
 
@@ -404,7 +411,7 @@ class CreditPoolScheduler(CreditScheduler):
             due = min(due, self.publishers.lower_idle(now))
         return min(due, self._back(now))
 
-    def _pay(self, pool: EgressCreditPool, now: float) -> None:
+    def _pay(self, pool: PoolTowardEgress, now: float) -> None:
         """Take back what *pool* lacks: at once when downstream asks for it, else after a while, as most debts pass."""
         free = pool.free()
         pool.note_debt(now)

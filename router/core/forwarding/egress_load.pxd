@@ -18,7 +18,7 @@ cdef class EgressLoad:
     cpdef Py_ssize_t wait(self, double now)
 
 
-cdef class AdvertisedLoad:
+cdef class LoadToldToNeighbor:
     cdef public Py_ssize_t elsewhere
     cdef public Py_ssize_t subscribers
     cdef public double told_at

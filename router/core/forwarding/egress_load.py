@@ -87,7 +87,7 @@ class EgressLoad:
         return self.messages(now) // self.subscribers
 
 
-class AdvertisedLoad:
+class LoadToldToNeighbor:
     """Load that one neighbor was told of, and whether to tell it again.
 
     It adds what it sends itself, so it is told only of the others' messages.

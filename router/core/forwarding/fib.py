@@ -158,7 +158,7 @@ class AddressEntry:
         return not (is_used or self.controller is not None or self.service is not None)
 
 
-class MessageTotals:
+class MessageTotalsOfAddresses:
     """Messages of several addresses together."""
 
     __slots__ = ("dropped", "egress", "ingress", "released", "transit")
@@ -166,7 +166,7 @@ class MessageTotals:
     def __init__(self) -> None:
         self.ingress = self.egress = self.transit = self.released = self.dropped = 0
 
-    def add(self, other: AddressEntry | MessageTotals) -> None:
+    def add(self, other: AddressEntry | MessageTotalsOfAddresses) -> None:
         """Count those of *other* too."""
         self.ingress += other.ingress
         self.egress += other.egress
@@ -205,7 +205,7 @@ class Fib:
         self._trees: dict[RouterId, Tree] = {}
         self.groups = (*treatments.groups, OTHER_GROUP, REPLY_GROUP, OWN_GROUP)
         """Names of groups of addresses that are counted together: one for each configured prefix and pattern."""
-        self.gone = [MessageTotals() for _ in self.groups]
+        self.gone = [MessageTotalsOfAddresses() for _ in self.groups]
         """By group, messages of addresses that are forgotten, so that totals never fall."""
         self._targets: dict[str, AddressEntry] = {}
         """Entries that addresses in messages were found to mean."""
@@ -306,7 +306,7 @@ class Fib:
             found += entries.values()
         return found
 
-    def count_in_pieces(self, at_once: int) -> Generator[None, None, MessageTotals]:
+    def count_in_pieces(self, at_once: int) -> Generator[None, None, MessageTotalsOfAddresses]:
         """Sum up the messages of all addresses since the start, of those that are forgotten too, in pieces.
 
         What is forgotten meanwhile counts as it stood at last.
@@ -314,7 +314,7 @@ class Fib:
         Args:
             at_once: addresses that are looked at before each pause.
         """
-        counts = MessageTotals()
+        counts = MessageTotalsOfAddresses()
         for gone in self.gone:
             counts.add(gone)
         counted = 0

@@ -30,14 +30,14 @@ from router.core.forwarding.credit_actions import (
     Key,
     ReturnCredit,
     Send,
-    TellSubscribersWithdrew,
+    TellNeighborSubscribersWithdrew,
     TellWeight,
 )
 from router.core.forwarding.credit_pool_scheduler import CreditPoolScheduler
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
-from router.core.forwarding.egress_credit_pool import IncomingCircuit
 from router.core.forwarding.multicast_subscribers import MulticastSubscribers
+from router.core.forwarding.pool_toward_egress import IncomingCircuit
 from router.core.forwarding.subscriber_credit_pool import HUNGRY, SubscriberCreditPool
 from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import RouterId
@@ -76,7 +76,7 @@ class BranchExcluded(CreditAction):
 
 
 @attrs.frozen
-class BranchReopened(CreditAction):
+class RepairReopenedBranch(CreditAction):
     """Look for messages that went past the branch to *neighbor* while it was closed: somebody below it is live.
 
     Its router may not have known of all that is below it. Then those were live all the time.
@@ -87,7 +87,7 @@ class BranchReopened(CreditAction):
 
 
 @attrs.frozen
-class ReturnSubscriberCredit(CreditAction):
+class ReturnAllSubscriberCredit(CreditAction):
     """Give a local subscriber all its credit back."""
 
     subscriber: Key
@@ -197,7 +197,7 @@ class MulticastTree:
                 if isinstance(action, GrantCircuit) and self.pool.circuits[action.circuit].was_told_closed:
                     self.pool.circuits[action.circuit].was_told_closed = False
                     self.is_due = True  # from now on it has the weight that it told
-                elif isinstance(action, TellSubscribersWithdrew):
+                elif isinstance(action, TellNeighborSubscribersWithdrew):
                     self.pool.circuits[action.circuit].was_told_closed = True
                 self._actions.append(action)
 
@@ -254,7 +254,7 @@ class MulticastTree:
         if credit > branch.credit and branch.is_closed:
             branch.is_closed = False
             self._count()
-            self._actions.append(BranchReopened(self.ingress, neighbor))
+            self._actions.append(RepairReopenedBranch(self.ingress, neighbor))
         branch.credit = credit
 
     def outlet_lost(self, neighbor: RouterId) -> None:

@@ -31,7 +31,7 @@ class HeldMessage:
     expiry: float
 
 
-class ControlForwarder:
+class TransitControlForwarder:
     """Messages from one router to another that pass this one.
 
     Args:

@@ -1,4 +1,4 @@
-"""Asks for link state that did not come by itself, and answers for others where a question would get lost."""
+"""Requests for link state that did not come by itself; answers others' requests where these would get lost."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The six messages of the routing protocol and the one on circuits, and their bodies as plain dicts.
 
-A body has text keys and holds text, ints, lists and dicts only; bytes are the business of `router.engine.codec`.
+A body has text keys and holds text, ints, lists and dicts only; bytes are what `router.engine.message_codec` makes.
 Messages keep what they were read from (raw address keys, all hints), so that a relayed one reaches a qdrouterd behind
 this router whole.
 

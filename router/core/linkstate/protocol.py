@@ -44,7 +44,7 @@ from router.core.linkstate.messages import (
 )
 from router.core.linkstate.neighbor_sync import catch_up
 from router.core.linkstate.neighbors import Neighbors
-from router.core.linkstate.routes import Routes, RoutesDiff
+from router.core.linkstate.routes import RouteComputation, RoutesDiff
 from router.core.linkstate.spf import Topology
 from router.core.linkstate.throttle import Throttle
 
@@ -91,7 +91,7 @@ class LinkState:
         self.changed_at = -math.inf
         """Time of the last change of the graph, seconds."""
         self.database = LinkStateDatabase(sender.router_id, settings)
-        self.routes = Routes(sender=sender, neighbors=neighbors, database=self.database, topology=topology)
+        self.routes = RouteComputation(sender=sender, neighbors=neighbors, database=self.database, topology=topology)
         self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
         """Copies of one refresh arrive within this time, seconds."""
         self.requests = LinkStateRequests(sender=sender, neighbors=neighbors, database=self.database, settings=settings)

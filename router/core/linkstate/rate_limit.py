@@ -13,7 +13,7 @@ BURST_S: Final = 10.0
 """Seconds of the rate that may come at once."""
 
 
-class NeighborRateLimits:
+class NeighborConnectionRateLimits:
     """The allowance of each connection to a neighbor.
 
     Args:

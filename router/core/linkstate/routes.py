@@ -34,7 +34,7 @@ class RoutesDiff:
         return bool(self.lost or self.found or self.moved or self.is_topology)
 
 
-class Routes:
+class RouteComputation:
     """Computes the routes and puts them where control messages find them (`ControlMessageSender.routes`)."""
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from router.core.errors import RemoteProtocolError
+from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
 
 
@@ -18,7 +18,7 @@ class DenialKind(enum.StrEnum):
     USER_ID = "user-id"
 
 
-class Denied(RemoteProtocolError):
+class Denied(PeerProtocolError):
     """Policy does not let a client do what it asked for."""
 
     condition = Condition.UNAUTHORIZED_ACCESS

@@ -58,32 +58,32 @@ MUTATIONS: Final = (
     # Pools: what is dealt is backed
     Mutation(
         "credit that circuits hold is dealt a second time",
-        "egress_credit_pool",
+        "pool_toward_egress",
         "dealt = self.local.out + self.unbacked.out + self.out\n",
         "dealt = self.local.out + self.unbacked.out\n",
     ),
     Mutation(
         "credit that local publishers were allotted is dealt a second time",
-        "egress_credit_pool",
+        "pool_toward_egress",
         "dealt = self.local.out + self.unbacked.out + self.out\n",
         "dealt = self.unbacked.out + self.out\n",
     ),
     Mutation(
         "credit of a circuit that is gone is lost",
-        "egress_credit_pool",
+        "pool_toward_egress",
         "        self.out -= circuit.out\n",
         "",
     ),
     Mutation(
         "a message on a circuit uses none of its credit",
-        "egress_credit_pool",
+        "pool_toward_egress",
         "            self.take_from(circuit, 1)\n",
         "            pass\n",
     ),
     # Pools: what is needed comes back
     Mutation(
         "idle circuits are not drained for those who wait",
-        "egress_credit_pool",
+        "pool_toward_egress",
         "return self.ask_unused([c for c in self.circuits.values() if c.out > 0], self.timing.idle_s, now)",
         "return math.inf",
     ),
@@ -95,19 +95,19 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a subscriber's drain is answered while its credit is lent",
-        "egress_credit_pool",
+        "pool_toward_egress",
         "if self.free() >= self.returning or (self.is_at_egress and self.is_late(now)):",
         "if True:",
     ),
     Mutation(
         "a subscriber's drain is answered by the bound alone",
-        "egress_credit_pool",
+        "pool_toward_egress",
         "if self.free() >= self.returning or (self.is_at_egress and self.is_late(now)):",
         "if self.is_at_egress and self.is_late(now):",
     ),
     Mutation(
         "local publishers keep what they were allotted and do not use",
-        "egress_credit_pool",
+        "pool_toward_egress",
         "        self.local.out -= credit\n        return credit\n",
         "        return 0\n",
     ),
@@ -120,7 +120,7 @@ MUTATIONS: Final = (
     # Pools: whoever waits is known upstream
     Mutation(
         "the weight leaves out publishers behind circuits",
-        "egress_credit_pool",
+        "pool_toward_egress",
         "                weight += circuit.weight\n",
         "                pass\n",
     ),

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 
 import attrs
 
-from router.bench.cases import Case, Path, host_and_port
+from router.bench.cases import Path, Workload, host_and_port
 from router.bench.measuring import LoadConnections, RunResult
 from router.bench.measuring import measure as measure_load
 from tests.measure.credit.tasks import Parent, Task
@@ -34,12 +34,12 @@ FLOOD_S = WARM_S + CALLS_S + 0.3
 """From its first messages on: it outlasts the calls."""
 SUBSCRIBERS = 200
 """Of a fan-out."""
-CALLS = Case(name="calls", group="", size=200, is_rpc=True)
+CALLS = Workload(name="calls", group="", size=200, is_rpc=True)
 FLOODS = {
-    "100 B": Case(name="100 B", group="", size=100, is_paired=True),
-    "100 B, pre-settled": Case(name="100 B, pre-settled", group="", size=100, is_presettled=True, is_paired=True),
-    "1 MB": Case(name="1 MB", group="", size=1_000_000, is_paired=True),
-    "fan-out": Case(name="fan-out", group="", size=100, receivers=SUBSCRIBERS),
+    "100 B": Workload(name="100 B", group="", size=100, is_paired=True),
+    "100 B, pre-settled": Workload(name="100 B, pre-settled", group="", size=100, is_presettled=True, is_paired=True),
+    "1 MB": Workload(name="1 MB", group="", size=1_000_000, is_paired=True),
+    "fan-out": Workload(name="fan-out", group="", size=100, receivers=SUBSCRIBERS),
 }
 
 
@@ -95,7 +95,7 @@ class Turn:
     flood: RunResult
 
 
-def _turn(here: Bench, elsewhere: Bench, case: Case, size: int) -> Turn:
+def _turn(here: Bench, elsewhere: Bench, case: Workload, size: int) -> Turn:
     idle = _calls(here)
     beside, flood = _calls_during(here, here, case, size)
     control, _ = _calls_during(here, elsewhere, case, size)
@@ -106,7 +106,7 @@ def _calls(bench: Bench) -> RunResult:
     return measure_load(CALLS, path(bench.url()), seconds=CALLS_S, warm_s=WARM_S)
 
 
-def _calls_during(bench: Bench, flooded: Bench, case: Case, size: int) -> tuple[RunResult, RunResult]:
+def _calls_during(bench: Bench, flooded: Bench, case: Workload, size: int) -> tuple[RunResult, RunResult]:
     """The calls, and the flood."""
     with Task(flood, flooded.url(), new_address("multicast" if case.receivers > 1 else "anycast"), case, size) as task:
         assert task.hear() == "flooding"
@@ -119,7 +119,7 @@ def path(url: str) -> Path:
     return Path(name="1 hop", hops=1, send_to=host_and_port(url), receive_from=host_and_port(url))
 
 
-def flood(parent: Parent, url: str, address: str, case: Case, size: int) -> RunResult:
+def flood(parent: Parent, url: str, address: str, case: Workload, size: int) -> RunResult:
     """In a process: *size* connections publish. Returns: what they did."""
     receivers = size if case.is_paired else case.receivers
     load = LoadConnections(attrs.evolve(case, senders=size, receivers=receivers), path(url), address)

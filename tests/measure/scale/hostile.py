@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from proton import Message, symbol
 
 from mesh_config.models import Role
-from router.bench.cases import Case, host_and_port
+from router.bench.cases import Workload, host_and_port
 from router.bench.measuring import RunResult
 from router.bench.measuring import measure as measure_load
 from tests.helpers import frames
@@ -444,7 +444,7 @@ def _measure_kind(
 
 
 def _calls(bench: Bench, callers: int) -> RunResult:
-    case = Case(name="calls", group="", size=CALL_BYTES, senders=callers, is_rpc=True)
+    case = Workload(name="calls", group="", size=CALL_BYTES, senders=callers, is_rpc=True)
     return measure_load(case, path(bench.url()), seconds=CALLS_S, warm_s=WARM_S)
 
 

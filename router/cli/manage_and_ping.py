@@ -1,0 +1,136 @@
+"""`amqp-mesh manage` and `amqp-mesh ping`: any operation of management, and whether every router answers."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import click
+
+from router.cli.amqp_value_formatting import from_json
+from router.cli.did_you_mean import HintingChoice
+from router.cli.errors import CommandError
+from router.cli.management import ManagementClient, ManagementError
+from router.cli.options import router_option
+from router.cli.router_access import RouterAccess, access_options
+from router.cli.stat_columns import aligned, printable
+
+OF_NODE = ("reload", "drain", "resume")
+"""Operations of the router itself that change it."""
+OF_REQUEST = {"get-log": ("limit",), "drain": ("stop",)}
+"""Attributes that operations of the node take; those of GET-LOG are properties of the request."""
+OPERATIONS = (
+    *("query", "read", "create", "update", "delete"),
+    *("get-types", "get-attributes", "get-operations", "get-annotations", "get-schema", "get-json-schema"),
+    *("get-log", "get-mgmt-nodes", *OF_NODE),
+)
+
+
+@click.command(short_help="Ask a router for any operation of management.")
+@click.argument("operation", type=HintingChoice(OPERATIONS))
+@click.argument("attributes", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--type", "kind", metavar="TYPE", help="Entity type, such as `listener` or `router.link`.")
+@click.option("--name", help="Name of the entity.")
+@click.option("--id", "identity", metavar="IDENTITY", help="Identity of the entity; it is enough without a type.")
+@router_option
+@access_options
+def manage(
+    operation: str,
+    attributes: tuple[str, ...],
+    kind: str | None,
+    name: str | None,
+    identity: str | None,
+    router: str | None,
+    access: RouterAccess,
+) -> None:
+    """Ask a router for any operation of management, and write the answer as JSON.
+
+    With `create` and `update` the attributes are given as NAME=VALUE: `amqp-mesh manage create --type listener --name
+    more host=127.0.0.1 port=5673`. A value that is JSON (`5`, `true`, `null`) is taken as that, all else as text. With
+    `query` they are names alone, of the attributes that are wanted. `get-log` takes `limit=50`, for so many lines.
+
+    With `reload` the router reads its settings file again, and answers with what it has changed (`applied`) and what
+    stays as it is until the next start (`needsRestart`); a file with a fault changes nothing. Exit status: 1 when the
+    router refuses.
+    """
+    properties: dict[str, Any] = {key: value for key, value in (("name", name), ("identity", identity)) if value}
+    body = dict(map(_pair, attributes)) if operation != "query" else {}  # what is wrong in itself needs no router
+    try:
+        with ManagementClient(access) as client:
+            if operation == "query":
+                if kind is None:
+                    raise click.UsageError("query needs --type")
+                found: Any = client.query(kind, attributes, router=router)
+            else:
+                is_of_node = operation.startswith("get-") or operation in OF_NODE
+                if kind is not None:
+                    properties["entityType" if is_of_node else "type"] = kind
+                elif not is_of_node:
+                    properties["type"] = ""  # that of the entity which is named
+                if is_of_node:
+                    properties |= _properties(operation, body)
+                found = client.request(operation.upper(), properties, body, router=router).body
+    except ManagementError as error:
+        raise CommandError(printable(str(error))) from error
+    if found:
+        click.echo(json.dumps(found, indent=2))
+
+
+def _properties(operation: str, attributes: dict[str, object]) -> dict[str, object]:
+    """Take out of *attributes* what the request itself has to say."""
+    known = OF_REQUEST.get(operation, ())
+    for name in attributes:
+        if name not in known:
+            takes = f"it takes {' and '.join(known)}" if known else "it takes none"
+            raise click.UsageError(f"{operation} has no attribute `{name}`; {takes}")
+    return {name: attributes.pop(name) for name in list(attributes) if operation == "get-log"}
+
+
+def _pair(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"`{text}` is no NAME=VALUE")
+    try:
+        return name, from_json(value)
+    except ValueError:
+        return name, value
+
+
+@click.command(short_help="Ask every router of the mesh whether it answers, and how fast.")
+@access_options
+def ping(access: RouterAccess) -> None:
+    """Ask every router that the one at URL knows whether it answers, and how long that takes.
+
+    Routers that the mesh file names and that are absent are shown too. Exit status: 1 when one doesn't answer.
+    """
+    rows = [["router", "answer", "ms", "hops' cost"]]
+    is_missing = False
+    try:
+        with ManagementClient(access) as client:
+            attached = client.attached_router()
+            for node in sorted(client.query("router.node"), key=lambda each: (each["cost"] is None, each["id"])):
+                there, took_ms = _ping(client, node, None if node["id"] == attached else node["id"])
+                is_missing |= took_ms is None
+                shown = "-" if took_ms is None else f"{took_ms:.1f}"
+                rows.append(
+                    [printable(node["id"]), there, shown, str(node["cost"] if node["cost"] is not None else "-")]
+                )
+    except ManagementError as error:
+        raise CommandError(printable(str(error))) from error
+    click.echo("\n".join(aligned(rows, [False, False, True, True])))
+    if is_missing:
+        sys.exit(1)
+
+
+def _ping(client: ManagementClient, node: dict[str, Any], router: str | None) -> tuple[str, float | None]:
+    """Answer of one router, and the milliseconds that it took; None when it doesn't."""
+    if not node["isReachable"]:
+        return f"ABSENT: {printable(node['reason'] or 'no path leads there')}", None
+    began = time.monotonic()
+    try:
+        version = client.query("router", ["version"], router=router)[0]["version"]
+    except (ManagementError, IndexError) as error:
+        return f"NO ANSWER: {printable(str(error))}", None
+    return f"version {printable(str(version))}", (time.monotonic() - began) * 1000

@@ -1,0 +1,55 @@
+"""Output of `stat problems`: what is wrong in the whole mesh, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.text import Text
+
+from router.cli.stat_columns import Entity, moment, printable
+from router.management.merged_problems import ProblemNearestCause, merged
+from router.management.snapshot import NOTICES
+
+SHOWN: Final = 4
+"""Routers that are named."""
+
+
+def problem_parts(found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) -> list[Text]:
+    """Lines for a person.
+
+    Args:
+        found: routers asked, each with its problems.
+        suffix: what commands need beside what the routers say, such as `--url`.
+    """
+    told = merged((router, row) for router, rows in found for row in rows)
+    problems = [each for each in told if each.row["kind"] not in NOTICES]
+    notices = [each for each in told if each.row["kind"] in NOTICES]
+    count = _counted(len(problems), "problem") if problems else "no problems"
+    also = f", {_counted(len(notices), 'notice')}" if notices else ""
+    parts = [Text(f"{count}{also}; {_counted(len(found), 'router')} asked")]
+    for each in problems:
+        parts += _lines(each, suffix, "red")
+    for each in notices:
+        parts += _lines(each, suffix, "yellow")
+    return parts
+
+
+def _lines(problem: ProblemNearestCause, suffix: str, style: str) -> list[Text]:
+    row = problem.row
+    since = moment(row["since"])
+    begun = f", since {since}" if since else ""
+    waiting = f"; publishers wait for it at {_listed(problem.also_at)} too" if problem.also_at else ""
+    return [
+        Text(f"{row['kind']} ({_listed(problem.seen_by)}{begun}{waiting})", style=style),
+        Text(f"  {printable(str(row['sentence']))}"),
+        Text(f"  > {printable(str(row['command']))}{suffix}", style="dim"),
+    ]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+def _listed(routers: Sequence[object]) -> str:
+    return printable(", ".join(map(str, routers[:SHOWN])) + (" ..." if len(routers) > SHOWN else ""))

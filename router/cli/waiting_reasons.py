@@ -1,0 +1,90 @@
+"""Reasons why a message for an address has no credit, or no outcome: sentences, from what the router says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from router.cli.address_path import address_row
+from router.cli.management import ManagementClient, ManagementError
+from router.cli.router_access import RouterAccess
+from router.cli.stat_columns import duration
+from router.cli.stat_credit import ask_credit
+
+ROUTERS_ASKED: Final = 3
+"""Of those with subscribers, to which publishers here send."""
+ASKED_S: Final = 2.0
+"""For each answer: the timeout has passed already."""
+NOBODY: Final = "Nobody subscribes to it, as far as {} reaches."
+
+
+def why_waiting(access: RouterAccess, address: str) -> str:
+    """A sentence, which begins with a blank; none when the router may not be asked.
+
+    Args:
+        access: of the router.
+        address: as a client writes it.
+    """
+    try:
+        with ManagementClient(_brief(access)) as client:
+            me = client.attached_router()
+            said = _sentences(client, me, address)
+    except ManagementError:
+        return ""
+    return f" {said} More: amqp-mesh trace {address}{access.suffix}"
+
+
+def why_released(access: RouterAccess, address: str) -> str:
+    """As `why_waiting`, of messages that came back; none where there are subscribers, who may have released them."""
+    try:
+        with ManagementClient(_brief(access)) as client:
+            me = client.attached_router()
+            row = address_row(client, me, address)
+    except ManagementError:
+        return ""
+    return f" {NOBODY.format(me)} More: amqp-mesh trace {address}{access.suffix}" if not _is_served(row) else ""
+
+
+def _brief(access: RouterAccess) -> RouterAccess:
+    """The same access, for a question that is not to hold up who waits for the command's end."""
+    return attrs.evolve(access, timeout_s=min(access.timeout_s, ASKED_S))
+
+
+def _is_served(row: Mapping[str, Any] | None) -> bool:
+    return row is not None and bool(row["subscriberCount"] or row["inProcess"] or row["remoteHostRouters"])
+
+
+def _sentences(client: ManagementClient, me: str, address: str) -> str:
+    rows = ask_credit(client, me, router=None, text=address, limit=1)
+    # A message that names its address itself is on nobody's account, and needs no circuit to get there.
+    row = None if rows and rows[0]["hasSubscriber"] else address_row(client, me, address)
+    if not (rows and rows[0]["hasSubscriber"]) and not _is_served(row):
+        return NOBODY.format(me)
+    told = [_of_subscribers(me, rows)]
+    known = {each["root"] for each in rows[1:] if each["role"] in ("circuit out", "window") and each["root"]}
+    roots = sorted(known | set(row["remoteHostRouters"] if row is not None else ()) - {me})
+    told += [
+        _of_subscribers(root, ask_credit(client, root, router=root, text=address, limit=1))
+        for root in roots[:ROUTERS_ASKED]
+    ]
+    if len(roots) > ROUTERS_ASKED:
+        told.append(f"There are more at {', '.join(roots[ROUTERS_ASKED:])}.")
+    return " ".join(filter(None, told)) or "Its subscribers have no credit left."
+
+
+def _of_subscribers(router: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """State of the subscribers at one router stand; empty when it has none."""
+    here = [row for row in rows if row.get("role") == "subscriber"]
+    idle = [row for row in here if not row["granted"]]
+    if not idle:
+        return f"Subscribers at {router} have granted credit, and other publishers hold it." if here else ""
+    longest = max((row["zeroCreditSeconds"] or 0) for row in idle)
+    since = f" for {duration(longest)}" if longest else ""
+    held = sum(int(row["unsettledCount"]) for row in idle)
+    have = "has" if len(here) == 1 else "have"
+    keeps = f" and {have} {held} message{'' if held == 1 else 's'} without outcome" if held else ""
+    if len(here) == 1:
+        return f"The subscriber {here[0]['container'] or '-'} at {router} has granted no credit{since}{keeps}."
+    return f"{len(idle)} of {len(here)} subscribers at {router} have granted no credit{since}{keeps}."

@@ -1,0 +1,23 @@
+"""Callbacks by which the data plane tells of faults of the program itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from router.core.forwarding.fib import AddressEntry
+from router.dataplane.links import Transfer
+from router.dataplane.port import Port
+
+
+@attrs.frozen
+class InternalErrorHandlers:
+    """Those who log a fault, and end what it happened to where the data plane can't."""
+
+    of_address: Callable[[AddressEntry, Exception], None]
+    """With one address, whose credit is not dealt in this turn."""
+    of_port: Callable[[Port, Exception], None]
+    """With what one connection has sent: in another one's turn, or in none."""
+    of_message: Callable[[Transfer, Exception], None]
+    """With one message, which is about to get its outcome."""

@@ -1,0 +1,504 @@
+"""Memory of the mesh: routers, links and own connectors that are expected or were seen, present or absent, since when.
+
+What the mesh file names is never forgotten; what it doesn't, a day after it was last there. Nothing here is asked by
+the routing protocol: it is for who looks after the mesh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Set
+from typing import Final, TypeVar
+
+import attrs
+
+from mesh_config.connector_matching import link_costs
+from mesh_config.models import ConnectorSettings, MeshSettings
+from router.core.ids_and_conditions import RouterId
+from router.core.linkstate.spf import Edges
+
+KEPT_S: Final = 86400.0
+"""Time for which what no file names is remembered after it was there last."""
+MOST_UNEXPECTED: Final = 10_000
+"""Routers, and links, that no file names and that are absent; those that are absent longest are forgotten beyond."""
+CROWDED_LOOK_S: Final = 10.0
+"""Between two looks for what is to be forgotten where more than twice as many are known, seconds."""
+MOST_REFUSED: Final = 100
+"""Peers at a listener of the wrong role, and peers refused as routers, that are remembered: those seen last."""
+MOST_REASON: Final = 300
+"""Characters of a reason that are kept: it may have words of a stranger."""
+TOLD_AGAIN_S: Final = 3600.0
+"""A refusal that goes on is said once in this time, seconds."""
+
+RECENT_S: Final = 300.0
+"""Losses within this time count as recent, seconds,"""
+MOST_LOSSES: Final = 16
+"""and so many are told apart."""
+
+COMPARED: Final = 200
+"""Links looked at in one turn after the graph has changed: a few hundred routers may all be neighbors of each other."""
+PAUSE_S: Final = 0.005
+"""Until the next turn."""
+
+Pair = tuple[RouterId, RouterId]
+"""Both ends of a link, in the order of their ids."""
+
+
+@attrs.frozen(kw_only=True)
+class ExpectedMesh:
+    """Routers and links that a mesh file names."""
+
+    name: str
+    routers: Mapping[RouterId, str | None]
+    """Site of each, by id."""
+    links: Mapping[Pair, int]
+    """Cost of each."""
+
+    @classmethod
+    def of(cls, mesh: MeshSettings) -> ExpectedMesh:
+        """Take from a mesh file what it names."""
+        return cls(
+            name=mesh.name,
+            routers={RouterId(key): mesh.routers[key].site for key in sorted(mesh.routers)},
+            links={(RouterId(min(pair)), RouterId(max(pair))): cost for pair, cost in sorted(link_costs(mesh).items())},
+        )
+
+
+@attrs.define(kw_only=True)
+class Presence:
+    """Whether one thing is there, since when, and how often it was lost."""
+
+    is_expected: bool = False
+    is_present: bool = False
+    since: float
+    """Time of the last change, seconds, monotonic; that of the start for what was never there."""
+    was_seen: bool = False
+    flaps: int = 0
+    """Times that it was lost."""
+    last_flap: float | None = None
+    """Time of the last loss, seconds."""
+    losses: deque[float] = attrs.field(factory=lambda: deque(maxlen=MOST_LOSSES))
+    """Times of the last losses, seconds."""
+    reason: str = ""
+    """Cause of its absence, as far as it is known."""
+    last_reason: str = ""
+    """Cause of the last loss, kept when it is back."""
+    cost: int | None = None
+    """Of a link: the last one known."""
+
+    def come(self, now: float) -> None:
+        """Note that it is there at *now*, seconds."""
+        if not self.is_present:
+            self.is_present = self.was_seen = True
+            self.since, self.reason = now, ""
+
+    def because(self, reason: str) -> None:
+        """Note why it was lost."""
+        self.reason = self.last_reason = reason
+
+    def go(self, now: float, reason: str = "") -> None:
+        """Note that it is lost at *now*, seconds, and why."""
+        if self.is_present:
+            self.is_present = False
+            self.since = self.last_flap = now
+            self.flaps += 1
+            self.losses.append(now)
+            self.because(reason)
+
+    def recent(self, now: float) -> int:
+        """Count the losses of the last five minutes.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        return sum(now - at <= RECENT_S for at in self.losses)
+
+
+@attrs.frozen(kw_only=True)
+class WrongListenerPeer:
+    """A peer that came to a listener of the wrong role, or of another mesh."""
+
+    container: str
+    host: str
+    reason: str
+    first: float
+    last: float
+
+
+@attrs.frozen(kw_only=True)
+class RefusedRouter:
+    """A peer at a listener for routers that was not let in as one."""
+
+    container: str
+    """Its name for itself; empty where it was refused before it could say it."""
+    host: str
+    reason: str
+    """Of the last time."""
+    first: float
+    last: float
+
+
+@attrs.frozen
+class ConnectionEnd:
+    """End of the last connection to a neighbor."""
+
+    at: float
+    reason: str
+    """In words, never empty."""
+
+
+class MeshPresence:
+    """Memory that one router has of its mesh.
+
+    Args:
+        me: this router.
+        expected: what the mesh file names; None for a router with a file of its own.
+        now: seconds, monotonic.
+    """
+
+    def __init__(self, me: RouterId, expected: ExpectedMesh | None, now: float) -> None:
+        self.me = me
+        self.expected = expected
+        self.started = now
+        self.routers: dict[RouterId, Presence] = {}
+        """All others."""
+        self.links: dict[Pair, Presence] = {}
+        self.connectors: dict[str, Presence] = {}
+        """This router's own, by the name that logs have for them; those that were ever of use."""
+        self.misdirected: dict[tuple[str, str], WrongListenerPeer] = {}
+        """By container and reason."""
+        self.refused_routers: dict[tuple[str, str], RefusedRouter] = {}
+        """By container and host."""
+        self._dials: dict[str, str] = {}
+        """Reasons of the last failures of connectors to routers that are named, by router."""
+        self.due = math.inf
+        """Time at which `go_on` has something to do, seconds; infinity when all is told."""
+        self._adjacent: dict[RouterId, set[RouterId]] = {}
+        """Other ends of `links`, by router."""
+        self._edges: Edges = {}
+        """Links that there are,"""
+        self._compared: dict[RouterId, Mapping[RouterId, int]] = {}
+        """as far as they were compared with `links`, by router."""
+        self._uncompared: deque[RouterId] = deque()
+        """Routers whose links are still to be compared."""
+        self._ends: dict[str, ConnectionEnd] = {}
+        self._just_lost: deque[RouterId] = deque()
+        """Routers whose loss has no reason yet: others may be lost with them."""
+        self._looked_at = now
+        self.expect(expected, now)
+
+    def expect(self, expected: ExpectedMesh | None, now: float) -> None:
+        """Take what a mesh file names, the first time or after it has changed.
+
+        Args:
+            expected: None when there is no such file.
+            now: seconds, monotonic.
+        """
+        self.expected = expected
+        routers: Iterable[RouterId] = expected.routers if expected is not None else ()
+        links: Iterable[Pair] = expected.links if expected is not None else ()
+        _expect(self.routers, set(routers) - {self.me}, now)
+        _expect(self.links, set(links), now)
+        for pair in links:
+            self._connect(pair)
+
+    # What happens
+
+    def reached(self, router: RouterId, now: float) -> None:
+        """Note that there is a path to *router* at *now*, seconds."""
+        if router not in self.routers:
+            self.routers[router] = Presence(since=now)
+        self._explain_losses(len(self._just_lost))
+        self.routers[router].come(now)
+        self._dials.pop(router, None)
+        for key in [key for key in self.refused_routers if key[0] == router]:
+            del self.refused_routers[key]
+
+    def lost(self, router: RouterId, now: float) -> None:
+        """Note that no path to *router* is left at *now*, seconds."""
+        known = self.routers.get(router)
+        if known is not None and known.is_present:
+            known.go(now)
+            self._just_lost.append(router)
+
+    def _explain_losses(self, most: int) -> None:
+        """Note why routers were lost, now that all of those are known that were lost with them."""
+        for _ in range(min(most, len(self._just_lost))):
+            router = self._just_lost.popleft()
+            known = self.routers.get(router)
+            if known is not None and not known.is_present:
+                known.because(self._loss(router, known))
+
+    def topology_changed(self, edges: Edges, now: float) -> None:
+        """Compare the links that there are with those before; where they are many, some now and the others when `due`.
+
+        Args:
+            edges: cost of each, in each direction.
+            now: seconds, monotonic.
+        """
+        self._edges = edges
+        nothing: Mapping[RouterId, int] = {}
+        self._uncompared = deque(
+            near
+            for near in edges.keys() | self._compared.keys()
+            if edges.get(near, nothing) != self._compared.get(near, nothing)  # as of few
+        )
+        self.go_on(now)
+
+    def go_on(self, now: float) -> None:
+        """Look at a few more links and losses at *now*, seconds."""
+        left = COMPARED
+        while left > 0 and self._just_lost:
+            left -= 1 + len(self._adjacent.get(self._just_lost[0], ()))
+            self._explain_losses(1)
+        while left > 0 and self._uncompared:
+            left -= 1 + self._compare(self._uncompared.popleft(), now)
+        self.due = now + PAUSE_S if self._just_lost or self._uncompared else math.inf
+
+    def _compare(self, near: RouterId, now: float) -> int:
+        """Compare the links of one router with those before. Returns: how many there were and are."""
+        nothing: Mapping[RouterId, int] = {}
+        peers, old = self._edges.get(near, nothing), self._compared.pop(near, nothing)
+        if peers:
+            self._compared[near] = peers
+        for far in (links := peers.keys() | old.keys()):
+            costs = [cost for cost in (peers.get(far), self._edges.get(far, nothing).get(near)) if cost is not None]
+            self._link_changed((near, far) if near < far else (far, near), max(costs, default=None), now)
+        return len(links)
+
+    def _connect(self, pair: Pair) -> None:
+        for near, far in (pair, pair[::-1]):
+            self._adjacent.setdefault(near, set()).add(far)
+
+    def _link_changed(self, pair: Pair, cost: int | None, now: float) -> None:
+        """*cost* is None when there is no such link any more."""
+        link = self.links.get(pair)
+        if cost is not None:
+            if link is None:
+                link = self.links[pair] = Presence(since=now)
+                self._connect(pair)
+            link.come(now)
+            link.cost = cost
+            if self.me in pair:
+                self._dials.pop(self._other(pair), None)
+        elif link is not None and link.is_present:
+            link.go(now, self._link_loss(pair, now))
+
+    def _other(self, pair: Pair) -> RouterId:
+        """The router at the other end of an own link."""
+        return pair[1] if pair[0] == self.me else pair[0]
+
+    def _link_loss(self, pair: Pair, now: float) -> str:
+        """Give the reason why a link is lost at *now*, seconds: in words that stay true when it is back."""
+        if self.me in pair:
+            end = self._ends.get(self._other(pair))
+            return _ended(end) if end is not None and now - end.at < END_S else SILENT
+        lost = [each for each in pair if not self.is_present(each)]
+        if lost:
+            return f"{' and '.join(lost)} {'was' if len(lost) == 1 else 'were'} lost"
+        return "its ends saw each other no more"
+
+    def connector_up(self, name: str, now: float) -> None:
+        """Note that a connector has reached a neighbor at *now*, seconds."""
+        if name not in self.connectors:
+            self.connectors[name] = Presence(since=now, is_expected=True)
+        self.connectors[name].come(now)
+
+    def connector_down(self, name: str, reason: str, now: float) -> None:
+        """Note that its connection is over at *now*, seconds, and why."""
+        if name in self.connectors:
+            self.connectors[name].go(now, reason)
+
+    def connection_ended(self, container: str, reason: str, now: float) -> None:
+        """Note how a connection to a neighbor has ended at *now*, seconds, for the reason of its absence."""
+        self._ends.pop(container, None)
+        self._ends[container] = end = ConnectionEnd(now, reason)
+        # Its end may be heard of late: after the silence for which it was given up.
+        router = RouterId(container)
+        known = self.routers.get(router)
+        if known is not None and not known.is_present and known.was_seen and abs(now - known.since) < END_S:
+            known.because(_ended(end))
+        link = self.links.get((min(self.me, router), max(self.me, router)))
+        if link is not None and not link.is_present and link.was_seen and abs(now - link.since) < END_S:
+            link.because(_ended(end))
+        if len(self._ends) > MOST_UNEXPECTED:
+            del self._ends[next(iter(self._ends))]
+
+    def refused(self, container: str, host: str, reason: str, now: float) -> bool:
+        """Note that a peer came to the wrong listener. Returns: whether that is to be said in the log.
+
+        Args:
+            container: its name for itself.
+            host: where it came from, without port.
+            reason: in words.
+            now: seconds, monotonic.
+        """
+        before = self.misdirected.pop((container, reason), None)
+        is_news = before is None or now - before.last >= TOLD_AGAIN_S
+        first = now if before is None or is_news else before.first
+        self.misdirected[container, reason] = WrongListenerPeer(
+            container=container, host=host, reason=reason, first=first, last=now
+        )
+        if len(self.misdirected) > MOST_REFUSED:
+            del self.misdirected[next(iter(self.misdirected))]
+        return is_news
+
+    def dial_failed(self, router: str, reason: str) -> None:
+        """Note why a connector to *router* has failed."""
+        self._dials[router] = reason[:MOST_REASON]
+
+    def router_refused(self, container: str, host: str, reason: str, now: float) -> None:
+        """Note that who came to a listener for routers was not let in.
+
+        Args:
+            container: its name for itself; empty where it had not said it.
+            host: where it came from, without port.
+            reason: in words.
+            now: seconds, monotonic.
+        """
+        before = self.refused_routers.pop((container, host), None)
+        is_new = before is None or now - before.last >= RECENT_S
+        self.refused_routers[container, host] = RefusedRouter(
+            container=container,
+            host=host,
+            reason=reason[:MOST_REASON],
+            first=now if before is None or is_new else before.first,
+            last=now,
+        )
+        if len(self.refused_routers) > MOST_REFUSED:
+            del self.refused_routers[next(iter(self.refused_routers))]
+
+    def router_let_in(self, host: str) -> None:
+        """Forget who was refused from *host* before it had said its name: a router came from there."""
+        self.refused_routers.pop(("", host), None)
+
+    # What is asked
+
+    def reason(self, router: RouterId) -> str:
+        """Say why *router* is absent, in a sentence without its full stop; empty when it is present."""
+        known = self.routers.get(router)
+        if known is None or known.is_present:
+            return ""
+        return self._absence(router, known) + self._refusal(router, known.since)
+
+    def _refusal(self, router: RouterId, since: float) -> str:
+        """Why it doesn't come back: at this end, or who was refused here since then and may be that router."""
+        if router in self._dials:
+            return _dialled_in_vain(self._dials[router])
+        if self.me not in self.neighbors(router):
+            return ""
+        latest = [each for each in reversed(self.refused_routers.values()) if each.last >= since]
+        for each in latest:
+            if each.container == router:
+                return f"; it was refused here: {each.reason}"
+        for each in latest:
+            if not each.container:
+                return f"; who was refused last at a listener for routers, from {each.host}: {each.reason}"
+        return ""
+
+    def _absence(self, router: RouterId, known: Presence) -> str:
+        if not known.was_seen:
+            return "never seen since this router started"
+        return known.reason or self._loss(router, known)
+
+    def _loss(self, router: RouterId, known: Presence) -> str:
+        end = self._ends.get(router)
+        if end is not None and abs(end.at - known.since) < END_S:
+            return _ended(end)
+        neighbors = self.neighbors(router)
+        if self.me in neighbors:
+            return SILENT
+        left = [each for each in neighbors if self.routers[each].is_present]
+        if left:
+            return f"lost by its neighbors: {', '.join(left[:SHOWN])}{' ...' if len(left) > SHOWN else ''}"
+        return "no path is left: its neighbors are absent too" if neighbors else "no path is left"
+
+    def neighbors(self, router: RouterId) -> list[RouterId]:
+        """Routers to which it has, had or should have a link, sorted."""
+        found: Set[RouterId] = self._adjacent.get(router, frozenset())
+        return sorted(each for each in found if each == self.me or each in self.routers)
+
+    def link_reason(self, pair: Pair) -> str:
+        """Say why the link between two routers is absent; empty when it is there, or nobody tells of it."""
+        link = self.links[pair]
+        if link.is_present and self.is_known(pair):
+            return ""
+        if not link.was_seen:
+            found = "its ends have never seen each other"
+        else:
+            found = link.reason or self._link_loss(pair, link.since)  # of one that nobody tells of any more
+        dial = self._dials.get(self._other(pair)) if self.me in pair else None
+        return found + (_dialled_in_vain(dial) if dial else "")
+
+    def is_present(self, router: RouterId) -> bool:
+        """Whether there is a path to another router."""
+        return router in self.routers and self.routers[router].is_present
+
+    def is_known(self, pair: Pair) -> bool:
+        """Whether anybody who can be reached tells of a link."""
+        return any(each == self.me or self.is_present(each) for each in pair)
+
+    def forget_old(self, now: float) -> None:
+        """Forget what no file names and is absent for a day. Cheap when called often.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        is_much = max(len(self.routers), len(self.links)) > 2 * MOST_UNEXPECTED
+        if now < (self._looked_at + CROWDED_LOOK_S if is_much else self._looked_at + KEPT_S / 24):
+            return
+        self._looked_at = now
+        self.routers = _kept(self.routers, now)
+        self.links = _kept(self.links, now)
+        self._adjacent.clear()
+        for pair in self.links:
+            self._connect(pair)
+
+
+Key = TypeVar("Key", RouterId, Pair)
+
+SILENT: Final = "it fell silent, or speaks to this router no more"
+"""Reason of a loss that nothing else explains."""
+SHOWN: Final = 4
+"""Neighbors that a reason names."""
+END_S: Final = 2.0
+"""Between the end of a connection and the loss of the router that it led to, for one to explain the other."""
+
+
+def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> None:
+    for key, presence in known.items():
+        presence.is_expected = key in expected
+    for key in sorted(expected - known.keys()):
+        known[key] = Presence(is_expected=True, since=now)
+
+
+def _ended(end: ConnectionEnd) -> str:
+    return f"its connection ended: {end.reason}"
+
+
+def _dialled_in_vain(reason: str) -> str:
+    return f"; connecting to it fails: {reason}"
+
+
+def _kept(known: dict[Key, Presence], now: float) -> dict[Key, Presence]:
+    strange = sorted(
+        (key for key, it in known.items() if not (it.is_present or it.is_expected)), key=lambda key: -known[key].since
+    )
+    gone = {key for at, key in enumerate(strange) if at >= MOST_UNEXPECTED or now - known[key].since > KEPT_S}
+    return {key: it for key, it in known.items() if key not in gone}
+
+
+def connector_name(settings: ConnectorSettings) -> str:
+    """The name of a connector for logs and management."""
+    return settings.name or f"{settings.host}:{settings.port}"
+
+
+def when(time: float | None, offset: float) -> int | None:
+    """Seconds since 1970 of a monotonic time; None for none.
+
+    Args:
+        time: seconds, monotonic.
+        offset: of the two clocks, seconds.
+    """
+    return None if time is None or math.isinf(time) else int(time + offset)

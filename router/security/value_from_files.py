@@ -1,0 +1,72 @@
+"""Content made of files that may be replaced while a router runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from router.core.errors import LocalError
+
+Content = TypeVar("Content")
+
+
+class ValueFromFiles(Generic[Content]):
+    """Content of files, as they were when they were read last; while they can't be read, as it was before.
+
+    `refresh` blocks, and may be called in a thread: `content` is another one at once.
+    """
+
+    def __init__(self, files: Sequence[str | None], read: Callable[[], Content], first: Content | None = None) -> None:
+        """Read the files.
+
+        Args:
+            files: their paths, None where there is none.
+            read: makes the content of them; raises LocalError when they cannot be used.
+            first: content until they are read, which is not done here then.
+        Raises:
+            LocalError: a file cannot be used; says which and why.
+        """
+        self._files = tuple(file for file in files if file is not None)
+        self._read = read
+        self.problem = ""
+        """Fault of the files as they are; empty when there is none."""
+        self._seen: tuple[object, ...] = ()
+        self.content: Content
+        if first is not None:
+            self.content = first
+            return
+        self._seen = self._marks()
+        self.content = read()
+
+    def is_changed(self) -> bool:
+        """Whether the files are others than those that were read."""
+        return self._marks() != self._seen
+
+    def refresh(self) -> str:
+        """Read them again if they are others.
+
+        Returns: what is wrong with them; empty when nothing is, or nothing has changed.
+        """
+        marks = self._marks()
+        if marks == self._seen:
+            return ""
+        self._seen = marks
+        try:
+            self.content = self._read()
+            self.problem = ""
+        except LocalError as error:
+            self.problem = str(error)
+        return self.problem
+
+    def _marks(self) -> tuple[object, ...]:
+        return tuple(map(_mark, self._files))
+
+
+def _mark(file: str) -> tuple[int, ...] | None:
+    """Mark of a file, another one when the file is; None when it can't be looked at."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
