@@ -295,6 +295,7 @@ def test_what_cannot_be_sent_is_said(words: tuple[str, ...], said: str) -> None:
 # TLS and users
 
 
+@pytest.mark.slow
 def test_all_commands_come_by_tls_with_a_user(tmp_path: Path) -> None:
     made = secured_mesh(tmp_path)
     (tmp_path / "password").write_text(f"{PASSWORD}\n", encoding="utf-8")

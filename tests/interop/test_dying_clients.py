@@ -22,6 +22,7 @@ GROWTH_BYTES = {"malloc": 8_000_000, "resident": 40_000_000}
 """Within this, allocators keep what they have for the next time; a leak of what dies in a round would be more."""
 
 
+@pytest.mark.slow
 def test_those_that_stay_lose_nothing_and_the_dead_leave_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

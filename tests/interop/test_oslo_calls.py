@@ -188,6 +188,7 @@ def test_a_large_fanout_cast_reaches_each_server_whole(field: Field) -> None:
         assert len(field.servers.keys(name, "measure")) == len(field.caller_routers)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_many_large_requests_at_once_all_arrive(field: Field) -> None:
     """80 MB for one server, more than the router holds for a connection; small calls pass between them."""

@@ -176,6 +176,7 @@ def stop_drained(mesh: MeshProcesses, router: str) -> None:
     assert [line.event for line in mesh[router].log_lines() if line.event in ORDER][-3:] == list(ORDER)
 
 
+@pytest.mark.slow
 @needs_oslo
 def test_no_call_fails_while_four_routers_restart_in_turn(mesh: MeshProcesses, tmp_path: Path) -> None:
     """Two are drained before they end, two are just told to. Servers and callers know two routers each."""

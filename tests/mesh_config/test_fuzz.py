@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -93,6 +94,7 @@ def test_any_router_of_any_file_can_run_or_has_errors(tmp_path: Path, tree: Any)
         assert targets <= document.mesh.routers.keys(), "an address that nobody knows"
 
 
+@pytest.mark.slow
 @often
 @given(meshes())
 def test_any_mesh_can_be_checked_and_drawn(mesh: MeshSettings) -> None:

@@ -28,6 +28,7 @@ def test_a_rendered_router_loads_back_equal(router: RouterSettings, with_default
     assert loaded(render_router(router, with_defaults=with_defaults)).routers == {router.id: router}
 
 
+@pytest.mark.slow
 @few
 @given(meshes(), st.booleans())
 def test_a_rendered_mesh_loads_back_equal(mesh: MeshSettings, with_defaults: bool) -> None:
