@@ -95,7 +95,7 @@ def test_any_router_of_any_file_can_run_or_has_errors(tmp_path: Path, tree: Any)
 
 
 @pytest.mark.slow
-@often
+@settings(often, max_examples=50)
 @given(meshes())
 def test_any_mesh_can_be_checked_and_drawn(mesh: MeshSettings) -> None:
     assert all(finding.line is None for finding in check_mesh(mesh))
