@@ -25,7 +25,7 @@ from typing import Final, Protocol
 from mesh_config.models import MIB, ForwardingSettings
 from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
-from router.dataplane.port import Port
+from router.dataplane.connection_port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.connection import Connection
 

@@ -2,7 +2,7 @@ import cython
 
 from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.links cimport forget_unwritten
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.dataplane.router_data_plane cimport RouterDataPlane
 from router.dataplane.settlement cimport Settlement
 from router.engine.connection cimport Connection

@@ -14,8 +14,8 @@ from mesh_config.models import ForwardingSettings
 from router.core.errors import PeerProtocolError
 from router.core.events import Event
 from router.core.ids_and_conditions import Condition, ConnectionId
+from router.dataplane.connection_port import Port
 from router.dataplane.links import forget_unwritten
-from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.connection import Connection
 from router.net.poller import RoundHandler

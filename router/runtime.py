@@ -13,6 +13,7 @@ from collections.abc import Callable
 from mesh_config.models import AddressSettings, ConnectionSettings, RouterSettings
 from router import logs
 from router.binding import heap_trim
+from router.closed_connection_traffic import ClosedConnectionTraffic, RouteChangeCounts
 from router.control_pacer import ControlPacer
 from router.core.addressing.address import AddressKind
 from router.core.addressing.treatment_table import TreatmentTable
@@ -35,9 +36,9 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.policy.denial import Denied
 from router.core.policy.policy import Policy
+from router.dataplane.connection_port import Port
 from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
-from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.denial_log import DenialLog
 from router.drain_state import DrainState
@@ -49,7 +50,6 @@ from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_identity import PeerIdentity
 from router.fib_reinstallation import FibReinstallation
 from router.flight_recorder import FlightRecorder
-from router.lasting_totals import ClosedConnectionTotals, RouteChangeCounts
 from router.mesh_presence import MeshPresence
 from router.net.tcp_counters import TcpCounters
 from router.peer_event_handler import PeerEventHandler
@@ -129,7 +129,7 @@ class Runtime(ConnectionTurns):
         self.pairs = self._peers.pairs
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
-        self.traffic = ClosedConnectionTotals()
+        self.traffic = ClosedConnectionTraffic()
         self.route_changes = RouteChangeCounts()
         self._freed = 0
         self._encoded: tuple[tuple[object, ...], bytes] = ((None, None, None, None), b"")

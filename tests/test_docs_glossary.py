@@ -23,16 +23,17 @@ COMMON = """
     comparison computation constant context controlplane copier copy counter credential database decode diff
     doubling duration entry envelope error escape event exclusion fair fanout file format grant handler histogram
     identity ids installation interface internal key lifecycle limit list local manager meter node notifier policy
-    protocol queue rate report result route rule scanner scheduler scope segment selection server service setting
+    protocol queue rate report result route rule scanner scheduler segment selection server service setting
     step stream sync table throttle timer timing token total tracker transit type user value view writer
 """
 """Words that programs use for what everybody takes them for."""
 INFLECTED = """
-    all and arrived attached changed check close current denial denied due ended excluded first fixed foreign held
-    incoming install invalid kept kind large last left lowered management many message outgoing outside over own
-    paced pair part paused place player polled predicted prediction progress raised read reading record recorded
-    recording refusal refused remote reopened replayable return rewriting right selection send sent shared skipping
-    stalled tell to told too toward unknown unreadable unsupported up violating violation waiting withdraw withdrew
+    all and arrived attached changed check close current denial denied due ended excluded first fixed flooding
+    foreign from held incoming install invalid kept kind known large last left lowered management many message
+    outgoing outside over own paced pair part paused place player polled predicted progress raised read
+    reading record recorded recording refusal refused remote reopened replayable return rewriting right selection
+    send sent shared skipping stalled tell to told too toward unknown unreadable unsupported up violating violation
+    waiting withdraw withdrew
 """
 """English, and forms of words that are explained."""
 UNEXPLAINED = {*SPECIFIED.split(), *COMMON.split(), *INFLECTED.split()}

@@ -162,7 +162,7 @@ RINGS = (
         "router.engine",
         ours=(
             "router.core", "router.dataplane.data_plane_interface", "router.dataplane.links",
-            "router.dataplane.port", "router.dataplane.transfer_stages",
+            "router.dataplane.connection_port", "router.dataplane.transfer_stages",
             "router.binding", "router.guard", "mesh_config.models", "router.logs",
         ),
         others=("attrs", "cython", "structlog"),
@@ -308,7 +308,7 @@ RINGS = (
     Ring("router.flight_recorder", ours=("router.core", "mesh_config.models")),
     Ring("router.http_service", ours=("router", "mesh_config")),
     Ring("router.http_server_manager", ours=("router", "mesh_config"), others=("trio",)),
-    Ring("router.lasting_totals", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
+    Ring("router.closed_connection_traffic", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
     Ring("router.views.mesh_status_poller", ours=("router",), others=("attrs", "trio")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),

@@ -4,7 +4,7 @@ One thread, no trio, no queue: bytes are read straight into the engine's buffer 
 they cause is handled at once by the connection's endpoint. Frames are as large as those of amqp-mesh's listeners.
 
 Compiled by Cython where that is possible (see `router/speed.py`): `connection.pxd` has the types, and in C what
-`router/bench/python_fallbacks.py` has for interpreted code.
+`router/bench/c_helpers_in_python.py` has for interpreted code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from router.binding import proton_functions as pn
 from router.binding.proton_data import read_condition
 
 if not cython.compiled:
-    from router.bench.python_fallbacks import WOULD_BLOCK, look_for_signals, now_ns, read_socket, write_socket
+    from router.bench.c_helpers_in_python import WOULD_BLOCK, look_for_signals, now_ns, read_socket, write_socket
     from router.binding.proton_functions import (
         DELIVERY,
         LINK_FLOW,

@@ -19,7 +19,7 @@ from router.bench.tally import Tally
 from router.binding import proton_functions as pn
 
 if not cython.compiled:
-    from router.bench.python_fallbacks import now_ns, receive_number, send_number
+    from router.bench.c_helpers_in_python import now_ns, receive_number, send_number
     from router.binding.proton_functions import (
         ACCEPTED,
         Handle,

@@ -32,11 +32,11 @@ from router.bench.cases import (
 )
 from router.bench.echo import EchoServer
 from router.bench.errors import BenchError
-from router.bench.first_answer_cost import FirstAnswerCost, measure_start
 from router.bench.idle_usage import IdleUsage, measure_idle
 from router.bench.measuring import RunResult, measure
 from router.bench.memory import MemoryCost, measure_memory
 from router.bench.oslo import OsloRun, check_oslo, measure_oslo
+from router.bench.program_startup_cost import ProgramStartupCost, measure_start
 from router.bench.ratios_to_other_routers import RatioToOtherRouter, compare, pairs_of
 from router.bench.routers import COMMAND, RouterLine
 
@@ -127,7 +127,7 @@ class SuiteResult:
     """For each path the run with the median rate."""
     comparisons: Sequence[RatioToOtherRouter] = ()
     idle: IdleUsage | None = None
-    start: Sequence[FirstAnswerCost] = ()
+    start: Sequence[ProgramStartupCost] = ()
 
 
 Report = Callable[[str, int, int], None]
@@ -241,7 +241,7 @@ def _compared(plan: Plan, name: str, urls: Sequence[str]) -> Path:
     return Path(name=name, hops=hops, send_to=send_to, receive_from=receive_from, pids=tuple(pids))
 
 
-def _first_answers(plan: Plan, folder: Folder, progress: _Progress) -> Sequence[FirstAnswerCost]:
+def _first_answers(plan: Plan, folder: Folder, progress: _Progress) -> Sequence[ProgramStartupCost]:
     progress.step(START)
     folder.mkdir(parents=True)
     return measure_start(plan.command, folder, plan.rounds)

@@ -41,9 +41,10 @@ from router.core.linkstate.control_message_sender import (
     ALL,
     ALL_LINK_STATE_TO,
     ControlMessageSender,
-    FloodScope,
+    FloodTargets,
     target_of,
 )
+from router.core.linkstate.copies_from_flooding_neighbors import PredictedMulticastCopies
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
     Hello,
@@ -54,7 +55,6 @@ from router.core.linkstate.messages import (
     RouterAdvertisement,
     UnknownMessage,
 )
-from router.core.linkstate.multicast_flood_prediction import PredictedMulticastCopies
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.protocol import LinkState
 from router.core.linkstate.rate_limit import NeighborConnectionRateLimits
@@ -459,7 +459,7 @@ class ControlPlane:
             self._forwarder.retry()
         if self._addresses.settle():
             # After the update, so that nobody asks for what is on its way. Our own kind needs it for lost updates only.
-            self._sender.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), FloodScope.PLAIN)
+            self._sender.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), FloodTargets.PLAIN)
             self._link_state.expect_flux(now)
         self._link_state.requests.ask(now)
         self._addresses.ask(now)

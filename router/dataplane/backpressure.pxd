@@ -4,7 +4,7 @@ from router.binding.proton_functions cimport *
 from router.dataplane.arrival_progress cimport ArrivalProgress
 from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressLink, SubscriberLink, Transfer
 from router.dataplane.message_sender cimport MessageSender
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.dataplane.stalled_senders cimport StalledSenders
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.waiting_messages cimport AllWaitingMessages

@@ -2,7 +2,7 @@ from router.core.forwarding.fib cimport Fib
 from router.dataplane.local_copier cimport LocalCopier
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.links cimport EgressCircuitLink
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.dataplane.multicast_repair cimport MulticastRepair
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.turn_clock cimport TurnClock

@@ -11,13 +11,13 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.fib import Fib, Route
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.dataplane.connection_port import Port
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import EgressCircuitLink, Transfer
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
-from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock

@@ -8,7 +8,7 @@ from router.core.forwarding.credit_actions cimport (
 from router.core.forwarding.credit_scheduler cimport CreditScheduler
 from router.dataplane.controller_context cimport ControllerContext
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, local_subscribers
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *

@@ -21,6 +21,7 @@ from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
+from router.dataplane.connection_port import Port
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_key_types import messages_of
 from router.dataplane.links import (
@@ -33,7 +34,6 @@ from router.dataplane.links import (
     Transfer,
     local_subscribers,
 )
-from router.dataplane.port import Port
 from router.dataplane.settlement import RELEASE
 from router.dataplane.transfer_lifecycle import StageError, advance
 

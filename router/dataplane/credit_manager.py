@@ -11,6 +11,7 @@ from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
 from router.core.forwarding.timer_queue import TimerQueue
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
+from router.dataplane.connection_port import Port
 from router.dataplane.controller_context import RETIRED_S, ControllerContext, ForwarderCalls
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.current_settings import CurrentSettings
@@ -23,7 +24,6 @@ from router.dataplane.links import (
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_controller import MulticastController
 from router.dataplane.multicast_repair import MulticastRepair
-from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock

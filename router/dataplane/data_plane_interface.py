@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from router.binding.proton_functions import Handle
 from router.core.forwarding.fib import AddressEntry
+from router.dataplane.connection_port import Port
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDataLink, IngressLink, PublisherLink
-from router.dataplane.port import Port
 
 
 class LinkEventHandler:

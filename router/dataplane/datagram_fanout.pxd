@@ -5,7 +5,7 @@ from router.core.forwarding.fib cimport AddressEntry, Fib, Route
 from router.dataplane.local_copier cimport LocalCopier
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.links cimport EgressLink, IngressLink, Transfer
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.multicast_repair cimport MulticastRepair
 from router.dataplane.settlement cimport Settlement

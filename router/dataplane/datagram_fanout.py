@@ -13,12 +13,12 @@ import cython
 
 from router.core.forwarding.fib import AddressEntry, Fib, Route, Subscriber
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.dataplane.connection_port import Port
 from router.dataplane.links import IngressCircuitLink, SubscriberLink, Transfer, local_subscribers
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_controller import MulticastController
 from router.dataplane.multicast_repair import MulticastRepair
-from router.dataplane.port import Port
 from router.dataplane.settlement import RELEASE, Settlement
 
 if not cython.compiled:  # else they come by the .pxd

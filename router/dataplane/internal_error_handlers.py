@@ -7,8 +7,8 @@ from collections.abc import Callable
 import attrs
 
 from router.core.forwarding.fib import AddressEntry
+from router.dataplane.connection_port import Port
 from router.dataplane.links import Transfer
-from router.dataplane.port import Port
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.link_counters cimport LinkCounters
 from router.dataplane.arrival_progress cimport ArrivalProgress
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.section_tracker cimport SectionTracker
 from router.dataplane.transfer_stages cimport *

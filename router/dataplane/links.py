@@ -17,8 +17,8 @@ from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import MULTICAST, AddressEntry
 from router.core.ids_and_conditions import ConnectionId, LinkId, RouterId
 from router.dataplane.arrival_progress import ArrivalProgress
+from router.dataplane.connection_port import UNWRITTEN_ROOM, Port
 from router.dataplane.link_counters import LinkCounters
-from router.dataplane.port import UNWRITTEN_ROOM, Port
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import MAX_LEADING_BYTES
 from router.dataplane.section_tracker import SectionTracker

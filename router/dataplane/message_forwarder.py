@@ -16,6 +16,7 @@ from router.core.errors import DecodeError, PeerProtocolError
 from router.core.forwarding.egress_selection import choose, choose_local
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
+from router.dataplane.connection_port import Port
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.credit_key_types import publishers_of
 from router.dataplane.credit_manager import CreditManager
@@ -34,7 +35,6 @@ from router.dataplane.links import (
     new_transfer,
 )
 from router.dataplane.message_sender import MessageSender
-from router.dataplane.port import Port
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import read_reply_to, scan
 from router.dataplane.settlement import FAIL, RELEASE, Settlement

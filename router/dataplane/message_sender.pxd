@@ -3,7 +3,7 @@ import cython
 from router.binding.proton_functions cimport *
 from router.dataplane.links cimport EgressDataLink, EgressLink, EgressLargeMessagesLink, IngressLink
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, keep_unwritten, new_transfer
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.annotation_writer cimport annotate, strip
 from router.dataplane.settlement cimport Settlement

@@ -16,6 +16,7 @@ import cython
 
 from router.core.ids_and_conditions import Condition, RouterId
 from router.dataplane.annotation_writer import annotate, strip
+from router.dataplane.connection_port import Port
 from router.dataplane.links import (
     EgressDataLink,
     EgressLargeMessagesLink,
@@ -27,7 +28,6 @@ from router.dataplane.links import (
     keep_unwritten,
     new_transfer,
 )
-from router.dataplane.port import Port
 from router.dataplane.settlement import FAIL, RELEASE, TOO_LARGE, Settlement
 from router.dataplane.transfer_lifecycle import advance
 from router.dataplane.waiting_messages import AllWaitingMessages

@@ -3,7 +3,7 @@ from router.core.forwarding.fib cimport AddressEntry, Fib
 from router.core.forwarding.sequence_window cimport SequenceWindow
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.links cimport Transfer, new_transfer
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 
 
 cdef class Stream:

@@ -24,10 +24,10 @@ from router.core.errors import PeerProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.sequence_window import SequenceWindow
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.dataplane.connection_port import Port
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.links import new_transfer
 from router.dataplane.message_sender import MessageSender
-from router.dataplane.port import Port
 from router.dataplane.section_scanner import scan
 
 if not cython.compiled:  # else they come by the .pxd

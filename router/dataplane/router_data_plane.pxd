@@ -10,7 +10,7 @@ from router.dataplane.data_plane_interface cimport DataPlaneInterface
 from router.dataplane.link_counters cimport LinkCounters
 from router.dataplane.links cimport EgressCircuitLink, EgressDataLink, EgressLink, EgressLargeMessagesLink
 from router.dataplane.links cimport IngressCircuitLink, IngressDataLink, IngressLink
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer
 from router.dataplane.link_event_reader cimport LinkEventReader
 from router.dataplane.multicast_repair cimport MulticastRepair

@@ -14,6 +14,7 @@ import cython
 from mesh_config.models import ForwardingSettings
 from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.dataplane.connection_port import Port
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.data_plane_interface import DataPlaneInterface
@@ -34,7 +35,6 @@ from router.dataplane.links import (
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
-from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError

@@ -10,7 +10,7 @@ from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.link_counters cimport LinkCounters
 from router.dataplane.links cimport EgressLink, IngressLink, PublisherLink, Transfer
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock

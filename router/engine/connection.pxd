@@ -2,7 +2,7 @@ import cython
 
 from router.binding.proton_functions cimport *
 from router.dataplane.data_plane_interface cimport DataPlaneInterface, LinkEventHandler
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.engine.byte_streams cimport ByteStreams
 from router.engine.memory_meter cimport MemoryMeter
 

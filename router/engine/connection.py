@@ -24,9 +24,9 @@ from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.message_rate import MessageRate
+from router.dataplane.connection_port import Port
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import EgressLink, IngressLink
-from router.dataplane.port import Port
 from router.engine.byte_streams import ANSWER_COPIES, ByteStreams
 from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, FRAME_BYTES, MemoryMeter

@@ -2,7 +2,7 @@ import cython
 
 from router.binding.proton_functions cimport *
 from router.dataplane.links cimport EgressLink, IngressLink
-from router.dataplane.port cimport Port
+from router.dataplane.connection_port cimport Port
 from router.dataplane.transfer_stages cimport *
 
 

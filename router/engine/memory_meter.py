@@ -15,8 +15,8 @@ from typing import Final
 
 import cython
 
+from router.dataplane.connection_port import Port
 from router.dataplane.links import EgressLink, IngressLink
-from router.dataplane.port import Port
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import Handle, pn_link_queued, pn_session_incoming_bytes

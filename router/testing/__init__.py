@@ -10,7 +10,7 @@ from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import AnycastMesh, jain_index
 from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber
-from router.testing.links import Link, OneWayWire
+from router.testing.links import AmqpLink, OneWayWire
 from router.testing.multicast_mesh import MulticastMesh, is_connected
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "CreditTiming",
     "ExclusionTiming",
     "RouterId",
-    "Link",
+    "AmqpLink",
     "OneWayWire",
     "jain_index",
     "is_connected",

@@ -23,7 +23,7 @@ from router.core.forwarding.egress_load import EgressLoad
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher
 from router.testing.credit_router import CreditRouter, RouterEnvironment
-from router.testing.links import Link, ignore_flow, ignore_transfer
+from router.testing.links import AmqpLink, ignore_flow, ignore_transfer
 
 
 class AnycastEnvironment(RouterEnvironment, Protocol):
@@ -53,18 +53,18 @@ class AnycastRouter(CreditRouter):
     ) -> None:
         self.machine = AnycastScheduler(timing=timing, is_closest=is_closest, distance=distance)
         super().__init__(name, self.machine, mesh)
-        self.subscribers: list[Link] = []
-        self.own: dict[RouterId, tuple[RouterId, Link]] = {}
+        self.subscribers: list[AmqpLink] = []
+        self.own: dict[RouterId, tuple[RouterId, AmqpLink]] = {}
         """Toward each egress: next hop, link."""
         self.orders = 0
         """Grants and lowerings ordered for publishers."""
         self._mesh = mesh
-        self._withdrawn: dict[Link, None] = {}
+        self._withdrawn: dict[AmqpLink, None] = {}
         """Local subscribers that took their credit back."""
         self._turn = 0
-        self._sources: dict[int, Link] = {}
+        self._sources: dict[int, AmqpLink] = {}
         """Messages that were sent on and have no outcome, each with the link that it came on."""
-        self._counted: dict[Link, tuple[RouterId | None, EgressLoad]] = {}
+        self._counted: dict[AmqpLink, tuple[RouterId | None, EgressLoad]] = {}
         """Links whose messages without an outcome are part of a load: to which neighbor, None for a subscriber."""
         self._report_at = math.inf
 
@@ -123,7 +123,7 @@ class AnycastRouter(CreditRouter):
             return
         there = self._mesh.neighbor(next_hop)
         if egress not in self.own:
-            link = Link(*wires)
+            link = AmqpLink(*wires)
             link.on_flow = lambda _: self.do(lambda _: self._own_changed(egress, link))
             link.on_settled = lambda message: self._settled(link, message)
             self.own[egress] = (next_hop, link)
@@ -153,24 +153,24 @@ class AnycastRouter(CreditRouter):
             if due < math.inf:
                 self._mesh.network.call_at(due, lambda: self._report() if self._report_at == due else None)
 
-    def load_told(self, egress: RouterId, link: Link, elsewhere: int, subscribers: int) -> None:
+    def load_told(self, egress: RouterId, link: AmqpLink, elsewhere: int, subscribers: int) -> None:
         """The next hop toward an egress told of the load there."""
         if self.own.get(egress, (None, None))[1] is link and egress in self.machine.pools:
             self.machine.pools[egress].load.told(elsewhere, subscribers, self._mesh.network.now)
 
-    def _count(self, link: Link, neighbor: RouterId | None, egress: RouterId) -> None:
+    def _count(self, link: AmqpLink, neighbor: RouterId | None, egress: RouterId) -> None:
         """A message goes out on a link."""
         if self._mesh.has_outcomes:
             load = self._counted.setdefault(link, (neighbor, self.machine.pools[egress].load))[1]
             load.sent()
 
-    def _lose(self, link: Link) -> None:
+    def _lose(self, link: AmqpLink) -> None:
         """A link is gone: its messages have no outcome any more."""
         if link in self._counted:
             self._counted.pop(link)[1].unsettled -= link.unsettled
         link.on_settled = ignore_transfer
 
-    def _settled(self, link: Link, message: int) -> None:
+    def _settled(self, link: AmqpLink, message: int) -> None:
         """A message that was sent on has its outcome."""
         if link in self._counted:
             self._counted[link][1].settled(link, False)
@@ -190,7 +190,7 @@ class AnycastRouter(CreditRouter):
             is_withdrawn=all(link in self._withdrawn for link in self.subscribers),
         )
 
-    def _granted(self, link: Link, before: int) -> None:
+    def _granted(self, link: AmqpLink, before: int) -> None:
         """A local subscriber's flow arrived; it had *before* unspent."""
         if link.credit > 0:
             self._withdrawn.pop(link, None)
@@ -223,13 +223,13 @@ class AnycastRouter(CreditRouter):
         machine = self.machine
         self.do(lambda _: self._lose_publisher(key, machine.publishers, machine.remove_publisher, machine.drop))
 
-    def attach_subscriber(self, link: Link) -> None:
+    def attach_subscriber(self, link: AmqpLink) -> None:
         """A local subscriber's attach arrived."""
         link.on_flow = lambda before: self.do(lambda _: self._granted(link, before))
         link.on_settled = lambda message: self._settled(link, message)
         self.subscribers.append(link)
 
-    def detach_subscriber(self, link: Link) -> None:
+    def detach_subscriber(self, link: AmqpLink) -> None:
         """A local subscriber's detach arrived."""
         self.subscribers.remove(link)
         self._withdrawn.pop(link, None)
@@ -237,36 +237,36 @@ class AnycastRouter(CreditRouter):
         link.end_sender()
         self.do(lambda _: None)
 
-    def circuit_attached(self, egress: RouterId, neighbor: RouterId, link: Link) -> None:
+    def circuit_attached(self, egress: RouterId, neighbor: RouterId, link: AmqpLink) -> None:
         """A neighbor made a circuit."""
         self.circuits[link] = (egress, neighbor, link)
         link.on_transfer = lambda message: self.do(lambda now: self._arrived(egress, link, message, now))
         link.on_returned = lambda credit: self.do(lambda _: self.machine.circuit_drained(egress, link, credit))
         self.do(lambda _: self.machine.add_circuit(egress, link, neighbor))
 
-    def _arrived(self, egress: RouterId, link: Link, message: int, now: float) -> None:
+    def _arrived(self, egress: RouterId, link: AmqpLink, message: int, now: float) -> None:
         if self._mesh.has_outcomes:
             self._sources[message] = link
         self._take(message, self.machine.arrived(egress, link, message, now))
 
-    def weight_told(self, egress: RouterId, link: Link, weight: int) -> None:
+    def weight_told(self, egress: RouterId, link: AmqpLink, weight: int) -> None:
         """A neighbor told the weight of its circuit."""
         if link in self.circuits:
             self.do(lambda _: self.machine.set_weight(egress, link, weight))
 
-    def circuit_closed(self, egress: RouterId, link: Link) -> None:
+    def circuit_closed(self, egress: RouterId, link: AmqpLink) -> None:
         """The next hop told that the egress's subscribers have withdrawn."""
         if self.own.get(egress, (None, None))[1] is link:
             self.do(lambda _: self.machine.closed(egress))
 
-    def circuit_detached(self, link: Link) -> None:
+    def circuit_detached(self, link: AmqpLink) -> None:
         """A neighbor ended a circuit, or its connection is gone."""
         entry = self.circuits.pop(link, None)
         if entry is not None:
             link.end_receiver()
             self.do(lambda _: self.machine.remove_circuit(entry[0], link))
 
-    def _own_changed(self, egress: RouterId, link: Link) -> None:
+    def _own_changed(self, egress: RouterId, link: AmqpLink) -> None:
         pool = self.machine.pools.get(egress)
         if pool is not None and pool.has_path:
             returning = link.credit if link.is_drained else 0

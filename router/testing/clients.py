@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Callable
 
 from router.simulation.network import Network
-from router.testing.links import Link
+from router.testing.links import AmqpLink
 
 
 class GrantHabit(enum.Enum):
@@ -34,7 +34,7 @@ class SimPublisher:
         is_settled: its messages are pre-settled.
     """
 
-    def __init__(self, key: int, link: Link, publish: Callable[[int], int], *, is_settled: bool) -> None:
+    def __init__(self, key: int, link: AmqpLink, publish: Callable[[int], int], *, is_settled: bool) -> None:
         self.key = key
         self.link = link
         self.is_settled = is_settled
@@ -79,7 +79,7 @@ class SimSubscriber:
     def __init__(
         self,
         network: Network,
-        link: Link,
+        link: AmqpLink,
         *,
         credit: int,
         top_up: GrantHabit | None,

@@ -16,7 +16,7 @@ import networkx as nx
 from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network, NetworkConditions
 from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber
-from router.testing.links import Link, OneWayWire
+from router.testing.links import AmqpLink, OneWayWire
 
 
 class SimulatedRouterInterface(Protocol):
@@ -29,7 +29,7 @@ class SimulatedRouterInterface(Protocol):
         """Its id."""
 
     @property
-    def subscribers(self) -> Collection[Link]:
+    def subscribers(self) -> Collection[AmqpLink]:
         """Links of its local subscribers."""
 
     def attach_publisher(self, publisher: SimPublisher) -> None:
@@ -38,10 +38,10 @@ class SimulatedRouterInterface(Protocol):
     def detach_publisher(self, key: int) -> None:
         """A publisher's detach arrived."""
 
-    def attach_subscriber(self, link: Link) -> None:
+    def attach_subscriber(self, link: AmqpLink) -> None:
         """A local subscriber's attach arrived."""
 
-    def detach_subscriber(self, link: Link) -> None:
+    def detach_subscriber(self, link: AmqpLink) -> None:
         """A local subscriber's detach arrived."""
 
     def connection_lost(self, neighbor: RouterId) -> None:
@@ -217,7 +217,7 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         self.subscribers[subscriber] = home.name
         return subscriber
 
-    def _attach_subscriber(self, home: HomeT, link: Link) -> None:
+    def _attach_subscriber(self, home: HomeT, link: AmqpLink) -> None:
         if home.is_alive:
             home.attach_subscriber(link)
             self._install(home)
@@ -230,17 +230,17 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
             home = self.routers[self.subscribers.pop(subscriber)]
             subscriber.link.back.send(lambda: self._detach_subscriber(home, subscriber.link))
 
-    def _detach_subscriber(self, home: HomeT, link: Link) -> None:
+    def _detach_subscriber(self, home: HomeT, link: AmqpLink) -> None:
         if home.is_alive and link in home.subscribers:
             home.detach_subscriber(link)
             self._install(home)
             self._spread_news()
 
-    def _client_link(self) -> Link:
+    def _client_link(self) -> AmqpLink:
         forth, back = (
             OneWayWire(self.network, self._rng, self.client_delay_s, self.client_delay_s / 4) for _ in range(2)
         )
-        return Link(forth, back)
+        return AmqpLink(forth, back)
 
     # Topology
 
@@ -285,7 +285,7 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
             self._end(subscriber.link, is_lost=False)
         self._lose_router(router)
 
-    def _end(self, link: Link, *, is_lost: bool = True) -> None:
+    def _end(self, link: AmqpLink, *, is_lost: bool = True) -> None:
         link.forth.is_cut = link.back.is_cut = True
         if is_lost:
             self._lose(link.forth.messages)

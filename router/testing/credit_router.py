@@ -14,7 +14,7 @@ from router.core.forwarding.credit_scheduler import CreditScheduler
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network
-from router.testing.links import Link, OneWayWire
+from router.testing.links import AmqpLink, OneWayWire
 
 TURNS_AT_ONCE = 2000
 """More turns than this without time passing are a livelock."""
@@ -45,12 +45,12 @@ class CreditRouter:
         self.name = name
         self.is_alive = True
         """It still does anything."""
-        self.publishers: dict[Key, Link] = {}
-        self.circuits: dict[Key, tuple[RouterId, RouterId, Link]] = {}
+        self.publishers: dict[Key, AmqpLink] = {}
+        self.circuits: dict[Key, tuple[RouterId, RouterId, AmqpLink]] = {}
         """Incoming ones: root of the tree, neighbor, link."""
         self._driven = machine
         self._around = mesh
-        self._flowing: dict[Link, None] = {}
+        self._flowing: dict[AmqpLink, None] = {}
         """Links on which a flow is to be written at the end of the turn."""
         self._timer = math.inf
         self._at = -math.inf
@@ -73,7 +73,7 @@ class CreditRouter:
             case DrainCircuit():
                 self._changed(self.circuits[action.circuit][2]).drain()
 
-    def _changed(self, link: Link) -> Link:
+    def _changed(self, link: AmqpLink) -> AmqpLink:
         """Write a flow on a link at the end of the turn."""
         self._flowing[link] = None
         return link

@@ -1,7 +1,7 @@
 """Links as AMQP has them, seen from both ends at once: delivery-counts, link-credit, drain, and frames that cross.
 
 Nothing here knows routers. A `OneWayWire` is one way of a connection: what is sent on it arrives in order, or never
-when it is cut. A `Link` uses the wire of its direction for transfers and the other one for flow.
+when it is cut. An `AmqpLink` uses the wire of its direction for transfers and the other one for flow.
 
 Source: AMQP 1.0 part 2, 2.6.7; RFC 1982 for delivery-counts.
 """
@@ -69,7 +69,7 @@ def ignore_return(credit: int) -> None:
     """For a receiver that never drains."""
 
 
-class Link:
+class AmqpLink:
     """One link, sender and receiver in one object; each knows of the other only what has arrived."""
 
     def __init__(self, forth: OneWayWire, back: OneWayWire) -> None:

@@ -15,7 +15,7 @@ from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Topology
 from router.testing.credit_mesh_base import CreditMesh
-from router.testing.links import Link
+from router.testing.links import AmqpLink
 from router.testing.multicast_router import MulticastRouter, Place
 
 
@@ -42,9 +42,9 @@ class MulticastMesh(CreditMesh[MulticastRouter]):
         """Messages that have left their ingress router, by publisher."""
         self.departed_at: dict[int, float] = {}
         """Time at which each did, seconds."""
-        self.sent: dict[Link, list[int]] = {}
+        self.sent: dict[AmqpLink, list[int]] = {}
         """Copies sent to each subscriber."""
-        self.missed: dict[Link, int] = {}
+        self.missed: dict[AmqpLink, int] = {}
         """Copies that each subscriber missed."""
         self.passed: dict[RouterId, dict[int, int]] = {}
         """At each router, how often each message passed it."""
@@ -73,7 +73,9 @@ class MulticastMesh(CreditMesh[MulticastRouter]):
         self.departed_of[publisher] = self.departed_of.get(publisher, 0) + 1
         self.departed_at[message] = self.network.now
 
-    def copied(self, message: int, router: RouterId, subscribers: Sequence[Link], missed: Sequence[Link]) -> None:
+    def copied(
+        self, message: int, router: RouterId, subscribers: Sequence[AmqpLink], missed: Sequence[AmqpLink]
+    ) -> None:
         """A message passed a router."""
         passed = self.passed.setdefault(router, {})
         passed[message] = passed.get(message, 0) + 1

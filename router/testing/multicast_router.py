@@ -25,7 +25,7 @@ from router.core.forwarding.multicast_tree import (
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher
 from router.testing.credit_router import CreditRouter, RouterEnvironment
-from router.testing.links import Link, ignore_flow
+from router.testing.links import AmqpLink, ignore_flow
 
 Place = tuple[dict[RouterId, int], RouterId | None]
 """Of a router in a tree: children below which there are subscribers, each with the number of routers that are reached
@@ -41,7 +41,9 @@ class MulticastEnvironment(RouterEnvironment, Protocol):
     def departed(self, message: int) -> None:
         """A message left its ingress router: a copy was sent on every branch."""
 
-    def copied(self, message: int, router: RouterId, subscribers: Sequence[Link], missed: Sequence[Link]) -> None:
+    def copied(
+        self, message: int, router: RouterId, subscribers: Sequence[AmqpLink], missed: Sequence[AmqpLink]
+    ) -> None:
         """A message passed a router: copies were sent to some of its subscribers, and others missed it."""
 
     def excluded(self, router: RouterId, neighbor: RouterId) -> None:
@@ -56,8 +58,8 @@ class MulticastRouter(CreditRouter):
     ) -> None:
         self.machine = MulticastScheduler(name, timing=timing, patience=patience)
         super().__init__(name, self.machine, mesh)
-        self.subscribers: dict[Link, None] = {}
-        self.own: dict[tuple[RouterId, RouterId], Link] = {}
+        self.subscribers: dict[AmqpLink, None] = {}
+        self.own: dict[tuple[RouterId, RouterId], AmqpLink] = {}
         """By ingress and child."""
         self._mesh = mesh
         self._place: Callable[[RouterId], Place] = lambda _: ({}, None)
@@ -78,7 +80,7 @@ class MulticastRouter(CreditRouter):
                 assert action.neighbor is not None
                 self.own[action.root, action.neighbor].give_back()
             case ReturnAllSubscriberCredit():
-                assert isinstance(action.subscriber, Link)
+                assert isinstance(action.subscriber, AmqpLink)
                 action.subscriber.give_back()
             case TellWeight():
                 assert action.neighbor is not None
@@ -95,10 +97,10 @@ class MulticastRouter(CreditRouter):
         assert isinstance(message, int)
         for neighbor in action.neighbors:
             self.own[action.ingress, neighbor].send(message)
-        links = [link for link in action.subscribers if isinstance(link, Link)]
+        links = [link for link in action.subscribers if isinstance(link, AmqpLink)]
         for link in links:
             link.send(message)
-        self._mesh.copied(message, self.name, links, [link for link in action.missed if isinstance(link, Link)])
+        self._mesh.copied(message, self.name, links, [link for link in action.missed if isinstance(link, AmqpLink)])
         if action.ingress == self.name:
             self._mesh.departed(message)
 
@@ -109,7 +111,7 @@ class MulticastRouter(CreditRouter):
             return
         there = self._mesh.neighbor(neighbor)
         if (ingress, neighbor) not in self.own:
-            link = Link(*wires)
+            link = AmqpLink(*wires)
             link.on_flow = lambda _: self.do(lambda _: self._own_changed(ingress, neighbor, link))
             self.own[ingress, neighbor] = link
             wires[0].send(lambda: there.circuit_attached(ingress, self.name, link))
@@ -135,19 +137,19 @@ class MulticastRouter(CreditRouter):
         publishers = machine.publishers
         self.do(lambda _: self._lose_publisher(key, publishers, machine.remove_publisher, machine.drop))
 
-    def attach_subscriber(self, link: Link) -> None:
+    def attach_subscriber(self, link: AmqpLink) -> None:
         """A local subscriber's attach arrived."""
         link.on_flow = lambda before: self.do(lambda now: self._granted(link, before, now))
         self.subscribers[link] = None
         self.do(lambda _: self.machine.local_subscribers.add(link))
 
-    def _granted(self, link: Link, before: int, now: float) -> None:
+    def _granted(self, link: AmqpLink, before: int, now: float) -> None:
         is_withdrawn = link.credit == 0 and before > 0
         self.machine.local_subscribers.changed(
             link, link.credit, now, is_draining=link.is_drained, is_withdrawn=is_withdrawn
         )
 
-    def detach_subscriber(self, link: Link) -> None:
+    def detach_subscriber(self, link: AmqpLink) -> None:
         """A local subscriber's detach arrived."""
         del self.subscribers[link]
         link.end_sender()
@@ -158,7 +160,7 @@ class MulticastRouter(CreditRouter):
             assert isinstance(message, int)
             self._mesh.released(message)
 
-    def circuit_attached(self, ingress: RouterId, neighbor: RouterId, link: Link) -> None:
+    def circuit_attached(self, ingress: RouterId, neighbor: RouterId, link: AmqpLink) -> None:
         """A neighbor made a circuit."""
         self.circuits[link] = (ingress, neighbor, link)
         link.on_transfer = lambda message: self.do(lambda now: self.machine.arrived(ingress, link, message, now))
@@ -170,17 +172,17 @@ class MulticastRouter(CreditRouter):
 
         self.do(attached)
 
-    def weight_told(self, ingress: RouterId, link: Link, weight: int) -> None:
+    def weight_told(self, ingress: RouterId, link: AmqpLink, weight: int) -> None:
         """A neighbor told the weight of its circuit."""
         if link in self.circuits:
             self.do(lambda _: self.machine.set_weight(ingress, link, weight))
 
-    def circuit_closed(self, ingress: RouterId, neighbor: RouterId, link: Link) -> None:
+    def circuit_closed(self, ingress: RouterId, neighbor: RouterId, link: AmqpLink) -> None:
         """A child told that nobody below it is live."""
         if self.own.get((ingress, neighbor)) is link:
             self.do(lambda _: self.machine.outlet_closed(ingress, neighbor))
 
-    def circuit_detached(self, link: Link) -> None:
+    def circuit_detached(self, link: AmqpLink) -> None:
         """A neighbor ended a circuit, or its connection is gone."""
         entry = self.circuits.pop(link, None)
         if entry is None:
@@ -194,7 +196,7 @@ class MulticastRouter(CreditRouter):
 
         self.do(detached)
 
-    def _own_changed(self, ingress: RouterId, neighbor: RouterId, link: Link) -> None:
+    def _own_changed(self, ingress: RouterId, neighbor: RouterId, link: AmqpLink) -> None:
         if self.own.get((ingress, neighbor)) is link:
             self.machine.set_outlet(ingress, neighbor, link.credit, is_draining=link.is_drained)
 

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import attrs
 
 from router import SPEED, __version__
+from router.closed_connection_traffic import TrafficTotals
 from router.core.controlplane import NeighborConnectionView
 from router.core.forwarding.duration_histogram import BOUNDS_S
 from router.core.forwarding.fib import AddressEntry, MessageTotalsOfAddresses
@@ -27,7 +28,6 @@ from router.dataplane.links import (
 )
 from router.dataplane.settlement import DROP_REASONS
 from router.engine.connection import Connection
-from router.lasting_totals import TrafficTotals
 from router.management.metrics import Measurements
 from router.management.snapshot import PROBLEM_KINDS
 from router.net.connector import Connector

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+from router.closed_connection_traffic import TrafficTotals
 from router.core.ids_and_conditions import RouterId
-from router.lasting_totals import TrafficTotals
 from router.runtime import Runtime
 from router.views.link_address_rows import passed
 

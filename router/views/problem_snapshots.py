@@ -42,7 +42,7 @@ from router.views.problems import (
     FullListener,
     HeldConnection,
     Problem,
-    ProblemSnapshot,
+    ProblemInputs,
     RouterRefusal,
     TooFastAnonymousPublisher,
     WrongRole,
@@ -180,11 +180,11 @@ class ProblemScan:
         """Find in pieces what `rows` gives."""
         self._prepared = yield from self.find_problems()
 
-    def snapshot(self) -> ProblemSnapshot:
+    def snapshot(self) -> ProblemInputs:
         """The router as it is now."""
         return at_once(self._take_snapshot())
 
-    def _take_snapshot(self) -> Generator[None, None, ProblemSnapshot]:
+    def _take_snapshot(self) -> Generator[None, None, ProblemInputs]:
         runtime = self._runtime
         offset = time.time() - runtime.clock()
         nodes, links = yield from troubled_rows(runtime, offset)
@@ -193,7 +193,7 @@ class ProblemScan:
             yield from self._rates.look()
         now = runtime.clock()
         account = runtime.account
-        return ProblemSnapshot(
+        return ProblemInputs(
             router=runtime.me,
             now=now + offset,
             nodes=nodes,

@@ -138,7 +138,7 @@ class RouterRefusal:
 
 
 @attrs.frozen(kw_only=True)
-class ProblemSnapshot:
+class ProblemInputs:
     """State of one router at one moment, as far as something in it can be a problem."""
 
     router: str
@@ -163,7 +163,7 @@ class ProblemSnapshot:
     unusable: Sequence[UnusableFile] = ()
 
 
-def problems(snapshot: ProblemSnapshot) -> list[Problem]:
+def problems(snapshot: ProblemInputs) -> list[Problem]:
     """All that is wrong, the most urgent kind first and in each kind the oldest.
 
     Args:
@@ -191,7 +191,7 @@ def problems(snapshot: ProblemSnapshot) -> list[Problem]:
 # The mesh
 
 
-def _dialled_in_vain(snapshot: ProblemSnapshot) -> dict[str, ConnectorRow]:
+def _dialled_in_vain(snapshot: ProblemInputs) -> dict[str, ConnectorRow]:
     """Connectors that reach nobody, by the router that they are for."""
     return {
         each.router: each
@@ -205,7 +205,7 @@ def _far_end(link: MeshLinkRow, me: str) -> str | None:
     return link.other if link.one == me else link.one if link.other == me else None
 
 
-def _absent(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
     me, dialled = snapshot.router, _dialled_in_vain(snapshot)
     beside = {_far_end(link, me) for link in snapshot.links}
     absent = _absent_routers(snapshot)
@@ -233,7 +233,7 @@ def _absent(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             )
 
 
-def _absent_routers(snapshot: ProblemSnapshot) -> set[str]:
+def _absent_routers(snapshot: ProblemInputs) -> set[str]:
     return {node.id for node in snapshot.nodes if not node.is_reachable}
 
 
@@ -242,7 +242,7 @@ def _end_command(link: MeshLinkRow, me: str) -> str:
     return f"amqp-mesh stat mesh --router {me if _far_end(link, me) else link.one}"
 
 
-def _drained(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _drained(snapshot: ProblemInputs) -> Iterator[Problem]:
     for node in snapshot.nodes:
         if node.is_reachable and node.is_draining:
             yield Problem(
@@ -255,7 +255,7 @@ def _drained(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             )
 
 
-def _connectors(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
     # Of an absent router or link it is said why this router can't connect.
     told = _absent_routers(snapshot) | {
         _far_end(link, snapshot.router) for link in snapshot.links if link.state == "absent"
@@ -291,7 +291,7 @@ def _connectors(snapshot: ProblemSnapshot) -> Iterator[Problem]:
         )
 
 
-def _losses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _losses(snapshot: ProblemInputs) -> Iterator[Problem]:
     """Problems of what is lost again and again, or was lost once of late and is back."""
     me = snapshot.router
     lost_routers = {node.id: node.recent_flaps for node in snapshot.nodes}
@@ -338,7 +338,7 @@ def _loss(subject: str, row: NodeRow | MeshLinkRow, is_back: bool, command: str,
 # Messages
 
 
-def _floods(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _floods(snapshot: ProblemInputs) -> Iterator[Problem]:
     for flood in snapshot.floods:
         name = escaped(flood.container) or flood.host
         most = f", most of them to {escaped(flood.address)}" if flood.address else ""
@@ -352,7 +352,7 @@ def _floods(snapshot: ProblemSnapshot) -> Iterator[Problem]:
         )
 
 
-def _addresses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
     for trouble in snapshot.addresses:
         credit, text = trouble.credit, escaped(trouble.text)
         command = f"amqp-mesh stat credit --router {snapshot.router} --address {text}"
@@ -441,7 +441,7 @@ def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
-def _memory(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _memory(snapshot: ProblemInputs) -> Iterator[Problem]:
     command = f"amqp-mesh stat connections --router {snapshot.router} --wide"
     if snapshot.is_above_mark:
         yield Problem(
@@ -462,7 +462,7 @@ def _memory(snapshot: ProblemSnapshot) -> Iterator[Problem]:
         yield Problem(kind="memory", subject=name, sentence=f"client {name} {why}", since=None, command=command)
 
 
-def _listeners(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _listeners(snapshot: ProblemInputs) -> Iterator[Problem]:
     for listener in snapshot.full_listeners:
         yield Problem(
             kind="listener-full",
@@ -474,7 +474,7 @@ def _listeners(snapshot: ProblemSnapshot) -> Iterator[Problem]:
         )
 
 
-def _dropped(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _dropped(snapshot: ProblemInputs) -> Iterator[Problem]:
     for dropped in snapshot.dropped:
         yield Problem(
             kind="dropped",
@@ -495,7 +495,7 @@ def _dropped(snapshot: ProblemSnapshot) -> Iterator[Problem]:
         )
 
 
-def _unusable(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _unusable(snapshot: ProblemInputs) -> Iterator[Problem]:
     for each in snapshot.unusable:
         yield Problem(
             kind="unusable-file",
@@ -506,7 +506,7 @@ def _unusable(snapshot: ProblemSnapshot) -> Iterator[Problem]:
         )
 
 
-def _certificates(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+def _certificates(snapshot: ProblemInputs) -> Iterator[Problem]:
     for certificate in snapshot.certificates:
         left_s = certificate.ends - snapshot.now
         if left_s < CERTIFICATE_DAYS * DAY_S:

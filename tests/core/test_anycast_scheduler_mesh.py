@@ -17,7 +17,7 @@ from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network, NetworkConditions
 from router.testing.anycast_mesh import AnycastMesh, jain_index
 from router.testing.clients import GrantHabit, SimPublisher
-from router.testing.links import FIRST_COUNT, Link, OneWayWire, serial_difference
+from router.testing.links import FIRST_COUNT, AmqpLink, OneWayWire, serial_difference
 from tests.helpers.credit_plays import Play, calm_play, rough_play
 
 PLAYS = int(os.environ.get("AMQP_MESH_CREDIT_PLAYS", "0"))
@@ -267,7 +267,7 @@ def test_delivery_counts_wrap() -> None:
 def test_a_links_credit_survives_wrap_drain_and_a_lowering_that_crosses_transfers() -> None:
     network = Network(random.Random(1), NetworkConditions())
     forth, back = (OneWayWire(network, random.Random(1), 0.001, 0.0) for _ in range(2))
-    link = Link(forth, back)
+    link = AmqpLink(forth, back)
     received: list[int] = []
     link.on_transfer = received.append
     link.grant(30)

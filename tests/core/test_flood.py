@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from router.core.ids_and_conditions import RouterId
-from router.core.linkstate.multicast_flood_prediction import PredictedMulticastCopies
+from router.core.linkstate.copies_from_flooding_neighbors import PredictedMulticastCopies
 from router.core.linkstate.spf import Topology
 
 Copy = tuple[RouterId, RouterId, tuple[RouterId, ...]]

@@ -12,8 +12,8 @@ from proton import Condition, Data, Link, int32, symbol
 from mesh_config.models import Role
 from router.binding import proton_functions as pn
 from router.core.ids_and_conditions import RouterId
+from router.dataplane.connection_port import Port
 from router.dataplane.links import EgressCircuitLink
-from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.circuits import MAX_NAMES, MAX_UNANSWERED
 from router.engine.connection import CIRCUITS, MAX_REFUSED, Connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from router.dataplane.port import Port
+from router.dataplane.connection_port import Port
 from router.engine.connection import Connection
 from router.engine.memory_meter import DUE_BYTES
 from router.peer_memory_account import FAR, WINDOW_BYTES

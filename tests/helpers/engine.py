@@ -29,8 +29,8 @@ from router.core.events import Action
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.anycast_controller import AnycastController
+from router.dataplane.connection_port import Port
 from router.dataplane.links import EgressLink, IngressLink, Transfer
-from router.dataplane.port import Port
 from router.dataplane.transfer_stages import SENT, WAITING
 from router.engine.connection import Connection
 from router.runtime import Runtime

@@ -13,7 +13,7 @@ import random
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import GrantHabit, SimPublisher, SimSubscriber
-from router.testing.links import Link
+from router.testing.links import AmqpLink
 from router.testing.multicast_mesh import MulticastMesh, is_connected
 
 CALM = ("offer", "offer", "offer", "flood", "attach", "wait", "wait")
@@ -60,15 +60,15 @@ class MulticastPlay:
         self.publishers: list[SimPublisher] = []
         self.subscribers: list[SimSubscriber] = []
         self.paused: list[SimSubscriber] = []
-        self.live: dict[Link, list[tuple[float, float]]] = {}
+        self.live: dict[AmqpLink, list[tuple[float, float]]] = {}
         """When each subscriber counted, seconds."""
-        self.homes: dict[Link, RouterId] = {}
+        self.homes: dict[AmqpLink, RouterId] = {}
         """The router of each subscriber."""
-        self._live_since: dict[Link, float] = {}
+        self._live_since: dict[AmqpLink, float] = {}
         self._is_settled = False
         self._settled_at = 0.0
         self._departed_before = 0
-        self._sent_before: dict[Link, int] = {}
+        self._sent_before: dict[AmqpLink, int] = {}
         """When it settled."""
         self.held_up_s = 0.0
         """The longest that publishers waited while all live subscribers had credit."""
@@ -201,7 +201,7 @@ class MulticastPlay:
 
     def _note_live(self) -> None:
         now = self.mesh.network.now
-        live: set[Link] = set()
+        live: set[AmqpLink] = set()
         for router in self.mesh.routers.values():
             if router.is_alive:
                 live.update(

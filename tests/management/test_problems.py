@@ -34,7 +34,7 @@ from router.views.problems import (
     FullListener,
     HeldConnection,
     Problem,
-    ProblemSnapshot,
+    ProblemInputs,
     RouterRefusal,
     WrongRole,
     problems,
@@ -54,7 +54,7 @@ def row(kind: type[Row], **changed: object) -> Any:
 
 
 def said(**parts: Any) -> list[tuple[str, str, str]]:
-    found = problems(ProblemSnapshot(router="R1", now=NOW, **parts))
+    found = problems(ProblemInputs(router="R1", now=NOW, **parts))
     assert all(each.command for each in found)
     return [(each.kind, each.subject, each.sentence) for each in found]
 
@@ -220,7 +220,7 @@ def test_blocked_publishers_are_told_whose_credit_they_wait_for() -> None:
 def test_a_slow_subscriber_is_told_of_where_it_is_attached() -> None:
     local = party("subscriber", container="worker-7", unsettled_count=1)
     trouble = AddressTrouble(text="jobs", credit=credit(blocked_count=0), grantors=[local], behind=2, since=NOW - 7)
-    (found,) = problems(ProblemSnapshot(router="R1", now=NOW, addresses=[trouble]))
+    (found,) = problems(ProblemInputs(router="R1", now=NOW, addresses=[trouble]))
     assert (found.kind, found.since) == ("subscriber-slow", NOW - 7)
     assert found.sentence.startswith("2 publishers of jobs at other routers can't send: subscriber worker-7 grants no")
 
@@ -239,7 +239,7 @@ def test_the_command_is_for_the_router_that_knows_most_and_a_cause_stands_once()
     def found(*, own_link: bool, connectors: Sequence[ConnectorRow]) -> Problem:
         one = "R1" if own_link else "R2"
         link = row(MeshLinkRow, name=f"{one} - R3", one=one, other="R3", state="absent", recent_flaps=1)
-        snapshot = ProblemSnapshot(router="R1", now=NOW, nodes=[absent], links=[link], connectors=connectors)
+        snapshot = ProblemInputs(router="R1", now=NOW, nodes=[absent], links=[link], connectors=connectors)
         (only,) = problems(snapshot)
         return only
 
@@ -256,7 +256,7 @@ def test_the_command_is_for_the_router_that_knows_most_and_a_cause_stands_once()
 def test_a_link_that_was_lost_is_looked_at_where_it_ends() -> None:
     def told(one: str, state: str, recent: int, **more: Any) -> list[Problem]:
         link = row(MeshLinkRow, name="x", one=one, other="R3", state=state, recent_flaps=recent, since=8, last_flap=5)
-        return problems(ProblemSnapshot(router="R1", now=NOW, links=[link], **more))
+        return problems(ProblemInputs(router="R1", now=NOW, links=[link], **more))
 
     seen = [
         each for one in ("R1", "R2") for state in (("absent", 1), ("up", 1), ("up", 2)) for each in told(one, *state)

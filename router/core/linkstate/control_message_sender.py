@@ -54,7 +54,7 @@ def _target_of(to: str) -> RouterId | None:
     return None
 
 
-class FloodScope(enum.Enum):
+class FloodTargets(enum.Enum):
     """Scope of a flooded message: which neighbors get a copy."""
 
     EVERY = "every"
@@ -65,7 +65,7 @@ class FloodScope(enum.Enum):
 
 
 @attrs.frozen(kw_only=True)
-class RouteToRouter:
+class KnownRoute:
     """Route to one reachable router."""
 
     router: RouterId
@@ -79,7 +79,7 @@ class ControlMessageSender:
 
     def __init__(self, router_id: RouterId, neighbors: Neighbors) -> None:
         self.router_id = router_id
-        self.routes: Mapping[RouterId, RouteToRouter] = {}
+        self.routes: Mapping[RouterId, KnownRoute] = {}
         self.radius = 0
         """Hops to the farthest router."""
         self.sent: Counter[str] = Counter()
@@ -87,7 +87,7 @@ class ControlMessageSender:
         self._neighbors = neighbors
         self._actions: list[Action] = []
 
-    def take_routes(self, routes: Mapping[RouterId, RouteToRouter], radius: int) -> None:
+    def take_routes(self, routes: Mapping[RouterId, KnownRoute], radius: int) -> None:
         """Send along other routes from now on.
 
         Args:
@@ -124,7 +124,7 @@ class ControlMessageSender:
             )
         )
 
-    def flood(self, to: str, message: ControlMessage, reach: FloodScope = FloodScope.EVERY) -> None:
+    def flood(self, to: str, message: ControlMessage, reach: FloodTargets = FloodTargets.EVERY) -> None:
         """Send a message of this router to all neighbors in *reach*."""
         for neighbor in self._neighbors.active.values():
             if _is_in(neighbor, reach):
@@ -135,7 +135,7 @@ class ControlMessageSender:
         received: ControlReceived,
         message: ControlMessage,
         to: str,
-        reach: FloodScope = FloodScope.EVERY,
+        reach: FloodTargets = FloodTargets.EVERY,
         *,
         is_news: bool = False,
     ) -> None:
@@ -213,11 +213,11 @@ class ControlMessageSender:
         route = self.route(router)
         return (route.connection, route.next_hop) if route is not None else None
 
-    def route(self, router: RouterId) -> RouteToRouter | None:
+    def route(self, router: RouterId) -> KnownRoute | None:
         """The route to *router*, if its connection still stands: routes are computed anew at the end of a turn only."""
         route = self.routes.get(router)
         return route if route is not None and route.connection in self._neighbors.connections else None
 
 
-def _is_in(neighbor: ControlConnection, reach: FloodScope) -> bool:
-    return reach is FloodScope.EVERY or neighbor.pushes_lsu == (reach is FloodScope.PUSHING)
+def _is_in(neighbor: ControlConnection, reach: FloodTargets) -> bool:
+    return reach is FloodTargets.EVERY or neighbor.pushes_lsu == (reach is FloodTargets.PUSHING)

@@ -26,7 +26,7 @@ from router.core.linkstate.control_message_sender import (
     ALL,
     ALL_LINK_STATE_TO,
     ControlMessageSender,
-    FloodScope,
+    FloodTargets,
     link_state_to,
     target_of,
 )
@@ -341,7 +341,7 @@ class LinkState:
             self.ls_seq = max(self.ls_seq, ls_seq)
             self._raise_mobile_seq(mobile_seq)
         self._advertise(now)
-        self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement(), FloodScope.PUSHING)
+        self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement(), FloodTargets.PUSHING)
         self._greeter.hello(now)
 
     def _climb(self, instance: int) -> None:
@@ -395,8 +395,8 @@ class LinkState:
         node.is_update_spread = True
         # It shows that the origin lives, as a refresh would.
         node.relayed_at = now
-        self._sender.relay(received, message, ALL_LINK_STATE_TO, FloodScope.PUSHING, is_news=True)
-        self._sender.relay(received, node.advertisement(), ALL_LINK_STATE_TO, FloodScope.PLAIN)
+        self._sender.relay(received, message, ALL_LINK_STATE_TO, FloodTargets.PUSHING, is_news=True)
+        self._sender.relay(received, node.advertisement(), ALL_LINK_STATE_TO, FloodTargets.PLAIN)
 
     def _report_duplicate(self, router: RouterId, instance: int) -> None:
         if router not in self._reported:
@@ -497,8 +497,8 @@ class LinkState:
         """Tell everybody of the own link state, which is new."""
         self.ls_seq += 1
         # DEV-13 and DEV-14: at once, and unasked to those that take it so.
-        self._sender.flood(ALL_LINK_STATE_TO, self.own_update(), FloodScope.PUSHING)
-        self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement(), FloodScope.PLAIN)
+        self._sender.flood(ALL_LINK_STATE_TO, self.own_update(), FloodTargets.PUSHING)
+        self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement(), FloodTargets.PLAIN)
         self._compute_by(self._spf_throttle.due(now), now)
         self.expect_flux(now)
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 import attrs
 
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.core.linkstate.control_message_sender import ControlMessageSender, RouteToRouter
+from router.core.linkstate.control_message_sender import ControlMessageSender, KnownRoute
 from router.core.linkstate.lsdb import LinkStateDatabase
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.spf import Topology
@@ -59,7 +59,7 @@ class RouteComputation:
         paths = self.topology.paths(self._sender.router_id)
         assert paths is not None
         before = self._sender.routes
-        routes: dict[RouterId, RouteToRouter] = {}
+        routes: dict[RouterId, KnownRoute] = {}
         found: list[RouterId] = []
         moved: list[RouterId] = []
         repriced: list[RouterId] = []
@@ -77,7 +77,7 @@ class RouteComputation:
                     moved.append(router)
                     if route.cost != cost:
                         repriced.append(router)
-                route = RouteToRouter(router=router, connection=connection, next_hop=hop, cost=cost)
+                route = KnownRoute(router=router, connection=connection, next_hop=hop, cost=cost)
             routes[router] = route
         # DEV-2: what is unreachable goes now, not when its link state is too old.
         lost = sorted(before.keys() - routes.keys())
@@ -94,7 +94,7 @@ class RouteComputation:
 
     def drop(self, connections: Collection[ConnectionId]) -> RoutesDiff:
         """Give up the routes that lead over *connections*, which are lost, until others are computed."""
-        kept: dict[RouterId, RouteToRouter] = {}
+        kept: dict[RouterId, KnownRoute] = {}
         lost: list[RouterId] = []
         for router, route in self._sender.routes.items():
             if route.connection in connections:

@@ -18,6 +18,7 @@ from mesh_config.generators import generate
 from mesh_config.models import MeshSettings
 from router.bench.connection import Loop
 from router.cli.management import ManagementClient
+from router.dataplane.connection_port import Port
 from router.dataplane.links import (
     EgressCircuitLink,
     EgressDataLink,
@@ -28,7 +29,6 @@ from router.dataplane.links import (
     Transfer,
 )
 from router.dataplane.multicast_repair import KeptMulticast
-from router.dataplane.port import Port
 from router.dataplane.scan_result import Scan
 from router.engine.connection import Connection
 from router.net.pump import Pump

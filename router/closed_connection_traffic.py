@@ -38,7 +38,7 @@ class RouteChangeCounts:
     """From the news of a change until the routes followed it."""
 
 
-class ClosedConnectionTotals:
+class ClosedConnectionTraffic:
     """The traffic of all connections that are gone."""
 
     def __init__(self) -> None:

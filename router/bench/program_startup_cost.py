@@ -17,7 +17,7 @@ from router.bench.routers import ROOT, RouterLine
 
 
 @attrs.frozen(kw_only=True)
-class FirstAnswerCost:
+class ProgramStartupCost:
     """Cost of a program's first answer: medians."""
 
     what: str
@@ -27,7 +27,7 @@ class FirstAnswerCost:
     """Real time."""
 
 
-def measure_start(command: Sequence[str], folder: Path, rounds: int) -> list[FirstAnswerCost]:
+def measure_start(command: Sequence[str], folder: Path, rounds: int) -> list[ProgramStartupCost]:
     """Start each program so many times.
 
     Args:
@@ -36,28 +36,28 @@ def measure_start(command: Sequence[str], folder: Path, rounds: int) -> list[Fir
         rounds: how often.
     Raises: BenchError
     """
-    found: dict[str, list[FirstAnswerCost]] = {"--version": [], "stat": [], "run": []}
+    found: dict[str, list[ProgramStartupCost]] = {"--version": [], "stat": [], "run": []}
     for _ in range(rounds):
         found["--version"].append(_program("--version", command, ["--version"]))
         began = time.monotonic()
         with RouterLine(1, folder, command=command) as line:
             (pid,) = line.pids()
             took = time.monotonic() - began
-            found["run"].append(FirstAnswerCost(what="run", cpu_s=cpu_seconds([pid]), seconds=took))
+            found["run"].append(ProgramStartupCost(what="run", cpu_s=cpu_seconds([pid]), seconds=took))
             host, port = line.address(0)
             found["stat"].append(_program("stat", command, ["stat", "--url", f"amqp://{host}:{port}"]))
     return [_median(runs) for runs in found.values()]
 
 
-def _median(runs: Sequence[FirstAnswerCost]) -> FirstAnswerCost:
-    return FirstAnswerCost(
+def _median(runs: Sequence[ProgramStartupCost]) -> ProgramStartupCost:
+    return ProgramStartupCost(
         what=runs[0].what,
         cpu_s=statistics.median(one.cpu_s for one in runs),
         seconds=statistics.median(one.seconds for one in runs),
     )
 
 
-def _program(what: str, command: Sequence[str], words: Sequence[str]) -> FirstAnswerCost:
+def _program(what: str, command: Sequence[str], words: Sequence[str]) -> ProgramStartupCost:
     """Run it to its end, which `wait4` tells the cost of."""
     began = time.monotonic()
     with subprocess.Popen(
@@ -70,4 +70,4 @@ def _program(what: str, command: Sequence[str], words: Sequence[str]) -> FirstAn
     if process.returncode:
         tail = said.decode(errors="replace")[-2000:]
         raise BenchError(f"{what} ended with status {process.returncode}: {tail}")
-    return FirstAnswerCost(what=what, cpu_s=usage.ru_utime + usage.ru_stime, seconds=time.monotonic() - began)
+    return ProgramStartupCost(what=what, cpu_s=usage.ru_utime + usage.ru_stime, seconds=time.monotonic() - began)
