@@ -311,7 +311,8 @@ def _loss(subject: str, row: NodeRow | MeshLinkRow, is_back: bool, command: str,
     if not row.recent_flaps or row.last_flap is None:
         return
     reason = escaped(row.last_flap_reason) if row.last_flap_reason else ""
-    if row.recent_flaps >= FLAPPING:
+    # Who hears of it from others may take one loss for two, as news overtakes news.
+    if row.recent_flaps >= FLAPPING + (closeness == HEARSAY):
         yield Problem(
             kind="flapping",
             subject=subject,
@@ -321,9 +322,7 @@ def _loss(subject: str, row: NodeRow | MeshLinkRow, is_back: bool, command: str,
             command=command,
             closeness=closeness,
         )
-    elif (
-        is_back and closeness
-    ):  # who is beside it tells of it: what others hear of comes and goes as news overtakes news
+    elif is_back and closeness != HEARSAY:
         yield Problem(
             kind="lost-for-a-while",
             subject=subject,

@@ -224,6 +224,8 @@ def test_a_router_that_dies_stays_as_absent_and_one_that_comes_and_goes_flaps(wa
     assert browser.run("document.querySelectorAll('.node').length") == 4
     watched.mesh.start("R4")
     browser.wait("!document.querySelector('.node.bad')", 60)
+    # It may go again: nobody is told so soon that all is well.
+    browser.wait("[...document.querySelectorAll('.node.warn')].some((it) => it.ariaLabel.startsWith('Router R4'))", 60)
     watched.mesh.kill("R4")
     sentence = watched.wait_problem("comes and goes")
     assert "lost 2 times" in sentence
@@ -255,7 +257,10 @@ def hundred_routers() -> bytes:
     ]  # fmt: skip
     totals = {"addresses": 0, "connections": 0, "waiting": 0, "held_bytes": 0, "mark_bytes": 1, "in": 0, "out": 0}
     state = {"at": 2.0, "me": routers[0]["id"], "mesh": "hundred", "version": "0", "uptime": 1.0}
-    parts = {"totals": totals, "routers": routers, "links": links, "problems": [], "addresses": [], "connections": []}
+    notice = {"kind": "lost-for-a-while", "sentence": "a link was lost for 1 s, and is back", "since": 1,
+              "router": routers[0]["id"], "also": [], "command": "amqp-mesh stat mesh"}  # fmt: skip
+    parts = {"totals": totals, "routers": routers, "links": links, "addresses": [], "connections": []}
+    parts["problems"] = [notice]
     return json.dumps(state | parts).encode()
 
 
@@ -289,6 +294,7 @@ def test_a_hundred_routers_are_apart_from_each_other_and_in_the_picture(tmp_path
             browser.open(f"http://127.0.0.1:{port.get(timeout=30)}/")
             browser.wait("document.querySelectorAll('.node').length === 100", 60)
             assert browser.run("document.querySelectorAll('.node.bad').length") == 4
+            assert browser.run("document.getElementById('state').innerText") == "just recovered · 1 notice"
             places = browser.run(
                 "[...document.querySelectorAll('.node')].map((it) =>"
                 " it.getAttribute('transform').match(/[-0-9]+/g).map(Number))"

@@ -259,7 +259,10 @@ def test_a_link_that_was_lost_is_looked_at_where_it_ends() -> None:
         return problems(ProblemInputs(router="R1", now=NOW, links=[link], **more))
 
     seen = [
-        each for one in ("R1", "R2") for state in (("absent", 1), ("up", 1), ("up", 2)) for each in told(one, *state)
+        each
+        for one, flapping in (("R1", 2), ("R2", 3))
+        for state in (("absent", 1), ("up", flapping - 1), ("up", flapping))
+        for each in told(one, *state)
     ]
     assert [(each.kind, each.closeness, each.command[-2:]) for each in seen] == [
         ("link-absent", 1, "R1"),

@@ -1,6 +1,6 @@
 // The console: asks its router twice a second, and shows what it says. Nothing comes from anywhere else.
 
-import { Model, bytes, isGrave, isNotice, number, perSecond, plainKey, span } from "/model.js";
+import { Model, bytes, isFresh, isGrave, isNotice, number, perSecond, plainKey, span } from "/model.js";
 import { Picture } from "/picture.js";
 import { TABLES, Tables } from "/tables.js";
 
@@ -71,8 +71,9 @@ function showHead() {
   document.title = `${found ? `(${found}) ` : ""}${state.mesh || "amqp-mesh"} – ${state.me}`;
   by("where").textContent = `seen from router ${state.me}, version ${state.version}, up ${span(state.uptime)}`;
   const counted = (count, noun) => `${count} ${noun}${count > 1 ? "s" : ""}`;
-  const words = (found ? counted(found, "problem") : "all is well") + (notices ? ` · ${counted(notices, "notice")}` : "");
-  const level = !found ? "ok" : absent || state.problems.some((it) => isGrave(it.kind)) ? "bad" : "warn";
+  const isBack = state.problems.some((it) => isFresh(it, state.at));
+  const words = (found ? counted(found, "problem") : isBack ? "just recovered" : "all is well") + (notices ? ` · ${counted(notices, "notice")}` : "");
+  const level = !found ? (isBack ? "warn" : "ok") : absent || state.problems.some((it) => isGrave(it.kind)) ? "bad" : "warn";
   say(words, level);
   const total = (name, value) => { const made = document.createElement("div"); made.append(element("dt", name), element("dd", value)); return made; };
   by("totals").replaceChildren(

@@ -1,6 +1,7 @@
 // The state of the mesh as last told, with rates worked out from the totals of the one before.
 
 const LEAST_S = 0.9;  // between two totals that make a rate
+const FRESH_S = 60;  // after a loss, in which it may happen again
 
 export class Model {
   constructor() { this.state = null; this.before = new Map(); this.rates = new Map(); }
@@ -50,10 +51,13 @@ export class Model {
   // Messages that wait for a subscriber or neighbor at a router; undefined where nobody has told.
   waitingAt(router) { return router.id === this.state.me ? this.state.totals.waiting : router.waiting; }
 
+  // Of a router or link that is here: it was lost several times of late, or is back for so short a time that it may go again.
+  wasLostLately(row) { return row.recent >= 2 || (row.recent === 1 && this.state.at - row.since < FRESH_S); }
+
   // "bad", "warn" or "ok"
   routerLevel(router) {
     if (!router.here) return "bad";
-    if (router.recent >= 2) return "warn";
+    if (this.wasLostLately(router)) return "warn";
     const mine = this.state.problems.some((it) => it.router === router.id && !ABOUT_MESH.includes(it.kind));
     return mine ? "warn" : "ok";
   }
@@ -63,6 +67,9 @@ export class Model {
 const ABOUT_MESH = ["router-absent", "link-absent", "flapping", "connector-failed", "router-drained", "lost-for-a-while"];
 
 export const isNotice = (kind) => kind === "lost-for-a-while";
+
+// Whether what a notice tells of is over for so short a time that it may begin again.
+export const isFresh = (notice, at) => isNotice(notice.kind) && at - notice.since < FRESH_S;
 export const isGrave = (kind) => ["router-absent", "memory", "dropped", "no-subscriber"].includes(kind);
 
 export function number(value) {

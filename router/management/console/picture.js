@@ -82,15 +82,16 @@ export class Picture {
   drawLink(link, rate, most, model) {
     const made = this.edges.get(`${link.one} - ${link.other}`);
     if (!made) return;
-    const level = link.state === "absent" ? "absent" : link.state === "unknown" ? "unknown" : link.recent >= 2 ? "warn" : rate > 5 ? "busy" : "";
+    const wasLost = link.state === "up" ? model.wasLostLately(link) : link.recent >= 2;
+    const level = link.state === "absent" ? "absent" : link.state === "unknown" ? "unknown" : wasLost ? "warn" : rate > 5 ? "busy" : "";
     made.line.setAttribute("class", `edge ${level}`);
     made.line.setAttribute("stroke-width", (2 + 8 * Math.log1p(rate) / Math.log1p(most)).toFixed(1));
     const told = model.linkRate(link);
     const words = [`cost ${link.cost ?? link.configured_cost ?? "?"}`];
     if (link.state !== "up") words.unshift(link.state);
     else if (told !== undefined && told > 5) words.push(perSecond(told));
-    if (link.recent >= 2) words.push(`lost ${link.recent} times of late`);
-    made.label.textContent = this.isSmall || link.state === "absent" || link.recent >= 2 ? words.join(" · ") : "";
+    if (wasLost) words.push(link.recent === 1 ? "lost, and just back" : `lost ${link.recent} times of late`);
+    made.label.textContent = this.isSmall || link.state === "absent" || wasLost ? words.join(" · ") : "";
     made.title.textContent = `${link.one} - ${link.other}: ${words.join(", ")}${link.reason ? `; ${link.reason}` : ""}`;
   }
 
