@@ -35,7 +35,12 @@ from router.cli.whatif.progress_bar import progress
     multiple=True,
     help="Hold this group down while every other link and router fails, one by one.",
 )
-@click.option("--growth", metavar="FROM:TO:STEP", default="", help="Play all again with so many times the messages.")
+@click.option(
+    "--growth",
+    metavar="FROM:TO:STEP",
+    default="",
+    help="Play all again with so many times the messages; one factor is allowed too.",
+)
 @click.option("--cost", "costs", metavar="LINK=COST", multiple=True, help="Change the cost of a link.")
 @click.option(
     "--add-link",

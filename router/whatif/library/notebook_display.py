@@ -37,8 +37,10 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """Title and sentences, one a line."""
-        return "\n".join([self.explanation.title, *self.explanation.sentences])
+        """Title and sentences, one a line, and the tables."""
+        found = self.explanation
+        tables = (text_table(each.title, each.columns, each.rows) for each in found.listings)
+        return "\n\n".join(["\n".join([found.title, *found.sentences]), *tables])
 
     def __repr__(self) -> str:
         return self.text
@@ -48,6 +50,14 @@ class Answer:
         parts = [f"<h4>{escape(found.title)}</h4>", *(f"<p>{escape(each)}</p>" for each in found.sentences)]
         parts += [html_table(each.title, each.columns, each.rows) for each in found.listings]
         return "\n".join(parts)
+
+
+def text_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table below its title, in columns of equal width; what isn't known is left empty."""
+    cells = [list(columns), *(["" if cell is None else str(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+    return "\n".join([title, *lines])
 
 
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

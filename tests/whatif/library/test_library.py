@@ -192,12 +192,20 @@ def test_things_are_explained(done: Run) -> None:
     assert "r03" in whole.text.splitlines()[0]
     listing = whole.explanation.listings[0]
     assert f"<caption>{listing.title}</caption>" in whole._repr_html_()
+    lines = whole.text.splitlines()
+    shown = lines[lines.index(listing.title) + 1 :]
+    assert shown[0].startswith(listing.columns[0])
+    assert shown[1].startswith(str(listing.rows[0][0]))
     ET.fromstring(whole.drawing.svg)
     first = done.arrow("scenario").to_pylist()[1]
     assert first["failed_links"][0] in done.explain(scenario=1).text
     assert "rpc" in done.explain(address="rpc").text
     assert "r01" in done.explain(pair=("r01", "r02")).text
-    assert first["failed_links"][0] in done.explain(link=first["failed_links"][0]).text
+    link = first["failed_links"][0]
+    assert link in done.explain(link=link).text
+    turned = "--".join(reversed(link.split("--")))
+    with pytest.raises(TableError, match=f"no link `{turned}` in the model; did you mean `{link}`"):
+        done.explain(link=turned)
 
 
 def test_what_cannot_be_is_said(done: Run, tmp_path: Path) -> None:

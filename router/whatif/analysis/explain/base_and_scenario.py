@@ -128,6 +128,10 @@ class BaseAndScenario:
 
         Raises: TableError
         """
+        one, separator, other = name.partition("--")
+        turned = f"{other}{separator}{one}"
+        if separator and name not in self.network.links and turned in self.network.links:
+            raise TableError(f"no link `{name}` in the model; did you mean `{turned}`?")
         return place_of("link", name, self.network.links)
 
     def address(self, text: str) -> int:
