@@ -122,10 +122,8 @@ def growth_until_full(tables: Tables) -> list[tuple[Any, ...]]:
     for row in tables.every_load:
         variant = tables.scenario[row["scenario"]]["variant"]
         if row["family"] != "srlg" and row["utilisation"] >= 1:
-            key, growth = (
-                (row["link"], row["src"]),
-                1.0 if variant == "base" else float(variant.removeprefix("growth ")),
-            )
+            growth = 1.0 if variant == "base" else float(variant.removeprefix("growth "))
+            key = row["link"], row["src"]
             least[key] = min(growth, least.get(key, math.inf))
     return sorted(((*key, value) for key, value in least.items()), key=lambda row: (row[2], row[0]))
 
