@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import attrs
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from router.whatif.analysis.answer_tables import write_answers
@@ -22,6 +23,7 @@ from router.whatif.forecasting.demand_models import with_measured
 from router.whatif.forecasting.link_trends import LEAST, Outlook, number_of, soonest, trends
 from router.whatif.forecasting.traffic_history import (
     CALENDARS,
+    COLUMNS,
     WHOLE,
     Calendar,
     last_sizes,
@@ -143,9 +145,16 @@ def check(history: Path, model: Model, out: Path) -> None:
 
     Raises: RunError
     """
-    if not any((history / ADDRESS_RATE.name).glob("*.parquet")):
+    file = next((history / ADDRESS_RATE.name).glob("*.parquet"), None)
+    if file is None:
         expected = "a folder that `amqp-mesh whatif watch --addresses -o` writes"
         raise run_error(history, "no history of addresses is there", expected)
+    try:
+        names = pq.read_schema(file).names
+    except (OSError, pa.ArrowInvalid) as error:
+        raise run_error(file, f"can't be read: {error}", "a file of Parquet") from error
+    if missing := [name for name in COLUMNS if name not in names]:
+        raise run_error(file, f"no column `{missing[0]}`", f"the columns {', '.join(COLUMNS)}")
     if not model.has_capacities:
         expected = "capacities by `--groups` of `whatif import` or `snapshot`"
         raise run_error(history, "no link of the model has a capacity, so none can be full", expected)

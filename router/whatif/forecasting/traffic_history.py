@@ -22,6 +22,8 @@ WATCHED: Final = 0.5
 """Least share of an hour."""
 WHOLE: Final = 0.8
 """Least share of the hours of a period."""
+COLUMNS: Final = ("begun", "ended", "router", "address", "messages", "msg_bytes")
+"""Of a history, those that are used."""
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 

@@ -290,6 +290,17 @@ def test_a_forecast_that_is_ended_leaves_nothing(spark: SparkSession, tmp_path: 
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
+def test_a_history_that_is_none_is_named_with_what_it_lacks(tmp_path: Path) -> None:
+    write_history(tmp_path, growing()[:5])
+    file = next((tmp_path / "address_rate").iterdir())
+    pq.write_table(pq.read_table(file).rename_columns({"router": "node"}), file)
+    with pytest.raises(RunError, match=r"part-.*: no column `router`; expected the columns begun, ended, router, "):
+        check(tmp_path, triangle(), tmp_path / "out")
+    file.write_bytes(b"PAR1")
+    with pytest.raises(RunError, match=r"part-.*: can't be read: .*; expected a file of Parquet"):
+        check(tmp_path, triangle(), tmp_path / "out")
+
+
 def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
     model = triangle()
     with pytest.raises(
