@@ -134,7 +134,7 @@ class PeerEventHandler:
                 )
                 self.close(connection, Condition.NOT_ALLOWED, f"router id {self._me} is already in use: it is mine")
                 return
-            host = connection.host.rpartition(":")[0].strip("[]")
+            host = remote_address(connection.host)
             try:
                 check_neighbor(self._settings, settings, peer, connection.identity)
             except PeerProtocolError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -27,29 +27,30 @@ def why_waiting(access: RouterAccess, address: str) -> str:
         access: of the router.
         address: as a client writes it.
     """
-    try:
-        with ManagementClient(_brief(access)) as client:
-            me = client.attached_router()
-            said = _sentences(client, me, address)
-    except ManagementError:
-        return ""
-    return f" {said} More: amqp-mesh trace {address}{access.suffix}"
+    return _asked(access, address, _sentences)
 
 
 def why_released(access: RouterAccess, address: str) -> str:
     """As `why_waiting`, of messages that came back; none where there are subscribers, who may have released them."""
+    return _asked(access, address, _nobody)
+
+
+def _asked(access: RouterAccess, address: str, ask: Callable[[ManagementClient, str, str], str]) -> str:
+    """Ask a router in brief, so as not to hold up who waits for the command's end.
+
+    Returns: the sentence that *ask* has of a client, its router and *address*, and where there is more; empty for none.
+    """
+    brief = attrs.evolve(access, timeout_s=min(access.timeout_s, ASKED_S))
     try:
-        with ManagementClient(_brief(access)) as client:
-            me = client.attached_router()
-            row = address_row(client, me, address)
+        with ManagementClient(brief) as client:
+            said = ask(client, client.attached_router(), address)
     except ManagementError:
         return ""
-    return f" {NOBODY.format(me)} More: amqp-mesh trace {address}{access.suffix}" if not _is_served(row) else ""
+    return f" {said} More: amqp-mesh trace {address}{access.suffix}" if said else ""
 
 
-def _brief(access: RouterAccess) -> RouterAccess:
-    """The same access, for a question that is not to hold up who waits for the command's end."""
-    return attrs.evolve(access, timeout_s=min(access.timeout_s, ASKED_S))
+def _nobody(client: ManagementClient, me: str, address: str) -> str:
+    return "" if _is_served(address_row(client, me, address)) else NOBODY.format(me)
 
 
 def _is_served(row: Mapping[str, Any] | None) -> bool:

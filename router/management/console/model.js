@@ -51,8 +51,11 @@ export class Model {
   // Messages that wait for a subscriber or neighbor at a router; undefined where nobody has told.
   waitingAt(router) { return router.id === this.state.me ? this.state.totals.waiting : router.waiting; }
 
-  // Of a router or link that is here: it was lost several times of late, or is back for so short a time that it may go again.
-  wasLostLately(row) { return row.recent >= 2 || (row.recent === 1 && this.state.at - row.since < FRESH_S); }
+  // Whether a router or link was lost several times of late, or is back for so short a time that it may go again.
+  wasLostLately(row) {
+    const isBack = (row.here ?? row.state === "up") && this.state.at - row.since < FRESH_S;
+    return row.recent >= 2 || (row.recent === 1 && isBack);
+  }
 
   // "bad", "warn" or "ok"
   routerLevel(router) {

@@ -82,7 +82,7 @@ export class Picture {
   drawLink(link, rate, most, model) {
     const made = this.edges.get(`${link.one} - ${link.other}`);
     if (!made) return;
-    const wasLost = link.state === "up" ? model.wasLostLately(link) : link.recent >= 2;
+    const wasLost = model.wasLostLately(link);
     const level = link.state === "absent" ? "absent" : link.state === "unknown" ? "unknown" : wasLost ? "warn" : rate > 5 ? "busy" : "";
     made.line.setAttribute("class", `edge ${level}`);
     made.line.setAttribute("stroke-width", (2 + 8 * Math.log1p(rate) / Math.log1p(most)).toFixed(1));

@@ -33,7 +33,7 @@ export const TABLES = {
   Links: {
     rows: (model) => model.state.links,
     key: (row) => `${row.one} - ${row.other}`,
-    level: (row) => (row.state === "absent" ? "bad" : row.recent >= 2 ? "warn" : "ok"),
+    level: (row, model) => (row.state === "absent" ? "bad" : model.wasLostLately(row) ? "warn" : "ok"),
     choose: (row) => ["link", `${row.one} - ${row.other}`],
     columns: (model) => [
       text("link", (row) => `${row.one} – ${row.other}`),
