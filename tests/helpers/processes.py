@@ -174,6 +174,14 @@ class RouterProcess:
             raise NotInTime(f"router {self.settings.id} ended before it logged {event}:\n{self.log_text()[-3000:]}")
         return lines[0]
 
+    def wait_connect_failed(self, reason: str, timeout_s: float = START_S) -> None:
+        """Wait until a connector failed for a reason that begins so. It may have dialled before anybody listened."""
+        wait_until(
+            lambda: any(line.fields["reason"].startswith(reason) for line in self.log_lines("connect_failed")),
+            lambda: f"{reason!r} in the log of {self.settings.id}:\n{self.log_text()[-3000:]}",
+            timeout_s,
+        )
+
     def wait_started(self, timeout_s: float = START_S) -> None:
         """Wait until every listener listens."""
         self.wait_log("started", timeout_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, suppress
@@ -228,7 +229,8 @@ def test_a_router_that_dies_stays_as_absent_and_one_that_comes_and_goes_flaps(wa
     browser.wait("[...document.querySelectorAll('.node.warn')].some((it) => it.ariaLabel.startsWith('Router R4'))", 60)
     watched.mesh.kill("R4")
     sentence = watched.wait_problem("comes and goes")
-    assert "lost 2 times" in sentence
+    # On a slow machine a neighbor may have been given up once more while the router started.
+    assert re.search(r"lost [23] times in five minutes", sentence), sentence
     watched.mesh.start("R4")
     browser.wait("!document.querySelector('.node.bad')", 60)
     assert browser.faults() == []

@@ -300,15 +300,6 @@ def test_a_user_that_is_removed_is_closed_and_a_new_one_gets_in(password_router:
 # Routers
 
 
-def wait_failed(router: RouterProcess, reason: str) -> None:
-    """Wait until its connector has failed because of that; it may have dialled before the other one listened."""
-    wait_until(
-        lambda: any(line.fields["reason"].startswith(reason) for line in router.log_lines("connect_failed")),
-        lambda: f"{reason!r} in the log:\n{router.log_text()[-3000:]}",
-        TIMEOUT_S,
-    )
-
-
 def two_routers(folder: Path, certificates: Certificates, **changes: Any) -> MeshSettings:
     """A, which asks for certificates, and B, which dials it. Changes are of B: its file, its id, of its connector."""
     profile = TlsSettings(name="t", certificate=certificates.issue("A"), ca=certificates.ca)
@@ -396,7 +387,7 @@ def test_a_connector_refuses_a_certificate_that_is_not_good(what: str, reason: s
     routers = {**settings.routers, "A": attrs.evolve(settings.routers["A"], tls=(profile,))}
     with MeshProcesses(attrs.evolve(settings, routers=routers), tmp_path) as mesh:
         mesh.start()
-        wait_failed(mesh["B"], reason)
+        mesh["B"].wait_connect_failed(reason)
 
 
 def test_routers_know_each_other_by_passwords_too(tmp_path: Path) -> None:
@@ -424,14 +415,14 @@ def test_plain_and_encrypted_ends_that_meet_are_named_at_both(tmp_path: Path) ->
     settings = two_routers(tmp_path, certificates, connector={"tls": None, "sasl": Mechanism.ANONYMOUS})
     with MeshProcesses(settings, tmp_path / "plain") as mesh:
         mesh.start()
-        wait_failed(mesh["B"], "the other side requires TLS, and this connector has no `tls`")
+        mesh["B"].wait_connect_failed("the other side requires TLS, and this connector has no `tls`")
         refused_with(mesh["A"], "it speaks plain AMQP, and this listener requires TLS")
     settings = two_routers(tmp_path, certificates)
     listeners = (ListenerSettings(), ListenerSettings(role=Role.INTER_ROUTER))
     routers = {**settings.routers, "A": attrs.evolve(settings.routers["A"], listeners=listeners)}
     with MeshProcesses(attrs.evolve(settings, routers=routers), tmp_path / "encrypted") as mesh:
         mesh.start()
-        wait_failed(mesh["B"], "TLS: the other side speaks plain AMQP")
+        mesh["B"].wait_connect_failed("TLS: the other side speaks plain AMQP")
         refused_with(mesh["A"], "it speaks TLS, and this listener does not (it has no `tls`)")
 
 
