@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Final, TypeVar
 
 import attrs
@@ -114,6 +114,14 @@ class Presence:
         """
         return sum(now - at <= RECENT_S for at in self.losses)
 
+    def first_recent(self, now: float) -> float | None:
+        """Time of the first of these, seconds; None for none.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        return next((at for at in self.losses if now - at <= RECENT_S), None)
+
 
 @attrs.frozen(kw_only=True)
 class WrongListenerPeer:
@@ -176,6 +184,8 @@ class MeshPresence:
         """Time at which `go_on` has something to do, seconds; infinity when all is told."""
         self._adjacent: dict[RouterId, set[RouterId]] = {}
         """Other ends of `links`, by router."""
+        self._graph: Edges = {}
+        """Links as the routing protocol has them."""
         self._edges: Edges = {}
         """Links that there are,"""
         self._compared: dict[RouterId, Mapping[RouterId, int]] = {}
@@ -215,8 +225,17 @@ class MeshPresence:
         for key in [key for key in self.refused_routers if key[0] == router]:
             del self.refused_routers[key]
 
-    def lost(self, router: RouterId, now: float) -> None:
-        """Note that no path to *router* is left at *now*, seconds."""
+    def lost(self, router: RouterId, now: float, adjacent: Collection[RouterId] = ()) -> None:
+        """Note that no path to *router* is left.
+
+        Args:
+            router: another one.
+            now: seconds, monotonic.
+            adjacent: neighbors that this router and they hear now. One of them is not lost: it has started just now,
+                and its first link state doesn't name this router yet. When it goes, `neighbor_lost` is due.
+        """
+        if router in adjacent:
+            return
         known = self.routers.get(router)
         if known is not None and known.is_present:
             known.go(now)
@@ -230,13 +249,32 @@ class MeshPresence:
             if known is not None and not known.is_present:
                 known.because(self._loss(router, known))
 
-    def topology_changed(self, edges: Edges, now: float) -> None:
+    def neighbor_lost(self, router: RouterId, now: float, adjacent: Collection[RouterId], *, has_path: bool) -> None:
+        """Note that a neighbor is one no more.
+
+        Args:
+            router: the neighbor.
+            now: seconds, monotonic.
+            adjacent: the neighbors that are left.
+            has_path: whether it is still reached, by other routers.
+        """
+        if not has_path:
+            self.lost(router, now, adjacent)
+        self.topology_changed(self._graph, now, adjacent)
+
+    def topology_changed(self, edges: Edges, now: float, adjacent: Collection[RouterId] = ()) -> None:
         """Compare the links that there are with those before; where they are many, some now and the others when `due`.
 
         Args:
             edges: cost of each, in each direction.
             now: seconds, monotonic.
+            adjacent: neighbors that this router and they hear now: a link to one of them is not lost where the graph
+                lacks it, since the first link state of a router doesn't name all of its neighbors.
         """
+        self._graph = edges
+        kept = self._own_links_in_use(edges, adjacent)
+        if kept:
+            edges = {**edges, self.me: {**edges.get(self.me, {}), **kept}}
         self._edges = edges
         nothing: Mapping[RouterId, int] = {}
         self._uncompared = deque(
@@ -245,6 +283,12 @@ class MeshPresence:
             if edges.get(near, nothing) != self._compared.get(near, nothing)  # as of few
         )
         self.go_on(now)
+
+    def _own_links_in_use(self, edges: Edges, adjacent: Collection[RouterId]) -> dict[RouterId, int]:
+        """Costs of the links to neighbors that the graph lacks, and that were there before."""
+        own = edges.get(self.me, {})
+        found = ((far, self.links.get((min(self.me, far), max(self.me, far)))) for far in adjacent if far not in own)
+        return {far: link.cost for far, link in found if link and link.is_present and link.cost is not None}
 
     def go_on(self, now: float) -> None:
         """Look at a few more links and losses at *now*, seconds."""

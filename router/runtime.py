@@ -517,12 +517,13 @@ class Runtime(ConnectionTurns):
                 ):
                     self.data_plane.reconsider(entry)
             case WithdrawRouter():
-                self.mesh_presence.lost(action.router, self.data_plane.clock.now)
+                self.mesh_presence.lost(action.router, self.data_plane.clock.now, self.control.adjacent())
                 self.data_plane.credit_manager.rerouted.add(action.router)  # some of its addresses are withdrawn later
                 for entry in self.fib.withdraw_router(action.router):
                     self.data_plane.reconsider(entry)
             case TopologyChanged():
-                self.mesh_presence.topology_changed(self.control.edges(), self.data_plane.clock.now)
+                adjacent = self.control.adjacent()
+                self.mesh_presence.topology_changed(self.control.edges(), self.data_plane.clock.now, adjacent)
                 self.route_changes.convergence.add(self.control.convergence_s)
                 self.fib.topology_changed()
                 self.data_plane.credit_manager.replanted()
@@ -532,7 +533,10 @@ class Runtime(ConnectionTurns):
                     self._peers.close(connection, action.condition, action.description)
             case Report():
                 if action.what == "neighbor_down":
-                    self.traffic.lost(RouterId(str(dict(action.fields)["neighbor"])))
+                    router, now = RouterId(str(dict(action.fields)["neighbor"])), self.data_plane.clock.now
+                    self.traffic.lost(router)
+                    adjacent = self.control.adjacent()
+                    self.mesh_presence.neighbor_lost(router, now, adjacent, has_path=router in self.fib.routes)
                 # A router that stops loses everybody as it should.
                 level = Report.INFO if self.data_plane.settlement.is_stopping else action.level
                 getattr(self.log, level)(action.what, **dict(action.fields))

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import attrs
 
+from router.cli.floods import Flood, ask_floods
 from router.cli.management import ManagementClient, ManagementError, RefusedError
 from router.cli.stat_credit import ask_credit
-from router.core.addressing.address import AddressKind, parse_address
+from router.core.addressing.address import AddressKind, parse_address, with_vhost
 from router.core.ids_and_conditions import RouterId
 from router.management.node import NOT_FOUND
 
@@ -103,6 +104,10 @@ class Trace:
     """The most likely first."""
     absent: Sequence[str]
     """Routers that the first one misses, and why."""
+    vhost: str = ""
+    """Virtual host whose clients mean another address by that name, where nobody subscribes to this one."""
+    floods: Sequence[Flood] = ()
+    """Clients, anywhere, that send more to it than is taken."""
 
 
 class PathFinder:
@@ -125,7 +130,13 @@ class PathFinder:
         row = first.address
         if row is None:
             return Trace(
-                address=self._address, start=start, treatment=None, publishers=(), paths=(), absent=_absent(first)
+                address=self._address,
+                start=start,
+                treatment=None,
+                publishers=(),
+                paths=(),
+                absent=_absent(first),
+                vhost=self._other_vhost(),
             )
         egresses = [start] if row["subscriberCount"] or row["inProcess"] else []
         egresses += [each for each in row["remoteHostRouters"] if each != start]
@@ -142,7 +153,15 @@ class PathFinder:
             publishers=publishers,
             paths=paths,
             absent=_absent(first),
+            vhost="" if paths else self._other_vhost(),
+            floods=[each for each in ask_floods(self._client, self._attached) if each.is_of(str(row["key"])[2:])],
         )
+
+    def _other_vhost(self) -> str:
+        """The virtual host in which this user's clients name the address; empty for none, and where it is in that."""
+        prefix = self._client.address_prefix()
+        is_inside = not prefix or with_vhost(self._address, prefix) == self._address
+        return "" if is_inside or self._address.startswith(f"{prefix}/") else prefix
 
     def _state(self, router: str) -> RouterState:
         if router in self._states:

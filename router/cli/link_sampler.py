@@ -8,12 +8,14 @@ from typing import Any, Final
 
 import attrs
 
+from router.cli.floods import ask_floods
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.stat_columns import address
 
 LINK: Final = (
-    "identity", "linkType", "linkDir", "container", "owningAddr", "creditAvailable", "zeroCreditSeconds",
-    "undeliveredCount", "unsettledCount", "deliveryCount", "droppedPresettledCount", "rate", "isBlocked",
+    "identity", "linkType", "linkDir", "container", "user", "host", "owningAddr", "creditAvailable",
+    "zeroCreditSeconds", "undeliveredCount", "unsettledCount", "deliveryCount", "droppedPresettledCount", "rate",
+    "isBlocked", "isFlooding",
 )  # fmt: skip
 
 
@@ -35,9 +37,14 @@ class LinkSample:
     credit: int
     unsettled: int
     is_blocked: bool
+    """Of a publisher: whether it, or a message of it, waits for credit."""
     deliveries: int
     is_full: bool = False
-    """Whether it names no address, and has as many messages under way as it may."""
+    """Of a sender that names no address: whether it has about as many messages under way as it may, and they wait."""
+    is_slow: bool = False
+    """Of a subscriber: whether messages wait for it, since it grants no credit."""
+    user: str = ""
+    host: str = ""
 
 
 class LinkSampler:
@@ -78,9 +85,25 @@ class LinkSampler:
                     continue  # between routers, and its own
                 found.append(self._look_at(router, row, now))
                 seen[router, row["identity"]] = (now, row["deliveryCount"])
+        found = self._with_slow_ones(found)
         self._before = seen
         self.took_s = time.monotonic() - began
         return found
+
+    def _with_slow_ones(self, found: Sequence[LinkSample]) -> list[LinkSample]:
+        """Mark subscribers without credit that messages wait for, wherever in the mesh they wait.
+
+        Where a client sends more than is taken, its address alone would make all subscribers slow: none of them is.
+        """
+        waits = {each.address for each in found if each.is_blocked or each.is_slow}
+        floods = ask_floods(self._client, self._attached) if any(each.is_full for each in found) else []
+        flooded = {each for each in waits if each is not None and any(flood.is_of(each) for flood in floods)}
+        return [
+            attrs.evolve(each, is_slow=each.address in waits and each.address not in flooded)
+            if each.direction == "out" and not each.credit
+            else each
+            for each in found
+        ]
 
     def _look_at(self, router: str, row: Mapping[str, Any], now: float) -> LinkSample:
         count = int(row["deliveryCount"])
@@ -89,6 +112,7 @@ class LinkSampler:
         rate = float(row["rate"])
         if before is not None and now > before[0]:
             rate = max(0, count - before[1]) / (now - before[0])
+        is_in = row["linkDir"] == "in"
         return LinkSample(
             router=router,
             container=row["container"],
@@ -99,11 +123,15 @@ class LinkSampler:
             waited_s=row["zeroCreditSeconds"],
             credit=row["creditAvailable"],
             unsettled=row["unsettledCount"],
-            is_blocked=row["isBlocked"]
-            or (row["linkDir"] == "in" and not row["creditAvailable"] and bool(row["undeliveredCount"])),
+            is_blocked=is_in and not row["creditAvailable"] and bool(row["undeliveredCount"]),
             deliveries=count,
-            is_full=row["linkDir"] == "in"
-            and row["owningAddr"] is None
-            and not row["creditAvailable"]
-            and bool(row["unsettledCount"]),
+            is_full=is_in and (bool(row["isFlooding"]) or _has_all_under_way(row)),
+            is_slow=not is_in and bool(row["isBlocked"]),
+            user=row["user"],
+            host=row["host"],
         )
+
+
+def _has_all_under_way(row: Mapping[str, Any]) -> bool:
+    """Whether a sender without an address may send no more: between two looks of its router."""
+    return row["owningAddr"] is None and not row["creditAvailable"] and bool(row["unsettledCount"])

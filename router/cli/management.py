@@ -23,7 +23,7 @@ from router.cli.connection_failure_words import is_gone, reason
 from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError
 from router.core.addressing.address import MANAGEMENT, router_address
 from router.core.ids_and_conditions import RouterId
-from router.management.node import FORBIDDEN
+from router.management.node import FORBIDDEN, OWN_CONNECTION
 
 PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""
@@ -185,6 +185,16 @@ class ManagementClient:
             self.sees_all = False
             (found,) = self.routers()  # who sees no more than its virtual host is told of this router alone
         return found
+
+    def address_prefix(self) -> str:
+        """Word that stands before the addresses of this user's clients for the mesh; empty for none, and if not told.
+
+        Raises: ManagementError when the router does not answer.
+        """
+        try:
+            return str(self.read("connection", name=OWN_CONNECTION).get("addressPrefix") or "")
+        except RefusedError:
+            return ""
 
     def routers(self) -> list[str]:
         """Ids of the routers that can be asked, the one attached to included, sorted.

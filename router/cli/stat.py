@@ -19,6 +19,7 @@ from rich.text import Text
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, say_error
+from router.cli.floods import Flood, ask_floods
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient, ManagementError, RefusedError
 from router.cli.options import router_option
@@ -36,7 +37,7 @@ from router.cli.stat_columns import (
     general_value,
     printable,
 )
-from router.cli.stat_credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
+from router.cli.stat_credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses, is_in_trouble
 from router.cli.stat_problems import problem_parts
 from router.cli.table_output_width import UNBOUNDED_WIDTH, console, write_plain
 
@@ -151,15 +152,16 @@ def stat(
                 looking = _Looking(client, wanted, attached, access.suffix)
                 watch(looking.parts, interval_s=interval, looks=looks)
                 return
-            found, errors = _found(client, wanted, attached)
+            answers = _found(client, wanted, attached)
     except ManagementError as error:
         raise CommandError(printable(str(error))) from error
-    _output(wanted, found, errors, "json" if is_json else "csv" if is_csv else "table", access.suffix)
+    _output(wanted, answers, "json" if is_json else "csv" if is_csv else "table", access.suffix)
 
 
-def _output(wanted: StatSelection, found: Found, errors: Sequence[str], form: str, suffix: str) -> None:
+def _output(wanted: StatSelection, answers: StatAnswers, form: str, suffix: str) -> None:
     """Write what was found; ends the command with 1 when a router did not answer."""
-    for said in errors:
+    found = answers.found
+    for said in answers.errors:
         say_error(said)
     if not found:
         sys.exit(1)
@@ -170,8 +172,8 @@ def _output(wanted: StatSelection, found: Found, errors: Sequence[str], form: st
     elif form == "csv":
         _write_csv(found)
     else:
-        _show(wanted, found, suffix)
-    if errors:
+        _show(wanted, answers, suffix)
+    if answers.errors:
         sys.exit(1)
 
 
@@ -204,16 +206,29 @@ Found = list[tuple[str, list[dict[str, Any]]]]
 """Routers, each with its entities."""
 
 
-def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> tuple[Found, list[str]]:
-    """Entities of each router that is asked, and reasons why some did not answer."""
-    found: Found = []
-    errors = []
+@attrs.define
+class StatAnswers:
+    """Answers of the routers that were asked."""
+
+    found: Found = attrs.field(factory=list)
+    errors: list[str] = attrs.field(factory=list)
+    """Reasons why some did not answer."""
+    floods: Sequence[Flood] = ()
+    """Of `credit`: clients that send too much, where somebody waits."""
+
+
+def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> StatAnswers:
+    """Ask each router that is to be asked."""
+    answers = StatAnswers()
     for each in _whom(client, wanted, attached, wanted.router, all_routers=wanted.is_everywhere):
         try:
-            found.append((each, _ask(client, wanted, each, None if each == attached else each)))
+            answers.found.append((each, _ask(client, wanted, each, None if each == attached else each)))
         except ManagementError as error:
-            errors.append(printable(f"{error}{_hint(client, wanted.router, error)}"))
-    return found, errors
+            answers.errors.append(printable(f"{error}{_hint(client, wanted.router, error)}"))
+    is_waited_for = any(is_in_trouble(row) for _, rows in answers.found for row in rows)
+    if wanted.what == "credit" and (is_waited_for or wanted.address is not None):
+        answers.floods = ask_floods(client, attached)
+    return answers
 
 
 class _Looking:
@@ -228,12 +243,12 @@ class _Looking:
 
     def parts(self, height: int) -> list[RenderableType]:
         """The next look, with rates; at most *height* lines of it if that isn't 0."""
-        found, errors = _found(self._client, self._wanted, self._attached)
-        if errors and not found:
-            raise ManagementError(errors[0])
-        self._rate(found)
-        parts: list[RenderableType] = [Text(f"Error: {each}", style="red") for each in errors]
-        parts += _parts(self._wanted, found, self._suffix, is_watched=True)
+        answers = _found(self._client, self._wanted, self._attached)
+        if answers.errors and not answers.found:
+            raise ManagementError(answers.errors[0])
+        self._rate(answers.found)
+        parts: list[RenderableType] = [Text(f"Error: {each}", style="red") for each in answers.errors]
+        parts += _parts(self._wanted, answers, self._suffix, is_watched=True)
         return parts[:height] if height else parts
 
     def _rate(self, found: Found) -> None:
@@ -318,8 +333,8 @@ def _whom(
     return [router or attached]
 
 
-def _show(wanted: StatSelection, found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) -> None:
-    parts = _parts(wanted, found, suffix)
+def _show(wanted: StatSelection, answers: StatAnswers, suffix: str) -> None:
+    parts = _parts(wanted, answers, suffix)
     if sys.stdout.isatty():
         console().print(*parts, sep="\n")
         return
@@ -327,15 +342,14 @@ def _show(wanted: StatSelection, found: Sequence[tuple[str, Sequence[Entity]]], 
         write_plain(part)
 
 
-def _parts(
-    wanted: StatSelection, found: Sequence[tuple[str, Sequence[Entity]]], suffix: str, *, is_watched: bool = False
-) -> list[Table | Text]:
+def _parts(wanted: StatSelection, answers: StatAnswers, suffix: str, *, is_watched: bool = False) -> list[Table | Text]:
     """Lines and tables that are shown; of one that renews itself with rates."""
+    found = answers.found
     width = console(UNBOUNDED_WIDTH).width
     parts: list[Table | Text] = []
     if wanted.what == "problems":
         parts += problem_parts(found, suffix)
-        found = ()
+        found = []
     for router, rows in found:
         if parts:
             parts.append(Text())
@@ -343,7 +357,14 @@ def _parts(
             parts.append(_general(rows[0]))
             continue
         if wanted.what == "credit":
-            parts += credit_parts(router, rows, limit=wanted.limit, text=wanted.address, is_verbose=wanted.is_verbose)
+            parts += credit_parts(
+                router,
+                rows,
+                limit=wanted.limit,
+                text=wanted.address,
+                is_verbose=wanted.is_verbose,
+                floods=answers.floods,
+            )
             continue
         view = VIEWS[wanted.what]
         if is_watched:

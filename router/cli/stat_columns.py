@@ -290,6 +290,11 @@ def _flaps() -> tuple[Column, Column]:
     )
 
 
+def _flaps_since() -> Column:
+    """Time of the first loss of late: that of a connector, and a router of an earlier version, is not told."""
+    return Column("flaps since", lambda entity: moment(entity.get("firstRecentFlap")))
+
+
 def _router_state(entity: Entity) -> str:
     if not entity["isReachable"]:
         return "ABSENT"
@@ -309,6 +314,7 @@ ROUTERS: Final = View(
         _number("addresses", "addressCount"),
         *_flaps(),
         _why("reason"),
+        _flaps_since(),
         Column("in the file", lambda entity: "yes" if entity["isConfigured"] else "no", is_detail=True),
         _number("conn", "routerLink", is_detail=True),
         Column("links changed", lambda entity: moment(entity["lastTopoChange"]), is_detail=True),
@@ -407,6 +413,7 @@ MESH: Final = View(
         Column("cost", _link_cost, is_number=True),
         *_flaps(),
         _why("reason"),
+        _flaps_since(),
         Column("in the file", lambda entity: "yes" if entity["isConfigured"] else "no", is_detail=True),
     ),
     order=lambda entity: (entity["state"] == "up", entity["one"], entity["other"]),

@@ -10,10 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from router.cli.floods import Flood
 from router.cli.management import ManagementClient
 from router.cli.stat_columns import Entity, address, cell, duration, printable
 from router.core.addressing.address import AddressKind, parse_address
 from router.core.ids_and_conditions import RouterId
+from router.management.client_names import client_name
 
 ADDRESSES: Final = "amqp-mesh.credit"
 PARTIES: Final = "amqp-mesh.credit.party"
@@ -101,6 +103,11 @@ def address_state(entity: Entity) -> str:
     return "waiting" if entity["waitingCount"] else ""
 
 
+def is_in_trouble(row: Entity) -> bool:
+    """Whether a row is that of an address where messages or publishers wait."""
+    return row["type"] == ADDRESSES and bool(address_state(row))
+
+
 def party_order(party: Entity) -> Any:
     """Sort key of the parties of an address: who grants before who holds; first those with the least, for longest."""
     return (
@@ -142,7 +149,7 @@ def party_text(party: Entity, *, is_verbose: bool) -> str:
     """Name of a party, and what the other columns do not tell."""
     neighbor, root = party["neighbor"], party["root"]
     if neighbor is None:
-        words = [f"{party['role']} {party['container'] or '-'}"]
+        words = [f"{party['role']} {client_name(party['container'], party.get('user'), party.get('host'))}"]
     else:
         words = [f"{party['role']} {'from' if party['role'] == 'circuit in' else 'to'} {neighbor}"]
         if root != neighbor:
@@ -169,7 +176,13 @@ def _counted(count: int, noun: str) -> str:
 
 
 def credit_parts(
-    router: str, rows: Sequence[Entity], *, limit: int | None, text: str | None, is_verbose: bool
+    router: str,
+    rows: Sequence[Entity],
+    *,
+    limit: int | None,
+    text: str | None,
+    is_verbose: bool,
+    floods: Sequence[Flood] = (),
 ) -> list[Table | Text]:
     """Tables that are shown of one router.
 
@@ -179,6 +192,7 @@ def credit_parts(
         limit: addresses shown; None: all.
         text: the address that was asked for.
         is_verbose: show links and counters too.
+        floods: clients that send too much, anywhere: named where what they send to waits, or is asked for.
     """
     found = _grouped(rows)
     if text is not None and not found:
@@ -186,6 +200,7 @@ def credit_parts(
     count = _counted(len(found), "address")
     parts: list[Table | Text] = [Text(f"{printable(router)}: {count}, {_blocked(found)} with blocked publishers")]
     shown = found if limit is None else found[:limit]
+    parts += _floods(shown if text is not None else [each for each in shown if is_in_trouble(each[0])], floods)
     if shown:
         parts.append(_table(shown, most=PARTIES_SHOWN if text is None else None, is_verbose=is_verbose))
     left = found[len(shown) :]
@@ -193,6 +208,15 @@ def credit_parts(
         count = _counted(len(left), "more address")
         parts.append(Text(f"{count}, {_blocked(left)} with blocked publishers: see --limit and --address"))
     return parts
+
+
+def _floods(shown: Sequence[Group], floods: Sequence[Flood]) -> list[Table | Text]:
+    waits = [str(address(entity["key"])) for entity, _ in shown]
+    return [
+        Text(f"flood at {printable(flood.router)}: {printable(flood.sentence)}", style="red")
+        for flood in floods
+        if any(map(flood.is_of, waits))
+    ]
 
 
 Group = tuple[Entity, list[Entity]]

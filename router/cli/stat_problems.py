@@ -39,10 +39,12 @@ def _lines(problem: ProblemNearestCause, suffix: str, style: str) -> list[Text]:
     row = problem.row
     since = moment(row["since"])
     begun = f", since {since}" if since else ""
+    begun += f", last at {moment(row['last'])}" if row.get("last") else ""  # a router of an earlier version doesn't say
     waiting = f"; publishers wait for it at {_listed(problem.also_at)} too" if problem.also_at else ""
     return [
         Text(f"{row['kind']} ({_listed(problem.seen_by)}{begun}{waiting})", style=style),
         Text(f"  {printable(str(row['sentence']))}"),
+        *(Text(f"  {printable(each)}") for each in problem.told_beside()),
         Text(f"  > {printable(str(row['command']))}{suffix}", style="dim"),
     ]
 

@@ -22,6 +22,7 @@ from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat import fitted
 from router.cli.stat_columns import Column, aligned, cell, duration, printable
 from router.cli.table_output_width import console
+from router.management.client_names import client_name
 
 ROWS: Final = 20
 """Lines where no terminal bounds them."""
@@ -32,7 +33,15 @@ ORDERS: Final = {
     "rate": lambda one: (-one.rate, -one.waiting, one.container),
     "waiting": lambda one: (-one.waiting, -one.waited_s, -one.rate, one.container),
     "unsettled": lambda one: (-one.unsettled, -one.rate, one.container),
-    "trouble": lambda one: (not one.is_blocked, not one.is_full, -one.waited_s, -one.waiting, -one.rate, one.container),
+    "trouble": lambda one: (
+        not one.is_full,
+        not one.is_slow,
+        not one.is_blocked,
+        -one.waited_s,
+        -one.waiting,
+        -one.rate,
+        one.container,
+    ),
 }
 BY: Final = ("links", "clients", "addresses", "routers")
 
@@ -45,7 +54,7 @@ BY: Final = ("links", "clients", "addresses", "routers")
     type=HintingChoice(tuple(ORDERS)),
     default="trouble",
     show_default=True,
-    help="Largest first; trouble: those without credit first, then what waits, then what passes.",
+    help="Largest first; trouble: who floods, is slow or without credit first, then what waits, then what passes.",
 )
 @click.option("--match", metavar="TEXT", help="Only what has TEXT in its client, address or router.")
 @click.option("--rows", type=click.IntRange(min=1), help="Rows at most.  [default: as many as the screen has]")
@@ -69,8 +78,10 @@ def top(
 
     Each router is asked for its clients' links every --interval seconds. `in/s` is what they send, `out/s` what they
     are sent; `waits` counts messages that no subscriber has room for yet, `for` how long the oldest has waited, and
-    `unsett` messages without an outcome. BLOCKED: messages wait, and there is no credit; FULL: a sender without an
-    address of its own has as many messages without outcome as it may; `no credit`: a subscriber that grants none.
+    `unsett` messages without an outcome. The causes come first. FLOODS: a sender without an address of its own has
+    about as many messages without outcome as it may; SLOW: a subscriber that messages wait for, since it grants no
+    credit. Then who waits for them. BLOCKED: a sender whose messages wait, and that has no credit. `no credit`: a
+    subscriber that grants none, and nothing waits for it alone.
     """
     try:
         with ManagementClient(access) as client:
@@ -89,6 +100,8 @@ class Row:
     router: str
     container: str
     address: str
+    user: str = ""
+    host: str = ""
     rate_in: float = 0.0
     rate_out: float = 0.0
     waiting: int = 0
@@ -98,7 +111,9 @@ class Row:
     links: int = 0
     is_blocked: bool = False
     is_full: bool = False
-    """Whether a sender has as many messages under way as it may."""
+    """Whether a sender has about as many messages under way as it may."""
+    is_slow: bool = False
+    """Whether messages wait for a subscriber that grants no credit."""
     is_idle: bool = False
     """Whether a subscriber grants no credit."""
 
@@ -119,16 +134,18 @@ def rows_by(found: Iterable[LinkSample], by: str) -> list[Row]:
     for number, link in enumerate(found):
         key: tuple[object, ...] = {
             "links": (number,),
-            "clients": (link.router, link.container),
+            "clients": (link.router, link.container, link.user, link.host),
             "addresses": (link.address,),
             "routers": (link.router,),
         }[by]
         row = rows.get(key)
         if row is None:
-            row = rows[key] = Row(link.router, link.container, link.address or "-")
+            row = rows[key] = Row(link.router, link.container, link.address or "-", link.user, link.host)
         else:
             row.router = row.router if row.router == link.router else "*"
             row.container = row.container if row.container == link.container else "*"
+            row.user = row.user if row.user == link.user else "*"
+            row.host = row.host if row.host == link.host else "*"
             row.address = row.address if row.address == (link.address or "-") else "*"
         if link.direction == "in":
             row.rate_in += link.rate
@@ -141,6 +158,7 @@ def rows_by(found: Iterable[LinkSample], by: str) -> list[Row]:
         row.links += 1
         row.is_blocked |= link.is_blocked
         row.is_full |= link.is_full
+        row.is_slow |= link.is_slow
         row.is_idle |= link.direction == "out" and not link.credit
     return list(rows.values())
 
@@ -163,15 +181,17 @@ def _screen(
     links, found = _found(looking, by, order, match)
     shown = found[: most or (max(1, height - HEAD_LINES - len(looking.errors)) if height else ROWS)]
     sums = [sum(each.rate for each in links if each.direction == way) for way in ("in", "out")]
-    blocked = sum(each.is_blocked for each in links)
+    counts = {"flooding": "is_full", "slow": "is_slow", "blocked": "is_blocked"}
+    told = [(sum(getattr(each, name) for each in links), word) for word, name in counts.items()]
     head = (
         f"{len(links)} links, {sums[0]:.0f} msg/s in, {sums[1]:.0f} out, "
-        f"{sum(each.waiting for each in links)} waiting, {blocked} blocked; look took {looking.took_s * 1000:.0f} ms"
+        f"{sum(each.waiting for each in links)} waiting, {', '.join(f'{count} {word}' for count, word in told)}; "
+        f"look took {looking.took_s * 1000:.0f} ms"
     )
     columns, cells, _ = fitted(COLUMNS, [list(map(cell, _values(row))) for row in shown], console().width)
     titles = [column.title for column in columns]
     table = aligned([titles, *cells], [column.is_number for column in columns])
-    styles = ["bold", *("red" if row.is_blocked else "" for row in shown)]
+    styles = ["bold", *(_style(row) for row in shown)]
     parts: list[Any] = [Text(head)]
     parts += [Text(f"{name}: {printable(error)}", style="red") for name, error in sorted(looking.errors.items())]
     parts += [Text(line, style=style, no_wrap=True, overflow="crop") for line, style in zip(table, styles, strict=True)]
@@ -180,9 +200,20 @@ def _screen(
     return parts
 
 
+def _style(row: Row) -> str:
+    """Red for the cause, yellow for who waits for it."""
+    return "red" if row.is_full or row.is_slow else "yellow" if row.is_blocked else ""
+
+
 def _state(row: Row) -> str | None:
     """The worst that can be said of it."""
-    states = {"BLOCKED": row.is_blocked, "FULL": row.is_full, "no credit": row.is_idle, "waits": row.waiting > 0}
+    states = {
+        "FLOODS": row.is_full,
+        "SLOW": row.is_slow,
+        "BLOCKED": row.is_blocked,
+        "no credit": row.is_idle,
+        "waits": row.waiting > 0,
+    }
     return next((state for state, is_so in states.items() if is_so), None)
 
 
@@ -190,7 +221,8 @@ def _values(row: Row) -> tuple[object, ...]:
     return (
         _state(row),
         row.router,
-        row.container,
+        client_name(row.container, row.user),
+        row.host,
         row.address,
         f"{row.rate_in:.0f}",
         f"{row.rate_out:.0f}",
@@ -202,9 +234,22 @@ def _values(row: Row) -> tuple[object, ...]:
     )
 
 
-TITLES: Final = ("state", "router", "client", "address", "in/s", "out/s", "waits", "for", "credit", "unsett", "links")
+TITLES: Final = (
+    "state",
+    "router",
+    "client",
+    "from",
+    "address",
+    "in/s",
+    "out/s",
+    "waits",
+    "for",
+    "credit",
+    "unsett",
+    "links",
+)
 COLUMNS: Final = tuple(
-    Column(title, lambda _: None, is_number=at > TITLES.index("address"), is_spare=title == "links")
+    Column(title, lambda _: None, is_number=at > TITLES.index("address"), is_spare=title in ("from", "links"))
     for at, title in enumerate(TITLES)
 )
 """Columns of a screen; their texts are those of `_values`."""

@@ -16,6 +16,8 @@ from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, rou
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Entity, aligned, duration, printable
 from router.cli.stat_credit import party_state
+from router.core.addressing.address import with_vhost
+from router.management.client_names import client_name
 
 SHOWN: Final = 10
 """Subscribers of a router, and publishers, in words."""
@@ -44,7 +46,8 @@ def trace(address: str, router: str | None, seconds: float, is_json: bool, acces
 
     Each router on the way is asked. For a hop stand its cost, the messages a second on that link (of all addresses),
     the credit that the next router has granted, what waits for it and for how long, and messages without an outcome.
-    Several routers with subscribers have a path each, the most likely one first.
+    Several routers with subscribers have a path each, the most likely one first. A client that sends more to ADDRESS
+    than is taken, at whatever router, is named first.
 
     Exit status: 1 when nobody subscribes, or no path is free: no credit anywhere; else 0.
     """
@@ -72,6 +75,7 @@ def _lines(found: Trace) -> list[str]:
     if found.treatment is None:
         return [
             f"{found.start}: nobody subscribes to {address} or publishes to it, as far as it reaches",
+            *_elsewhere(found),
             *(f"  router {printable(each)} is absent" for each in found.absent),
         ]
     count = f"{len(found.paths)} router{'' if len(found.paths) == 1 else 's'} with subscribers"
@@ -80,11 +84,21 @@ def _lines(found: Trace) -> list[str]:
         lines[0] += f"; {CHOICES.get(found.treatment, '')}" if len(found.paths) > 1 else ""
     else:
         lines.append("  nobody subscribes: publishers have no credit")
+        lines += _elsewhere(found)
         lines += [f"  router {printable(each)} is absent" for each in found.absent]
+    lines += [f"  FLOOD at {printable(each.router)}: {printable(each.sentence)}" for each in found.floods]
     lines += [f"  {line}" for line in _publishers(found)]
     for path in found.paths:
         lines += ["", *_path(found, path)]
     return lines
+
+
+def _elsewhere(found: Trace) -> list[str]:
+    """Hint at the address that clients of this user's virtual host mean."""
+    if not found.vhost:
+        return []
+    inside = printable(with_vhost(found.address, found.vhost))
+    return [f"  outside virtual host {printable(found.vhost)}, that is: its clients mean {inside}; trace that"]
 
 
 def _publishers(found: Trace) -> list[str]:
@@ -94,9 +108,7 @@ def _publishers(found: Trace) -> list[str]:
     words = f"{len(found.publishers)} publisher{'' if len(found.publishers) == 1 else 's'} at {found.start}"
     if not blocked:
         return [words]
-    names = ", ".join(
-        f"{printable(row['container'] or '-')} for {duration(row['zeroCreditSeconds'])}" for row in blocked[:SHOWN]
-    )
+    names = ", ".join(f"{_client(row)} for {duration(row['zeroCreditSeconds'])}" for row in blocked[:SHOWN])
     more = f" and {len(blocked) - SHOWN} more" if len(blocked) > SHOWN else ""
     return [f"{words}, {len(blocked)} BLOCKED without credit: {names}{more}"]
 
@@ -138,10 +150,14 @@ def _hop(hop: Hop) -> list[str]:
 def _subscriber(row: Entity) -> list[str]:
     seconds = row["zeroCreditSeconds"] or row["excludedSeconds"] or row["oldestWaitSeconds"] or 0
     return [
-        printable(row["container"] or "-"),
+        _client(row),
         (party_state(row) or "ready").upper() if not row["granted"] else "ready",
         str(row["granted"]),
         str(row["unsettledCount"] or "-"),
         str(row["waitingCount"] or "-"),
         duration(seconds) if seconds else "-",
     ]
+
+
+def _client(row: Entity) -> str:
+    return printable(client_name(row["container"], row.get("user"), row.get("host")))

@@ -12,12 +12,13 @@ from router.cli.management import ManagementClient, ManagementError
 from router.cli.router_access import RouterAccess
 from router.cli.stat_columns import duration
 from router.cli.stat_credit import ask_credit
+from router.core.addressing.address import with_vhost
+from router.management.client_names import client_name
 
 ROUTERS_ASKED: Final = 3
 """Of those with subscribers, to which publishers here send."""
 ASKED_S: Final = 2.0
 """For each answer: the timeout has passed already."""
-NOBODY: Final = "Nobody subscribes to it, as far as {} reaches."
 
 
 def why_waiting(access: RouterAccess, address: str) -> str:
@@ -35,34 +36,57 @@ def why_released(access: RouterAccess, address: str) -> str:
     return _asked(access, address, _nobody)
 
 
-def _asked(access: RouterAccess, address: str, ask: Callable[[ManagementClient, str, str], str]) -> str:
+@attrs.frozen
+class AskedAddress:
+    """An address at the router that is asked for it."""
+
+    client: ManagementClient
+    router: str
+    """The one that it is attached to."""
+    text: str
+    """The address as the mesh knows it."""
+    vhost: str
+    """Virtual host that stands before it; empty for none."""
+
+    def nobody(self) -> str:
+        """A sentence which says that nobody subscribes, and where that was looked for."""
+        where = f" (in virtual host {self.vhost}: {self.text} for the mesh)" if self.vhost else ""
+        return f"Nobody subscribes to it{where}, as far as {self.router} reaches."
+
+
+def _asked(access: RouterAccess, address: str, ask: Callable[[AskedAddress], str]) -> str:
     """Ask a router in brief, so as not to hold up who waits for the command's end.
 
-    Returns: the sentence that *ask* has of a client, its router and *address*, and where there is more; empty for none.
+    What a client of a virtual host with addresses of its own names is looked for there.
+
+    Returns: the sentence that *ask* has of *address*, and where there is more; empty for none.
     """
     brief = attrs.evolve(access, timeout_s=min(access.timeout_s, ASKED_S))
     try:
         with ManagementClient(brief) as client:
-            said = ask(client, client.attached_router(), address)
+            router, vhost = client.attached_router(), client.address_prefix()
+            text = with_vhost(address, vhost)
+            said = ask(AskedAddress(client, router, text, vhost if text != address else ""))
     except ManagementError:
         return ""
-    return f" {said} More: amqp-mesh trace {address}{access.suffix}" if said else ""
+    return f" {said} More: amqp-mesh trace {text}{access.suffix}" if said else ""
 
 
-def _nobody(client: ManagementClient, me: str, address: str) -> str:
-    return "" if _is_served(address_row(client, me, address)) else NOBODY.format(me)
+def _nobody(asked: AskedAddress) -> str:
+    return "" if _is_served(address_row(asked.client, asked.router, asked.text)) else asked.nobody()
 
 
 def _is_served(row: Mapping[str, Any] | None) -> bool:
     return row is not None and bool(row["subscriberCount"] or row["inProcess"] or row["remoteHostRouters"])
 
 
-def _sentences(client: ManagementClient, me: str, address: str) -> str:
+def _sentences(asked: AskedAddress) -> str:
+    client, me, address = asked.client, asked.router, asked.text
     rows = ask_credit(client, me, router=None, text=address, limit=1)
     # A message that names its address itself is on nobody's account, and needs no circuit to get there.
     row = None if rows and rows[0]["hasSubscriber"] else address_row(client, me, address)
     if not (rows and rows[0]["hasSubscriber"]) and not _is_served(row):
-        return NOBODY.format(me)
+        return asked.nobody()
     told = [_of_subscribers(me, rows)]
     known = {each["root"] for each in rows[1:] if each["role"] in ("circuit out", "window") and each["root"]}
     roots = sorted(known | set(row["remoteHostRouters"] if row is not None else ()) - {me})
@@ -87,5 +111,9 @@ def _of_subscribers(router: str, rows: Sequence[Mapping[str, Any]]) -> str:
     have = "has" if len(here) == 1 else "have"
     keeps = f" and {have} {held} message{'' if held == 1 else 's'} without outcome" if held else ""
     if len(here) == 1:
-        return f"The subscriber {here[0]['container'] or '-'} at {router} has granted no credit{since}{keeps}."
+        return f"The subscriber {_client(here[0])} at {router} has granted no credit{since}{keeps}."
     return f"{len(idle)} of {len(here)} subscribers at {router} have granted no credit{since}{keeps}."
+
+
+def _client(row: Mapping[str, Any]) -> str:
+    return client_name(row["container"], row.get("user"), row.get("host"))

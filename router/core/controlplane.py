@@ -259,6 +259,10 @@ class ControlPlane:
         ]
         return sorted(views, key=lambda view: (view.router, view.connection))
 
+    def adjacent(self) -> list[RouterId]:
+        """Neighbors that this router hears, and that hear it; sorted."""
+        return sorted(self._neighbors.active)
+
     def own_node(self) -> NodeView:
         """This router itself."""
         return NodeView(

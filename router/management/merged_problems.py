@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 
-from router.management.snapshot import OF_ADDRESS, PROBLEM_KINDS, SEEN_BY_ALL
+from router.management.snapshot import PROBLEM_KINDS, SEEN_BY_ALL
+
+CERTAIN: Final = 2
+"""Closeness of a router at which nothing else is the cause."""
+OF_ADDRESS: Final = ("publishers-blocked", "subscriber-slow")
+"""Of an address, the trouble of those who wait for a subscriber, at its own router or another."""
+FOLLOWING: Final = ("link-absent", *OF_ADDRESS, "memory", "dropped")
+"""Problems that follow from the one beside which they are told; others are what else is known of it."""
+CAUSES_FIRST: Final = (
+    "router-absent",
+    "link-absent",
+    "connector-failed",
+    "router-drained",
+    "flapping",
+    "lost-for-a-while",
+    "subscriber-hangs",
+    "publisher-floods",
+    "no-subscriber",
+    "subscriber-slow",
+    "publishers-blocked",
+    "memory",
+    "dropped",
+    "wrong-role",
+    "router-refused",
+)
+"""Of two kinds that are about one thing, the one that is told by itself is the earlier one; `subscriber-hangs` stands
+for those of an address of which its router is certain."""
 
 
 @attrs.define
@@ -19,15 +45,23 @@ class ProblemNearestCause:
     seen_by: list[str]
     """Routers that tell of it, that one first."""
     also_at: list[str] = attrs.field(factory=list)
-    """Routers with a problem that only follows from it."""
+    """Routers where publishers wait for the subscribers that it is about."""
+    beside: list[ProblemNearestCause] = attrs.field(factory=list)
+    """Problems of the same cause, those that are most urgent first."""
+
+    def told_beside(self) -> Iterator[str]:
+        """Sentences for the problems of the same cause, each with the word that says whether it follows."""
+        for each in self.beside:
+            yield f"{'so' if each.row['kind'] in FOLLOWING else 'also'}: {each.row['sentence']}"
 
 
 def merged(told: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ProblemNearestCause]:
     """Merge problems of several routers.
 
     Args:
-        told: routers, each with a problem of it: with `kind`, `subject` and `closeness`.
-    Returns: what concerns the whole mesh once; what has its cause at another router that tells of it only with that.
+        told: routers, each with a problem of it: with the attributes `kind`, `subject`, `closeness`, `about` and
+            `explains`.
+    Returns: what concerns the whole mesh once; what has its cause in another of them only beside that.
     """
     found: dict[tuple[str, ...], ProblemNearestCause] = {}
     for router, row in told:
@@ -40,16 +74,54 @@ def merged(told: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ProblemNearest
             known.seen_by.insert(0, router)
         else:
             known.seen_by.append(router)
-    causes = {
-        each.row["subject"]: each for each in found.values() if each.row["kind"] in OF_ADDRESS and each.row["closeness"]
-    }
+    urgency = {kind: at for at, kind in enumerate(PROBLEM_KINDS)}
+    urgent = sorted(found.values(), key=lambda each: urgency.get(str(each.row["kind"]), len(urgency)))
+    causes = _by_what_they_explain(urgent)
     kept: list[ProblemNearestCause] = []
-    for each in found.values():
-        is_consequence = each.row["kind"] in OF_ADDRESS and not each.row["closeness"]
-        cause = causes.get(each.row["subject"]) if is_consequence else None
+    for each in urgent:
+        cause = _cause(each, causes)
         if cause is None:
             kept.append(each)
-        else:
+        elif each.row["kind"] in OF_ADDRESS and not each.row["closeness"]:
             cause.also_at += each.seen_by
-    order = {kind: at for at, kind in enumerate(PROBLEM_KINDS)}
-    return sorted(kept, key=lambda each: order.get(str(each.row["kind"]), len(order)))
+        else:
+            cause.beside.append(each)
+    return kept
+
+
+def _by_what_they_explain(problems: Sequence[ProblemNearestCause]) -> dict[str, ProblemNearestCause]:
+    """Find the first cause of each thing that any of these is about."""
+    found: dict[str, ProblemNearestCause] = {}
+    for each in sorted(problems, key=_rank):
+        for thing in _words(each.row, "explains"):
+            found.setdefault(thing, each)
+    return found
+
+
+def _cause(problem: ProblemNearestCause, causes: Mapping[str, ProblemNearestCause]) -> ProblemNearestCause | None:
+    """The problem that one is told beside, which is told itself; None where it is told by itself."""
+    seen = problem
+    while (nearer := _next(seen, causes)) is not None:
+        seen = nearer
+    return seen if seen is not problem else None
+
+
+def _next(problem: ProblemNearestCause, causes: Mapping[str, ProblemNearestCause]) -> ProblemNearestCause | None:
+    known = [causes[thing] for thing in _words(problem.row, "about") if thing in causes]
+    return min((each for each in known if _rank(each) < _rank(problem)), key=_rank, default=None)
+
+
+def _rank(problem: ProblemNearestCause) -> tuple[int, bool]:
+    """Order of causes: of two problems about one thing, the lower one is the cause of the other."""
+    kind, closeness = problem.row["kind"], problem.row["closeness"]
+    if kind in OF_ADDRESS:
+        # A subscriber that hangs comes before all who send to it; two slow ones are no cause of each other.
+        kind = "subscriber-slow" if closeness else "publishers-blocked"
+        kind = "subscriber-hangs" if closeness == CERTAIN else kind
+    at = CAUSES_FIRST.index(kind) if kind in CAUSES_FIRST else len(CAUSES_FIRST)
+    return at, str(problem.row["subject"]).startswith("link ")  # a router before its links
+
+
+def _words(row: Mapping[str, Any], attribute: str) -> Sequence[str]:
+    """Value of an attribute; nothing of a router of an earlier version, which doesn't say."""
+    return row.get(attribute) or ()

@@ -39,7 +39,7 @@ from router.management.schema import (
     nearest,
     schema_text,
 )
-from router.management.snapshot import LazyRows, ManagementRow, Row, View
+from router.management.snapshot import ConnectionRow, LazyRows, ManagementRow, Row, View
 
 OK: Final = 200
 CREATED: Final = 201
@@ -70,6 +70,8 @@ MAX_RESULT_VALUES: Final = 50_000
 SETTABLE: Final = "text, a number, `true` or `false`"
 """Values that an attribute can be set to, whatever it is: none that can be set is a list or a map."""
 
+OWN_CONNECTION: Final = "self"
+"""Name by which a requester that is attached here may read its own connection."""
 NAMES_COMPARED: Final = 500
 """Names among which the nearest to a wrong one is looked for; a comparison takes up to 50 us."""
 
@@ -231,9 +233,12 @@ class ManagementNode:
     # One entity
 
     def _read(self, request: Request) -> Steps:
-        assert request.type is not None
-        row = yield from self._find(request)
-        return Answer(body=request.type.values(row))
+        kind = request.type
+        assert kind is not None
+        is_own = kind.row is ConnectionRow and request.name == OWN_CONNECTION and request.identity is None
+        if is_own and request.access.connection is not None:
+            request = attrs.evolve(request, name=None, identity=str(request.access.connection))
+        return Answer(body=kind.values((yield from self._find(request))))
 
     def _find(self, request: Request) -> Generator[None, None, Row]:
         """The entity with that identity, or that name, or both."""

@@ -41,9 +41,9 @@ PROBLEM_KINDS: Final = (
 """Kinds of problems, the most urgent first. These words are stable: metrics have them as labels."""
 NOTICES: Final = ("lost-for-a-while",)
 """Those that are over, and told of for some minutes all the same."""
-OF_ADDRESS: Final = ("publishers-blocked", "subscriber-slow")
-"""Those of an address, of which the router with its subscribers tells the cause."""
-SEEN_BY_ALL: Final = ("router-absent", "link-absent", "flapping", "router-drained", "lost-for-a-while")
+SEEN_BY_ALL: Final = (
+    "router-absent", "link-absent", "no-subscriber", "flapping", "router-drained", "lost-for-a-while"
+)  # fmt: skip
 """Those that each router of the mesh tells of, each in its own way."""
 
 
@@ -146,7 +146,10 @@ class ConnectionRow(Row):
     ssl_proto: str | None = attribute("Version of TLS.")
     ssl_cipher: str | None = attribute("Cipher of TLS.")
     ssl_ssf: int = attribute("Strength of the cipher in bits; 0 in the clear.")
-    tenant: str | None = attribute("Virtual host that is put before its addresses.")
+    tenant: str | None = attribute("Virtual host to which it came; null for none.")
+    address_prefix: str = attribute(
+        "Word that stands before its addresses for all routers; empty where they are those of the whole mesh."
+    )
     properties: Mapping[str, object] = attribute("Properties of the peer's Open.")
     link_count: int = attribute("Data links now.")
     held_bytes: int = attribute("Bytes of incomplete messages that are held for it now.")
@@ -187,6 +190,8 @@ class LinkRow(Row):
     link_dir: str = attribute("`in` when messages arrive on it, `out` when they leave.")
     connection_id: str = attribute("Identity of its connection.")
     container: str = attribute("Container id of the peer.")
+    user: str = attribute("Authenticated user of its connection; `anonymous` when there is none.")
+    host: str = attribute("Host and port of the peer.")
     owning_addr: str | None = attribute(
         "Key of its address; null for a sender that names it in each message and for data links to a neighbor."
     )
@@ -203,6 +208,9 @@ class LinkRow(Row):
         "in, that the publisher of an address has had none, or the oldest message at the address has waited."
     )
     is_blocked: bool = attribute("Whether it has no credit while messages wait for it.")
+    is_flooding: bool = attribute(
+        "Of a sender that names no address: whether it has about as many messages under way as it may, and they wait."
+    )
     undelivered_count: int = attribute(
         "Messages now: in, taken and not yet sent on; out, waiting for this link or at its address."
     )
@@ -307,6 +315,8 @@ class PartyRow(Row):
     )
     connection_id: str | None = attribute("Identity of its connection; null for a window.", default=None)
     container: str | None = attribute("Container id of the peer; null for a window.", default=None)
+    user: str | None = attribute("Authenticated user of its connection; null for a window.", default=None)
+    host: str | None = attribute("Host and port of the peer; null for a window.", default=None)
     neighbor: str | None = attribute(
         "Router at the other end of a circuit or a window; null for clients.", default=None
     )
@@ -379,6 +389,9 @@ class NodeRow(Row):
     reason: str | None = attribute("Why it is absent, as far as this router knows; null when it is there.")
     flap_count: int = attribute("Times that it was lost since this router started.")
     recent_flaps: int = attribute("Times that it was lost within the last five minutes, 16 at most.")
+    first_recent_flap: int | None = attribute(
+        "When the first of these losses was: seconds since 1970, UTC; null for none."
+    )
     last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
     last_flap_reason: str | None = attribute("Why it was lost last, also when it is back; null for never.")
     next_hop: str | None = attribute("Neighbor toward it, itself if it is one; `(self)` for this router; null without.")
@@ -410,6 +423,9 @@ class MeshLinkRow(Row):
     reason: str | None = attribute("Why it is absent, as far as this router knows; null when it is up.")
     flap_count: int = attribute("Times that it was lost since this router started.")
     recent_flaps: int = attribute("Times that it was lost within the last five minutes, 16 at most.")
+    first_recent_flap: int | None = attribute(
+        "When the first of these losses was: seconds since 1970, UTC; null for none."
+    )
     last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
     last_flap_reason: str | None = attribute("Why it was lost last, also when it is back; null for never.")
 
@@ -423,9 +439,21 @@ class ProblemRow(Row):
     sentence: str = attribute("Explanation.")
     since: int | None = attribute("Time of its beginning: seconds since 1970, UTC; null where that is not known.")
     command: str = attribute("Command that shows more.")
+    last: int | None = attribute(
+        "Of what happened several times: when it happened last, seconds since 1970, UTC; else null.", default=None
+    )
     closeness: int = attribute(
-        "How near to its cause this router is: 2 where its own connector fails, 0 where others know more, else 1.",
+        "How near to its cause this router is: 2 where its own connector fails, or its own subscriber has given no "
+        "outcome for ten seconds; 0 where others know more; else 1.",
         default=1,
+    )
+    about: Sequence[str] = attribute(
+        "What it is about, and what that is part of, in words that problems have in common: `router R`, `link R - S`, "
+        "`address A`, `client C at R`.",
+        default=(),
+    )
+    explains: Sequence[str] = attribute(
+        "The same of what it can be the cause of: a problem about one of these is told beside it.", default=()
     )
 
 

@@ -107,7 +107,13 @@ class ConsoleSource:
         """Problems here and elsewhere; those that several routers see alike, once."""
         own = ((self._runtime.me, _problem(row)) for row in self._view.rows(ProblemRow))
         return [
-            {**each.row, "router": each.seen_by[0], "also": each.also_at}
+            {
+                **each.row,
+                "router": each.seen_by[0],
+                "also": each.also_at,
+                "at": [router for beside in each.beside for router in beside.seen_by],
+                "beside": list(each.told_beside()),
+            }
             for each in merged((*own, *self._questions.problems()))[:MOST_PROBLEMS]
         ]
 
@@ -249,7 +255,10 @@ def _problem(row: object) -> Fields:
         "sentence": row.sentence,
         "since": row.since,
         "command": row.command,
+        "last": row.last,
         "closeness": row.closeness,
+        "about": row.about,
+        "explains": row.explains,
     }
 
 

@@ -342,6 +342,8 @@ class PartyRows:
             role=role,
             connection_id=str(link.port.id),
             container=peer.container if peer is not None else "",
+            user=connection.user if connection is not None else "",
+            host=connection.host if connection is not None else "",
             neighbor=link.port.neighbor,
             root=link.root if isinstance(link, IngressCircuitLink | EgressCircuitLink) else None,
         )

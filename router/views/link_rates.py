@@ -118,6 +118,10 @@ class LinkRates:
         known = self._runtime.data_plane.links
         return [TooFastPublisher(link, since) for link, since in self._full.items() if link in known]
 
+    def is_flooding(self, link: IngressLink | EgressLink) -> bool:
+        """Whether the last look found it to be one of these."""
+        return isinstance(link, PublisherLink) and link in self._full
+
     def of(self, link: IngressLink | EgressLink) -> LinkSample | None:
         """The sample of a link; None for one that nobody has looked at yet."""
         return self._samples.get(link)

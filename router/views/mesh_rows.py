@@ -108,6 +108,7 @@ def _node(runtime: Runtime, index: int, view: NodeView, counts: Mapping[RouterId
         reason=presence.reason(view.id) or None,
         flap_count=known.flaps,
         recent_flaps=known.recent(now),
+        first_recent_flap=when(known.first_recent(now), offset),
         last_flap=when(known.last_flap, offset),
         last_flap_reason=known.last_reason or None,
         # DEV-23: Qpid Dispatch has null for a neighbor.
@@ -157,6 +158,7 @@ def _mesh_link(presence: MeshPresence, pair: Pair, now: float, offset: float) ->
         reason=presence.link_reason(pair) or None,
         flap_count=known.flaps,
         recent_flaps=known.recent(now),
+        first_recent_flap=when(known.first_recent(now), offset),
         last_flap=when(known.last_flap, offset),
         last_flap_reason=known.last_reason or None,
     )

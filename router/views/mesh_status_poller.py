@@ -30,13 +30,17 @@ PATIENCE_S: Final = 0.3
 """Answers are waited for so long, but not those of routers that let it pass the last time."""
 MOST_PROBLEMS: Final = 20
 """Problems of one router."""
+MOST_THINGS: Final = 5
+"""Words of one list of a problem."""
 MOST_BYTES: Final = 65536
 """Of one answer."""
 MOST_VALUES: Final = 2000
 MOST_CHARS: Final = 500
 PROBLEMS: Final = "problem"
 ROUTER: Final = "router"
-PROBLEM: Final = ("kind", "subject", "sentence", "since", "command", "closeness")
+PROBLEM: Final = ("kind", "subject", "sentence", "since", "command", "last", "closeness")
+PROBLEM_THINGS: Final = ("about", "explains")
+"""Attributes of a problem that are lists of words."""
 TRAFFIC: Final = "neighborTraffic"
 FIGURES: Final = {
     "connectionCount": "connections",
@@ -47,7 +51,7 @@ FIGURES: Final = {
 }
 """Attributes of a router, and what the console calls them."""
 QUESTIONS: Final[Mapping[str, tuple[float, tuple[str, ...]]]] = {
-    PROBLEMS: (0.4, PROBLEM),
+    PROBLEMS: (0.4, (*PROBLEM, *PROBLEM_THINGS)),
     ROUTER: (0.9, (*FIGURES, TRAFFIC)),
 }
 """Pause between two questions to one router, seconds, and attributes that are asked for, by kind of entity."""
@@ -220,6 +224,9 @@ def _problem(row: Mapping[str, object]) -> dict[str, object]:
     found = {name: _plain(row.get(name)) for name in PROBLEM}
     if not isinstance(found["closeness"], int):
         found["closeness"] = 1
+    for name in PROBLEM_THINGS:
+        told = row.get(name)
+        found[name] = [str(each)[:MOST_CHARS] for each in told[:MOST_THINGS]] if isinstance(told, list) else []
     return found
 
 

@@ -36,7 +36,7 @@ from router.net.listener import Listener
 from router.runtime import Runtime
 from router.views.credit import blocked_seconds
 from router.views.link_address_rows import credit_of, total
-from router.views.problems import Problem
+from router.views.problem_inputs import Problem
 
 AT_ONCE: Final = 100
 """Links, addresses or connections of one step: some 0.1 ms."""

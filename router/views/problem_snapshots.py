@@ -19,6 +19,7 @@ from mesh_config.models import Role
 from router.core.addressing.address import masked
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.links import Transfer
+from router.management.client_names import client_name
 from router.management.snapshot import LazyRows, ProblemRow
 from router.net.connector import Connector
 from router.net.listener import Listener
@@ -36,7 +37,7 @@ from router.views.credit import (
 from router.views.link_rates import LinkRates, TooFastPublisher
 from router.views.mesh_rows import troubled_rows
 from router.views.paged_lists import at_once
-from router.views.problems import (
+from router.views.problem_inputs import (
     AddressTrouble,
     DroppedMessages,
     FullListener,
@@ -46,8 +47,8 @@ from router.views.problems import (
     RouterRefusal,
     TooFastAnonymousPublisher,
     WrongRole,
-    problems,
 )
+from router.views.problems import problems
 from router.views.socket_rows import connector_rows
 
 LOOK_S: Final = 1.0
@@ -216,6 +217,7 @@ class ProblemScan:
                 HeldConnection(
                     identity=str(each.id),
                     container=each.peer.container if each.peer is not None else "",
+                    user=each.user,
                     host=each.host,
                     charged_bytes=each.port.charge.total_bytes,
                     is_read=not (each.port.is_over or each.port.is_stopped),
@@ -250,6 +252,7 @@ class ProblemScan:
         texts = [each.entry.text for each in under_way if each.entry is not None]
         return TooFastAnonymousPublisher(
             container=peer.container if peer is not None else "",
+            user=connection.user if connection is not None else "",
             host=connection.host if connection is not None else "",
             under_way=flood.link.in_flight,
             most=flood.link.window,
@@ -268,7 +271,9 @@ class ProblemScan:
         connection = self._runtime.connections.get(found) if found is not None else None
         if connection is None or connection.peer is None:
             return ""
-        return f"{'router' if connection.port.is_router else 'client'} {connection.peer.container}"
+        if connection.port.is_router:
+            return f"router {connection.peer.container}"
+        return f"client {client_name(connection.peer.container, connection.user, connection.host)}"
 
     def _addresses(self, now: float, offset: float) -> Iterable[AddressTrouble]:
         parties = PartyRows(self._runtime.connections, now, self._rates)
@@ -319,5 +324,8 @@ def _row(problem: Problem) -> ProblemRow:
         sentence=problem.sentence,
         since=int(problem.since) if problem.since is not None else None,
         command=problem.command,
+        last=int(problem.last) if problem.last is not None else None,
         closeness=problem.closeness,
+        about=list(problem.about),
+        explains=list(problem.explains),
     )

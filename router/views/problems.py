@@ -7,16 +7,14 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import attrs
-
 from router.core.escapes import escaped
-from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, CreditRow, MeshLinkRow, NodeRow, PartyRow
-from router.security.certificate_expiry import CertificateExpiry, UnusableFile
+from router.management.client_names import client_name
+from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
+from router.views.problem_inputs import BESIDE, CERTAIN, HEARSAY, AddressTrouble, Problem, ProblemInputs
 
 FLAPPING: Final = 2
 """Losses within the last five minutes from which on something flaps."""
@@ -25,142 +23,10 @@ CERTIFICATE_DAYS: Final = 30
 NAMED: Final = 3
 """Subscribers, or addresses, that one sentence names."""
 DAY_S: Final = 86400
-TRIES: Final = 2
-"""Closeness of a router to the cause of a problem: it tries in vain to connect;"""
-BESIDE: Final = 1
-"""it is at its own end of a link, or has the cause itself;"""
-HEARSAY: Final = 0
-"""others know more."""
-
-
-@attrs.frozen(kw_only=True)
-class Problem:
-    """One thing that is wrong now."""
-
-    kind: str
-    """One of `PROBLEM_KINDS`."""
-    subject: str
-    """Router, link, connector, address, connection or file that it is about."""
-    sentence: str
-    """Explanation for whoever looks, without knowledge of the router's insides."""
-    since: float | None
-    """Time of its beginning, seconds since 1970; None where that is not known."""
-    command: str
-    """Command that shows more."""
-    closeness: int = BESIDE
-    """Nearness of the router to its cause: `TRIES` or `HEARSAY`, else `BESIDE`."""
-
-
-@attrs.frozen(kw_only=True)
-class AddressTrouble:
-    """An address whose messages, or publishers, wait."""
-
-    text: str
-    """The address, masked where it is a reply address."""
-    credit: CreditRow
-    grantors: Sequence[PartyRow]
-    """Some of the subscribers, circuits out and windows that credit could come from."""
-    behind: int = 0
-    """Busy publishers at other routers that wait for the subscribers of this one."""
-    since: float = math.inf
-    """Time since which it is held up, with pauses, seconds since 1970; infinity where nobody has looked before."""
-    origin: str = ""
-    """Sender of most of the messages that wait here: `client C` or `router R`; empty for several."""
-
-
-@attrs.frozen(kw_only=True)
-class TooFastAnonymousPublisher:
-    """A publisher without an address that sends faster than its messages are taken."""
-
-    container: str
-    host: str
-    under_way: int
-    """Messages of it without outcome,"""
-    most: int
-    """nearly as many as there may be."""
-    address: str
-    """Address of most of them; empty where that is not known."""
-    since: float
-    """Seconds since 1970."""
-
-
-@attrs.frozen(kw_only=True)
-class HeldConnection:
-    """A connection of which, or to which, not everything is passed on now."""
-
-    identity: str
-    container: str
-    host: str
-    charged_bytes: int
-    is_read: bool
-    """Whether its peer is read, and what waits is for it."""
-
-
-@attrs.frozen(kw_only=True)
-class FullListener:
-    """A listener that takes no more connections."""
-
-    name: str
-    count: int
-    most: int
-
-
-@attrs.frozen(kw_only=True)
-class DroppedMessages:
-    """Messages of one address that were dropped of late."""
-
-    text: str
-    count: int
-    """All since the router started."""
-    last: float
-    """Time of the last ones, seconds since 1970."""
-
-
-@attrs.frozen(kw_only=True)
-class WrongRole:
-    """A peer at a listener that is not for it, within the last minute."""
-
-    container: str
-    host: str
-    reason: str
-    since: float
-
-
-@attrs.frozen(kw_only=True)
-class RouterRefusal:
-    """A peer at a listener for routers that was not let in, within the last minute."""
-
-    container: str
-    """Empty where it had not said its name."""
-    host: str
-    reason: str
-    since: float
-
-
-@attrs.frozen(kw_only=True)
-class ProblemInputs:
-    """State of one router at one moment, as far as something in it can be a problem."""
-
-    router: str
-    """Id of the router."""
-    now: float
-    """Seconds since 1970."""
-    nodes: Sequence[NodeRow] = ()
-    links: Sequence[MeshLinkRow] = ()
-    connectors: Sequence[ConnectorRow] = ()
-    wrong_roles: Sequence[WrongRole] = ()
-    refusals: Sequence[RouterRefusal] = ()
-    floods: Sequence[TooFastAnonymousPublisher] = ()
-    addresses: Sequence[AddressTrouble] = ()
-    is_above_mark: bool = False
-    """Whether the process holds more than its mark."""
-    held: Sequence[HeldConnection] = ()
-    full_listeners: Sequence[FullListener] = ()
-    dropped: Sequence[DroppedMessages] = ()
-    dropped_to_nobody: DroppedMessages | None = None
-    """Of addresses without an entry, and of messages that were refused, all together."""
-    certificates: Sequence[CertificateExpiry] = ()
-    unusable: Sequence[UnusableFile] = ()
+HUNG_S: Final = 10
+"""Without any outcome for so long a subscriber is the cause of what waits for it, whoever sends how much."""
+APART_S: Final = 3.0
+"""After this time a router that was lost with a link would be known to be lost."""
 
 
 def problems(snapshot: ProblemInputs) -> list[Problem]:
@@ -214,23 +80,51 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
             yield Problem(
                 kind="router-absent",
                 subject=node.id,
-                sentence=f"router {node.id} is absent: {node.reason or 'no path leads there'}",
+                sentence=f"router {node.id} is absent: {node.reason or 'no path leads there'}"
+                f"{_dead_or_cut_off(snapshot, node)}",
                 since=node.since,
                 command=f"amqp-mesh stat {'connectors' if node.id in dialled else 'routers'} --router {me}",
-                closeness=TRIES if node.id in dialled else BESIDE if node.id in beside else HEARSAY,
+                closeness=CERTAIN if node.id in dialled else BESIDE if node.id in beside else HEARSAY,
+                about=[f"router {node.id}"],
+                explains=[f"router {node.id}"],
             )
     for link in snapshot.links:
         # Those of an absent router say nothing more.
         if link.state == "absent" and not {link.one, link.other} & absent:
             far = _far_end(link, me)
+            is_apart = link.last_flap is not None and snapshot.now - link.since >= APART_S
             yield Problem(
                 kind="link-absent",
                 subject=link.name,
-                sentence=f"the link {link.name} is absent: {link.reason}; messages take other ways",
+                sentence=f"the link {link.name} is absent: {link.reason}; messages take other ways"
+                + (f", by which {_living(link, me)}: the link is cut, no router is dead" if is_apart else ""),
                 since=link.since,
                 command=f"amqp-mesh stat connectors --router {me}" if far in dialled else _end_command(link, me),
-                closeness=TRIES if far in dialled else BESIDE if far else HEARSAY,
+                closeness=CERTAIN if far in dialled else BESIDE if far else HEARSAY,
+                about=_of_link(link),
+                explains=[f"link {link.name}"],
             )
+
+
+def _of_link(link: MeshLinkRow) -> list[str]:
+    return [f"link {link.name}", f"router {link.one}", f"router {link.other}"]
+
+
+def _living(link: MeshLinkRow, me: str) -> str:
+    far = _far_end(link, me)
+    return f"{far} is reached" if far is not None else f"{link.one} and {link.other} are reached"
+
+
+def _dead_or_cut_off(snapshot: ProblemInputs, node: NodeRow) -> str:
+    """Tell whether a router that is lost can be anything but dead, by the links that it had."""
+    if node.last_flap is None:
+        return ""  # it never was there
+    links = [link for link in snapshot.links if node.id in (link.one, link.other) and link.last_flap is not None]
+    if not links:
+        return ""
+    if len(links) == 1:
+        return f"; {links[0].name} was its only link, so it is dead, or that is cut"
+    return f"; all of its {len(links)} links are gone, so it is dead, or cut off altogether"
 
 
 def _absent_routers(snapshot: ProblemInputs) -> set[str]:
@@ -252,6 +146,7 @@ def _drained(snapshot: ProblemInputs) -> Iterator[Problem]:
                 " serves again",
                 since=node.last_topo_change,
                 command=f"amqp-mesh resume {node.id}",
+                about=[f"router {node.id}"],
             )
 
 
@@ -263,6 +158,7 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
     for connector in snapshot.connectors:
         if connector.connection_status != "SUCCESS" and connector.connection_msg and connector.router not in told:
             toward = f" to router {connector.router}" if connector.router else ""
+            link = _link_to(snapshot.router, connector.router)
             yield Problem(
                 kind="connector-failed",
                 subject=connector.name,
@@ -270,6 +166,8 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
                 f" {escaped(connector.connection_msg)}",
                 since=connector.since,
                 command=f"amqp-mesh stat connectors --router {snapshot.router}",
+                about=link,
+                explains=link[:1],
             )
     for wrong in snapshot.wrong_roles:
         yield Problem(
@@ -279,6 +177,7 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
             f" {escaped(wrong.reason)}",
             since=wrong.since,
             command=f"amqp-mesh stat listeners --router {snapshot.router}",
+            about=_link_to(snapshot.router, escaped(wrong.container)),
         )
     for refusal in snapshot.refusals:
         who = f"router {escaped(refusal.container)}" if refusal.container else "whoever connects as a router"
@@ -288,7 +187,13 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"{who} from {refusal.host} is refused: {escaped(refusal.reason)}",
             since=refusal.since,
             command=f"amqp-mesh stat routers --router {snapshot.router}",
+            about=_link_to(snapshot.router, escaped(refusal.container)),
         )
+
+
+def _link_to(me: str, other: str | None) -> list[str]:
+    """The link of a router to another one, and that; nothing where it is not known."""
+    return [f"link {min(me, other)} - {max(me, other)}", f"router {other}"] if other else []
 
 
 def _losses(snapshot: ProblemInputs) -> Iterator[Problem]:
@@ -299,17 +204,21 @@ def _losses(snapshot: ProblemInputs) -> Iterator[Problem]:
     for node in snapshot.nodes:
         command = f"amqp-mesh stat routers --router {me}"
         closeness = BESIDE if node.id in beside else HEARSAY
-        yield from _loss(f"router {node.id}", node, node.is_reachable, command, closeness)
+        yield from _loss([f"router {node.id}"], node, node.is_reachable, command, closeness)
     for link in snapshot.links:
         # What a router's losses explain says nothing more.
         if link.recent_flaps > max(lost_routers.get(each, 0) for each in (link.one, link.other)):
             closeness = BESIDE if _far_end(link, me) else HEARSAY
-            yield from _loss(f"link {link.name}", link, link.state == "up", _end_command(link, me), closeness)
+            yield from _loss(_of_link(link), link, link.state == "up", _end_command(link, me), closeness)
 
 
-def _loss(subject: str, row: NodeRow | MeshLinkRow, is_back: bool, command: str, closeness: int) -> Iterator[Problem]:
+def _loss(
+    about: Sequence[str], row: NodeRow | MeshLinkRow, is_back: bool, command: str, closeness: int
+) -> Iterator[Problem]:
+    """Problem of a router or link, the first of *about*, the others of which it is part of."""
     if not row.recent_flaps or row.last_flap is None:
         return
+    subject = about[0]
     reason = escaped(row.last_flap_reason) if row.last_flap_reason else ""
     # Who hears of it from others may take one loss for two, as news overtakes news.
     if row.recent_flaps >= FLAPPING + (closeness == HEARSAY):
@@ -318,9 +227,12 @@ def _loss(subject: str, row: NodeRow | MeshLinkRow, is_back: bool, command: str,
             subject=subject,
             sentence=f"{subject} comes and goes: lost {row.recent_flaps} times in five minutes,"
             f" {row.flap_count} times in all" + (f"; the last time: {reason}" if reason else ""),
-            since=row.last_flap,
+            since=row.first_recent_flap or row.last_flap,
+            last=row.last_flap,
             command=command,
             closeness=closeness,
+            about=about,
+            explains=[subject],
         )
     elif is_back and closeness != HEARSAY:
         yield Problem(
@@ -331,6 +243,8 @@ def _loss(subject: str, row: NodeRow | MeshLinkRow, is_back: bool, command: str,
             since=row.last_flap,
             command=command,
             closeness=closeness,
+            about=about,
+            explains=[subject],
         )
 
 
@@ -339,16 +253,27 @@ def _loss(subject: str, row: NodeRow | MeshLinkRow, is_back: bool, command: str,
 
 def _floods(snapshot: ProblemInputs) -> Iterator[Problem]:
     for flood in snapshot.floods:
-        name = escaped(flood.container) or flood.host
         most = f", most of them to {escaped(flood.address)}" if flood.address else ""
+        about = [f"address {escaped(flood.address)}"] if flood.address else []
         yield Problem(
             kind="publisher-floods",
-            subject=name,
-            sentence=f"client {name} sends faster than its messages are taken: {flood.under_way} are under way"
-            f" of {flood.most} that it may have{most}",
+            subject=escaped(flood.container) or flood.host,
+            sentence=f"client {_client(flood.container, flood.user, flood.host)} sends faster than its messages are"
+            f" taken: {flood.under_way} are under way of {flood.most} that it may have{most}",
             since=flood.since,
             command=f"amqp-mesh top --router {snapshot.router} --by links",
+            about=about,
+            explains=[*about, _client_at(snapshot, flood.container)],
         )
+
+
+def _client(container: str | None, user: str | None, host: str | None) -> str:
+    """The name of a client, of which it chose a part itself."""
+    return escaped(client_name(container, user, host))
+
+
+def _client_at(snapshot: ProblemInputs, container: str | None) -> str:
+    return f"client {escaped(container or '')} at {snapshot.router}"
 
 
 def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
@@ -374,6 +299,9 @@ def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
                 + f": {_who(trouble.grantors) if credit.has_subscriber else 'nobody subscribes'}",
                 since=min(trouble.since, snapshot.now - (0 if trouble.behind else credit.oldest_wait_seconds)),
                 command=command,
+                closeness=CERTAIN if _has_hung(trouble) else BESIDE,
+                about=[f"address {text}"],
+                explains=_slow_ones(snapshot, trouble),
             )
             continue
         who = f"{credit.blocked_count} of {_count(credit.publisher_count, 'publisher')} of {text} can't send"
@@ -389,8 +317,30 @@ def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"{who}{waiting}: {_who(trouble.grantors) if credit.has_subscriber else 'nobody subscribes'}",
             since=min(trouble.since, snapshot.now - credit.blocked_seconds),
             command=command,
-            closeness=HEARSAY if credit.has_subscriber and _is_elsewhere(trouble.grantors) else BESIDE,
+            closeness=_blocked_closeness(trouble),
+            about=[f"address {text}"],
+            explains=_slow_ones(snapshot, trouble),
         )
+
+
+def _blocked_closeness(trouble: AddressTrouble) -> int:
+    if trouble.credit.has_subscriber and _is_elsewhere(trouble.grantors):
+        return HEARSAY
+    return CERTAIN if _has_hung(trouble) else BESIDE
+
+
+def _slow_ones(snapshot: ProblemInputs, trouble: AddressTrouble) -> list[str]:
+    """Trouble at an address can explain: that of its publishers elsewhere, and of its own subscribers."""
+    slow = [party for party in trouble.grantors if party.role == "subscriber" and party.unsettled_count]
+    return [f"address {escaped(trouble.text)}", *(_client_at(snapshot, party.container) for party in slow[:NAMED])]
+
+
+def _has_hung(trouble: AddressTrouble) -> bool:
+    """Whether no subscriber here has given an outcome for long: then no client's sending is the cause."""
+    slow = [party for party in trouble.grantors if party.role == "subscriber" and party.unsettled_count]
+    waited_s = max(trouble.credit.oldest_wait_seconds, trouble.credit.blocked_seconds)
+    ages_s = [waited_s if each.last_outcome_seconds is None else each.last_outcome_seconds for each in slow]
+    return bool(ages_s) and min(ages_s) >= HUNG_S
 
 
 def _is_elsewhere(grantors: Sequence[PartyRow]) -> bool:
@@ -404,7 +354,7 @@ def _who(grantors: Sequence[PartyRow]) -> str:
     subscribers = [party for party in empty if party.role == "subscriber"]
     roots = sorted({str(party.root) for party in empty if party.role != "subscriber" and party.root is not None})
     parts = [
-        f"subscriber {escaped(party.container or '')} grants no credit"
+        f"subscriber {_client(party.container, party.user, party.host)} grants no credit"
         + (f" and has {_owed(party)}" if party.unsettled_count else "")
         for party in subscribers[:NAMED]
     ]
@@ -419,7 +369,8 @@ def _unsettled(grantors: Sequence[PartyRow]) -> str:
     """Whoever has credit and owes outcomes: what they have got holds up the rest."""
     owing = [party for party in grantors if party.role == "subscriber" and party.granted and party.unsettled_count]
     return "; ".join(
-        f"subscriber {escaped(party.container or '')} has credit for {party.granted} more, but {_owed(party)}"
+        f"subscriber {_client(party.container, party.user, party.host)} has credit for {party.granted} more,"
+        f" but {_owed(party)}"
         for party in owing[:NAMED]
     )
 
@@ -451,14 +402,21 @@ def _memory(snapshot: ProblemInputs) -> Iterator[Problem]:
             command=command,
         )
     for held in snapshot.held:
-        name = escaped(held.container) or held.host
+        name = _client(held.container, held.user, held.host)
         size = f"{held.charged_bytes / 2**20:.1f} MiB"
         why = (
             f"takes too little of what it subscribes to: {size} are held for it, and nothing more is sent"
             if held.is_read
             else f"sends more than is taken: {size} of it are held, and no message more is read"
         )
-        yield Problem(kind="memory", subject=name, sentence=f"client {name} {why}", since=None, command=command)
+        yield Problem(
+            kind="memory",
+            subject=escaped(held.container) or held.host,
+            sentence=f"client {name} {why}",
+            since=None,
+            command=command,
+            about=[_client_at(snapshot, held.container)],
+        )
 
 
 def _listeners(snapshot: ProblemInputs) -> Iterator[Problem]:
@@ -482,6 +440,7 @@ def _dropped(snapshot: ProblemInputs) -> Iterator[Problem]:
             " the last within a minute",
             since=dropped.last,
             command=f"amqp-mesh stat addresses --router {snapshot.router}",
+            about=[f"address {escaped(dropped.text)}"],
         )
     if snapshot.dropped_to_nobody is not None:
         yield Problem(

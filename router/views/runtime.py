@@ -336,6 +336,7 @@ def _connection_row(
         ssl_cipher=identity.tls_cipher if identity is not None else None,
         ssl_ssf=identity.tls_bits if identity is not None else 0,
         tenant=connection.port.vhost if connection.rights is None else connection.rights.vhost,
+        address_prefix=(connection.port.vhost if connection.rights is None else connection.rights.prefix) or "",
         properties=_properties(peer.properties) if peer is not None else {},
         link_count=len(connection.links),
         held_bytes=connection.port.held_bytes,

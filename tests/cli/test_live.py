@@ -80,6 +80,7 @@ def test_trace_says_it_in_lines_and_ends_with_1_when_no_path_is_free(stage: Stag
     done = call(stage.mesh, "trace", "jobs", "--seconds", "0")
     assert done.returncode == 1
     assert "R1 -> R2 -> R3, cost 2" in done.stdout
+    assert "FLOOD" not in done.stdout
     assert "NO CREDIT" in done.stdout
 
 
@@ -97,12 +98,13 @@ def test_trace_says_that_nobody_subscribes(stage: Stage) -> None:
 
 
 @pytest.mark.interop
-def test_top_puts_who_is_blocked_first_of_all_routers(stage: Stage) -> None:
+def test_top_puts_the_slow_subscriber_before_who_waits_for_it_at_another_router(stage: Stage) -> None:
     rows = as_json(stage, "top", "--json", "--looks", "1")["rows"]
-    assert [(row["router"], row["address"], row["is_blocked"], row["is_idle"]) for row in rows] == [
-        ("R1", "jobs", True, False),
-        ("R3", "jobs", False, True),
+    assert [(row["router"], row["address"], row["is_slow"], row["is_blocked"]) for row in rows] == [
+        ("R3", "jobs", True, False),
+        ("R1", "jobs", False, True),
     ]
+    assert all(row["host"].startswith("127.0.0.1:") for row in rows)
     (row,) = as_json(stage, "top", "--json", "--looks", "1", "--by", "addresses")["rows"]
     assert (row["router"], row["address"], row["links"]) == ("*", "jobs", 2)
 
@@ -137,8 +139,8 @@ def left(stage: Stage) -> int:
 def test_top_writes_a_table_for_each_look(stage: Stage) -> None:
     lines = call(stage.mesh, "top", "--looks", "2", "--interval", "0.2").stdout.splitlines()
     assert [line[:2] for line in lines].count("--") == 2
-    assert sum(line.startswith("BLOCKED    R1 ") for line in lines) == 2
-    assert sum(line.startswith("no credit  R3 ") for line in lines) == 2
+    assert sum(line.startswith("SLOW     R3 ") for line in lines) == 2
+    assert sum(line.startswith("BLOCKED  R1 ") for line in lines) == 2
 
 
 @pytest.mark.interop

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import pytest
 from rich.console import Console
 
+from router.cli.floods import Flood
 from router.cli.stat_credit import (
     ADDRESSES,
     PARTIES,
@@ -44,6 +46,8 @@ NOBODY: dict[str, Any] = {
     "treatment": "balanced",
     "connectionId": "1",
     "container": "client",
+    "user": "anonymous",
+    "host": "",
     "neighbor": None,
     "root": None,
     "granted": 0,
@@ -84,11 +88,16 @@ def checked(entity: dict[str, Any]) -> dict[str, Any]:
 
 
 def drawn(
-    rows: Sequence[dict[str, Any]], *, limit: int | None = None, text: str | None = None, width: int = 10000
+    rows: Sequence[dict[str, Any]],
+    *,
+    limit: int | None = None,
+    text: str | None = None,
+    width: int = 10000,
+    floods: Sequence[Flood] = (),
 ) -> list[str]:
     console = Console(width=width)
     with console.capture() as capture:
-        console.print(*credit_parts("R1", rows, limit=limit, text=text, is_verbose=False), sep="\n")
+        console.print(*credit_parts("R1", rows, limit=limit, text=text, is_verbose=False, floods=floods), sep="\n")
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
@@ -132,6 +141,7 @@ def test_the_state_of_an_address_is_a_word(changed: dict[str, Any], word: str) -
     [
         (party("subscriber"), "no credit", "subscriber client"),
         (party("subscriber", container=""), "no credit", "subscriber -"),
+        (party("subscriber", user="ann", host="10.0.0.7:4000"), "no credit", "subscriber ann/client (10.0.0.7:4000)"),
         (party("subscriber", granted=9, brokered=9, unsettledCount=2), "", "subscriber client, 2 unsettled"),
         (party("subscriber", granted=9, brokered=0), "", "subscriber client, its connection is full"),
         (party("subscriber", granted=9, brokered=4), "", "subscriber client, publishers get 4 of it now"),
@@ -205,6 +215,15 @@ def test_an_address_is_followed_by_those_who_grant_and_those_who_hold() -> None:
         "-               10     5      0    -  quiet, closest",
         "                10                      subscriber worker",
     ]
+
+
+def test_a_flood_is_named_above_an_address_that_waits_for_it_or_is_asked_for() -> None:
+    flood = Flood(router="C", sentence="client batch (h:1) sends faster", about=("address orders",))
+    said = "flood at C: client batch (h:1) sends faster"
+    assert drawn(SCENE, floods=[flood])[1] == said
+    quiet = attrs.evolve(flood, about=("address quiet",))
+    assert said not in drawn(SCENE, floods=[quiet])
+    assert drawn(SCENE[-2:], floods=[quiet], text="quiet")[1] == said
 
 
 @pytest.mark.parametrize("width", [80, 120])

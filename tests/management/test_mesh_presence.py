@@ -52,6 +52,30 @@ def test_a_loss_is_a_flap_with_its_time(presence: MeshPresence) -> None:
     assert presence.reason(R2) == ""
 
 
+def test_a_neighbor_that_starts_and_does_not_name_this_router_yet_is_not_lost(
+    presence: MeshPresence,
+) -> None:
+    presence.reached(R2, 110.0)
+    presence.topology_changed(edges((R1, R2)), 110.0, [R2])
+    presence.topology_changed(edges((R2, R3)), 110.1, [R2])
+    presence.lost(R2, 110.1, [R2])
+    assert presence.is_present(R2)
+    assert presence.link_reason((R1, R2)) == ""
+    presence.reached(R2, 110.2)
+    presence.topology_changed(edges((R1, R2), (R2, R3)), 110.2, [R2])
+    assert (presence.routers[R2].flaps, presence.links[R1, R2].flaps) == (0, 0)
+
+
+@pytest.mark.parametrize("has_path", [True, False])
+def test_a_neighbor_that_never_names_this_router_is_lost_when_it_goes(presence: MeshPresence, has_path: bool) -> None:
+    presence.reached(R2, 110.0)
+    presence.topology_changed(edges((R1, R2)), 110.0, [R2])
+    presence.topology_changed(edges((R2, R3)), 110.1, [R2])
+    presence.lost(R2, 110.1, [R2])
+    presence.neighbor_lost(R2, 120.0, [], has_path=has_path)
+    assert (presence.routers[R2].last_flap, presence.links[R1, R2].last_flap) == (None if has_path else 120.0, 120.0)
+
+
 def test_the_reason_of_a_loss_is_how_the_connection_ended(presence: MeshPresence) -> None:
     presence.reached(R2, 110.0)
     presence.connection_ended(R2, "Connection reset by peer", 120.0)

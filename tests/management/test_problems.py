@@ -10,9 +10,7 @@ import attrs
 import pytest
 
 from router.core.ids_and_conditions import RouterId
-from router.management.merged_problems import merged
 from router.management.snapshot import (
-    PROBLEM_KINDS,
     ConnectorRow,
     CreditRow,
     LinkRow,
@@ -26,9 +24,7 @@ from router.management.snapshot import (
 from router.mesh_presence import ExpectedMesh
 from router.security.certificate_expiry import CertificateExpiry, UnusableFile
 from router.views.mesh_rows import AT_ONCE, mesh_link_rows, node_rows
-from router.views.problem_snapshots import PATIENCE_S, RECENT_S, WAIT_S, ProblemScan
-from router.views.problems import (
-    DAY_S,
+from router.views.problem_inputs import (
     AddressTrouble,
     DroppedMessages,
     FullListener,
@@ -37,8 +33,9 @@ from router.views.problems import (
     ProblemInputs,
     RouterRefusal,
     WrongRole,
-    problems,
 )
+from router.views.problem_snapshots import PATIENCE_S, RECENT_S, WAIT_S, ProblemScan
+from router.views.problems import DAY_S, problems
 from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
@@ -72,7 +69,7 @@ def credit(**changed: object) -> CreditRow:
 
 
 def party(role: str, **changed: object) -> PartyRow:
-    found: PartyRow = row(PartyRow, role=role, granted=0, unsettled_count=0)
+    found: PartyRow = row(PartyRow, role=role, user="ann", host="h:9", granted=0, unsettled_count=0)
     return attrs.evolve(found, **changed)  # type: ignore[arg-type]
 
 
@@ -164,7 +161,7 @@ def test_a_healthy_router_has_no_problem() -> None:
             {"held": [HeldConnection(identity="1", container="c", host="h", charged_bytes=2**21, is_read=False)]},
             "memory",
             "c",
-            "client c sends more than is taken: 2.0 MiB of it are held, and no message more is read",
+            "client c (h) sends more than is taken: 2.0 MiB of it are held, and no message more is read",
         ),
         (
             {"full_listeners": [FullListener(name="l", count=3, most=3)]},
@@ -205,8 +202,8 @@ def test_blocked_publishers_are_told_whose_credit_they_wait_for() -> None:
             "publishers-blocked",
             "jobs",
             (
-                "2 of 3 publishers of jobs can't send, 2 messages wait at router R1: subscriber worker-7 grants no"
-                " credit and has 5 messages without outcome, the last outcome 1 s ago;"
+                "2 of 3 publishers of jobs can't send, 2 messages wait at router R1: subscriber ann/worker-7 (h:9)"
+                " grants no credit and has 5 messages without outcome, the last outcome 1 s ago;"
                 " its subscribers at router R3 grant none: ask there"
             ),
         )
@@ -222,7 +219,7 @@ def test_a_slow_subscriber_is_told_of_where_it_is_attached() -> None:
     trouble = AddressTrouble(text="jobs", credit=credit(blocked_count=0), grantors=[local], behind=2, since=NOW - 7)
     (found,) = problems(ProblemInputs(router="R1", now=NOW, addresses=[trouble]))
     assert (found.kind, found.since) == ("subscriber-slow", NOW - 7)
-    assert found.sentence.startswith("2 publishers of jobs at other routers can't send: subscriber worker-7 grants no")
+    assert found.sentence.startswith("2 publishers of jobs at other routers can't send: subscriber ann/worker-7 (h:9) ")
 
 
 def test_links_of_an_absent_router_are_no_problem_of_their_own() -> None:
@@ -289,22 +286,6 @@ def test_what_a_peer_chose_is_escaped() -> None:
     wrong = WrongRole(container="W\x1b[2J", host="h", reason="r\nr", since=NOW)
     (found,) = said(wrong_roles=[wrong])
     assert all(text.isprintable() for text in found)
-
-
-def test_what_concerns_the_whole_mesh_is_shown_once_the_most_urgent_first() -> None:
-    kinds = PROBLEM_KINDS[::-1]
-    rows = [{"kind": kind, "subject": "x", "closeness": 1} for kind in kinds]
-    found = merged((router, row) for router in ("R1", "R2") for row in rows)
-    assert [each.seen_by for each in found if each.row["kind"] == "router-absent"] == [["R1", "R2"]]
-    assert sum(each.row["kind"] == "memory" for each in found) == 2
-    assert found[0].row["kind"] == PROBLEM_KINDS[0]
-
-
-def test_what_several_routers_tell_of_is_told_by_the_one_that_knows_most() -> None:
-    told = [("R1", 0), ("R2", 1), ("R3", 2), ("R4", 1)]
-    rows = [(router, {"kind": "router-absent", "subject": "x", "closeness": closeness}) for router, closeness in told]
-    (found,) = merged(rows)
-    assert (found.row["closeness"], found.seen_by) == (2, ["R3", "R2", "R1", "R4"])
 
 
 def test_a_subscriber_that_stops_granting_is_found_at_both_ends() -> None:
@@ -479,14 +460,6 @@ def test_a_publisher_that_sends_faster_than_its_messages_are_taken_is_named() ->
     assert not problems_of[a.me]()
 
 
-def test_what_waits_for_a_cause_elsewhere_is_told_of_with_that() -> None:
-    waits = {"kind": "publishers-blocked", "subject": "jobs", "closeness": 0}
-    slow = {"kind": "subscriber-slow", "subject": "jobs", "closeness": 1}
-    (found,) = merged([("A", waits), ("B", slow), ("C", waits)])
-    assert (found.row["kind"], found.seen_by, found.also_at) == ("subscriber-slow", ["B"], ["A", "C"])
-    assert [each.seen_by for each in merged([("A", waits), ("C", waits)])] == [["A"], ["C"]]
-
-
 def test_settled_messages_to_nobody_are_told_of_and_counted() -> None:
     bench = Bench()
     (a,) = bench.mesh(("A", "B"))[:1]
@@ -519,12 +492,12 @@ def test_a_subscriber_with_credit_that_settles_nothing_is_named() -> None:
     assert kind == "subscriber-slow"
     assert sentence == (
         "11 messages of jobs wait at router R1, the oldest for 14 s:"
-        " subscriber fl4 has credit for 957 more, but 43 messages without outcome, the last outcome 1 s ago"
+        " subscriber ann/fl4 (h:9) has credit for 957 more, but 43 messages without outcome, the last outcome 1 s ago"
     )
     ((kind, _, sentence),) = said(addresses=[AddressTrouble(text="jobs", credit=credit(), grantors=[frozen])])
     assert kind == "publishers-blocked"
     assert sentence.endswith(
-        ": subscriber fl4 has credit for 957 more, but 43 messages without outcome, the last outcome 1 s ago"
+        ": subscriber ann/fl4 (h:9) has credit for 957 more, but 43 messages without outcome, the last outcome 1 s ago"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,8 +29,8 @@ def vhost(name: str, right: ManagementRight) -> VhostSettings:
 
 
 @pytest.fixture(scope="module")
-def stat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Result]]:
-    """Calls `stat` with the given words at a router where a client of `blue` and one of `green` are connected."""
+def call(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Result]]:
+    """Calls a command with the given words at a router where a client of `blue` and one of `green` are connected."""
     vhosts = (
         vhost("blue", ManagementRight.OWN),
         vhost("green", ManagementRight.NONE),
@@ -46,9 +47,15 @@ def stat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Res
             green.create_receiver("others")
 
         def call(*words: str) -> Result:
-            return CliRunner().invoke(main, ["stat", "--url", url, *words], catch_exceptions=False)
+            return CliRunner().invoke(main, [words[0], "--url", url, *words[1:]], catch_exceptions=False)
 
         yield call
+
+
+@pytest.fixture(scope="module")
+def stat(call: Callable[..., Result]) -> Callable[..., Result]:
+    """Calls `stat` there."""
+    return partial(call, "stat")
 
 
 def rows(result: Result) -> list[dict[str, Any]]:
@@ -93,3 +100,18 @@ def test_who_may_not_is_told_why(stat: Callable[..., Result], words: tuple[str, 
     assert "secret" not in result.output
     assert "cannot be reached" not in result.output
     assert said in result.output + (result.stderr or "")
+
+
+def test_who_finds_nobody_is_told_in_which_virtual_host_was_looked(call: Callable[..., Result]) -> None:
+    sent = call("send", "jobs", "x", "--vhost", "operators", "--timeout", "1")
+    assert "Nobody subscribes to it (in virtual host operators: operators/jobs for the mesh)" in sent.output
+    traced = call("trace", "jobs", "--vhost", "operators", "--seconds", "0").output.splitlines()
+    assert traced[:2] == [
+        "A: nobody subscribes to jobs or publishes to it, as far as it reaches",
+        "  outside virtual host operators, that is: its clients mean operators/jobs; trace that",
+    ]
+
+
+def test_a_client_reads_its_own_connection_as_self(call: Callable[..., Result]) -> None:
+    read = call("manage", "read", "--type", "connection", "--name", "self", "--vhost", "operators")
+    assert json.loads(read.output)["addressPrefix"] == "operators"

@@ -105,8 +105,8 @@ function say(words, level) {
 
 function showProblems() {
   const { problems, at } = model.state, list = by("problem-list");
-  const told = JSON.stringify(problems.map((it) => [it.router, it.sentence, it.also]));
-  const ages = problems.map((it) => `${it.since ? `since ${span(at - it.since)} · ` : ""}told by router ${it.router}${it.also.length ? ` · publishers wait for it at router${it.also.length > 1 ? "s" : ""} ${it.also.slice(0, 6).join(", ")}${it.also.length > 6 ? " ..." : ""} too` : ""}`);
+  const told = JSON.stringify(problems.map((it) => [it.router, it.sentence, it.beside, it.also]));
+  const ages = problems.map((it) => `${it.since ? `since ${span(at - it.since)} · ` : ""}${it.last ? `last ${ago(at - it.last)} · ` : ""}told by router ${it.router}${it.also.length ? ` · publishers wait for it at router${it.also.length > 1 ? "s" : ""} ${it.also.slice(0, 6).join(", ")}${it.also.length > 6 ? " ..." : ""} too` : ""}`);
   if (list.dataset.told !== told) {
     list.dataset.told = told;
     list.replaceChildren(...problems.map((it) => {
@@ -114,7 +114,7 @@ function showProblems() {
       line.dataset.kind = it.kind;
       const command = element("div", "", "meta");
       command.append(element("code", it.command));
-      line.append(element("div", sentence(it.sentence)), element("div", "", "meta age"), command);
+      line.append(element("div", sentence(it.sentence)), ...(it.beside || []).map((words) => element("div", sentence(words), "beside")), element("div", "", "meta age"), command);
       return line;
     }));
     if (!problems.length) list.append(element("li", "Nothing: every router and link that is expected is here, and nobody waits.", "none"));
@@ -122,6 +122,7 @@ function showProblems() {
   list.querySelectorAll(".age").forEach((line, number_) => { line.textContent = ages[number_]; });
 }
 
+const ago = (seconds) => (seconds < 1 ? "just now" : `${span(seconds)} ago`);
 const sentence = (words) => (words ? `${words[0].toUpperCase()}${words.slice(1)}.` : "");
 
 function showDetail() {

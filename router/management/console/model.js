@@ -1,14 +1,15 @@
 // The state of the mesh as last told, with rates worked out from the totals of the one before.
 
 const LEAST_S = 0.9;  // between two totals that make a rate
+const WAITS_S = 1;  // for so long messages wait at a router before it shows: bursts do for less
 const FRESH_S = 60;  // after a loss, in which it may happen again
 
 export class Model {
-  constructor() { this.state = null; this.before = new Map(); this.rates = new Map(); }
+  constructor() { this.state = null; this.before = new Map(); this.rates = new Map(); this.waitsSince = new Map(); }
 
   take(state) {
     this.state = state;
-    const at = state.at;
+    const { at } = state;
     const told = (key, when, totals) => {
       const known = this.before.get(key);
       if (known && when - known.at < LEAST_S) return;  // the same answer again, or too soon for a rate
@@ -22,6 +23,10 @@ export class Model {
       }
       this.before.set(key, { at: when, totals, seen: at });
     };
+    for (const it of state.routers) {
+      if (!it.here || !this.waitingAt(it)) this.waitsSince.delete(it.id);
+      else if (!this.waitsSince.has(it.id)) this.waitsSince.set(it.id, at);
+    }
     const pick = (row, names) => Object.fromEntries(names.map((name) => [name, row[name]]));
     told("me", at, pick(state.totals, ["in", "out", "transit"]));
     for (const it of state.routers)
@@ -57,12 +62,17 @@ export class Model {
     return row.recent >= 2 || (row.recent === 1 && isBack);
   }
 
+  // Messages that wait at a router, and have not only come just now; else 0.
+  stillWaitingAt(router) {
+    return this.state.at - this.waitsSince.get(router.id) >= WAITS_S ? this.waitingAt(router) : 0;
+  }
+
   // "bad", "warn" or "ok"
   routerLevel(router) {
     if (!router.here) return "bad";
     if (this.wasLostLately(router)) return "warn";
-    const mine = this.state.problems.some((it) => it.router === router.id && !ABOUT_MESH.includes(it.kind));
-    return mine ? "warn" : "ok";
+    const mine = this.state.problems.some((it) => !ABOUT_MESH.includes(it.kind) && [it.router, ...it.also, ...(it.at || [])].includes(router.id));
+    return mine || this.stillWaitingAt(router) ? "warn" : "ok";
   }
 }
 

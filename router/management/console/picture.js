@@ -101,7 +101,7 @@ export class Picture {
     const isChosen = chosen?.kind === "router" && chosen.name === router.id;
     made.node.setAttribute("class", `node ${level}${router.id === model.state.me ? " me" : ""}${isChosen ? " chosen" : ""}`);
     const rate = model.routerRate(router.id);
-    const waits = router.here && model.waitingAt(router);
+    const waits = router.here && model.stillWaitingAt(router);  // what waits shows in the color too
     const told = [rate !== undefined && rate > 5 ? perSecond(rate) : "", waits ? `${number(waits)} wait` : ""].filter(Boolean).join(" · ");
     made.sub.textContent = !router.here ? "absent" : this.isSmall ? told : "";
     const words = router.here ? `${router.id === model.state.me ? "this router" : `cost ${router.cost}`}${rate !== undefined ? `, ${number(rate)} messages a second` : ""}${waits ? `, ${number(waits)} messages wait` : ""}` : `absent: ${router.reason || "no path to it"}`;

@@ -1,0 +1,157 @@
+"""A problem, and the state of a router in which `router.views.problems` looks for some."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from router.management.snapshot import ConnectorRow, CreditRow, MeshLinkRow, NodeRow, PartyRow
+from router.security.certificate_expiry import CertificateExpiry, UnusableFile
+
+CERTAIN: Final = 2
+"""Closeness of a router to the cause of a problem: it tries in vain to connect, or its own subscriber hangs;"""
+BESIDE: Final = 1
+"""it is at its own end of a link, or has the cause itself;"""
+HEARSAY: Final = 0
+"""others know more."""
+
+
+@attrs.frozen(kw_only=True)
+class Problem:
+    """One thing that is wrong now."""
+
+    kind: str
+    """One of `PROBLEM_KINDS`."""
+    subject: str
+    """Router, link, connector, address, connection or file that it is about."""
+    sentence: str
+    """Explanation for whoever looks, without knowledge of the router's insides."""
+    since: float | None
+    """Time of its beginning, seconds since 1970; None where that is not known."""
+    command: str
+    """Command that shows more."""
+    closeness: int = BESIDE
+    """Nearness of the router to its cause: `CERTAIN` or `HEARSAY`, else `BESIDE`."""
+    last: float | None = None
+    """Time of the last one of several losses, seconds since 1970."""
+    about: Sequence[str] = ()
+    """Its subject, and what that is part of, in words that problems have in common."""
+    explains: Sequence[str] = ()
+    """Words of the same kind, of what it can be the cause of."""
+
+
+@attrs.frozen(kw_only=True)
+class AddressTrouble:
+    """An address whose messages, or publishers, wait."""
+
+    text: str
+    """The address, masked where it is a reply address."""
+    credit: CreditRow
+    grantors: Sequence[PartyRow]
+    """Some of the subscribers, circuits out and windows that credit could come from."""
+    behind: int = 0
+    """Busy publishers at other routers that wait for the subscribers of this one."""
+    since: float = math.inf
+    """Time since which it is held up, with pauses, seconds since 1970; infinity where nobody has looked before."""
+    origin: str = ""
+    """Sender of most of the messages that wait here: `client C` or `router R`; empty for several."""
+
+
+@attrs.frozen(kw_only=True)
+class TooFastAnonymousPublisher:
+    """A publisher without an address that sends faster than its messages are taken."""
+
+    container: str
+    user: str = ""
+    host: str
+    under_way: int
+    """Messages of it without outcome,"""
+    most: int
+    """nearly as many as there may be."""
+    address: str
+    """Address of most of them; empty where that is not known."""
+    since: float
+    """Seconds since 1970."""
+
+
+@attrs.frozen(kw_only=True)
+class HeldConnection:
+    """A connection of which, or to which, not everything is passed on now."""
+
+    identity: str
+    container: str
+    user: str = ""
+    host: str
+    charged_bytes: int
+    is_read: bool
+    """Whether its peer is read, and what waits is for it."""
+
+
+@attrs.frozen(kw_only=True)
+class FullListener:
+    """A listener that takes no more connections."""
+
+    name: str
+    count: int
+    most: int
+
+
+@attrs.frozen(kw_only=True)
+class DroppedMessages:
+    """Messages of one address that were dropped of late."""
+
+    text: str
+    count: int
+    """All since the router started."""
+    last: float
+    """Time of the last ones, seconds since 1970."""
+
+
+@attrs.frozen(kw_only=True)
+class WrongRole:
+    """A peer at a listener that is not for it, within the last minute."""
+
+    container: str
+    host: str
+    reason: str
+    since: float
+
+
+@attrs.frozen(kw_only=True)
+class RouterRefusal:
+    """A peer at a listener for routers that was not let in, within the last minute."""
+
+    container: str
+    """Empty where it had not said its name."""
+    host: str
+    reason: str
+    since: float
+
+
+@attrs.frozen(kw_only=True)
+class ProblemInputs:
+    """State of one router at one moment, as far as something in it can be a problem."""
+
+    router: str
+    """Id of the router."""
+    now: float
+    """Seconds since 1970."""
+    nodes: Sequence[NodeRow] = ()
+    links: Sequence[MeshLinkRow] = ()
+    connectors: Sequence[ConnectorRow] = ()
+    wrong_roles: Sequence[WrongRole] = ()
+    refusals: Sequence[RouterRefusal] = ()
+    floods: Sequence[TooFastAnonymousPublisher] = ()
+    addresses: Sequence[AddressTrouble] = ()
+    is_above_mark: bool = False
+    """Whether the process holds more than its mark."""
+    held: Sequence[HeldConnection] = ()
+    full_listeners: Sequence[FullListener] = ()
+    dropped: Sequence[DroppedMessages] = ()
+    dropped_to_nobody: DroppedMessages | None = None
+    """Of addresses without an entry, and of messages that were refused, all together."""
+    certificates: Sequence[CertificateExpiry] = ()
+    unusable: Sequence[UnusableFile] = ()

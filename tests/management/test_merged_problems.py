@@ -1,0 +1,219 @@
+"""Each cause is one problem, whoever tells of it; what follows from it, or is known of it besides, stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import pytest
+
+from router.management.client_names import client_name
+from router.management.merged_problems import ProblemNearestCause, merged
+from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
+from router.views.problem_inputs import (
+    AddressTrouble,
+    DroppedMessages,
+    HeldConnection,
+    ProblemInputs,
+    RouterRefusal,
+    TooFastAnonymousPublisher,
+    WrongRole,
+)
+from router.views.problems import HUNG_S, problems
+from tests.management.test_problems import NOW, credit, party, row
+
+FLOOD = TooFastAnonymousPublisher(
+    container="batch", user="ann", host="h:1", under_way=249, most=250, address="jobs", since=NOW
+)
+
+
+def told(**routers: dict[str, Any]) -> list[ProblemNearestCause]:
+    """Problems of these routers, merged: of each the parts of its snapshot."""
+    return merged(
+        (me, attrs.asdict(problem))
+        for me, parts in routers.items()
+        for problem in problems(ProblemInputs(router=me, now=NOW, **parts))
+    )
+
+
+def kinds(found: Sequence[ProblemNearestCause]) -> list[tuple[str, list[str]]]:
+    """The kind of each, and of those beside it."""
+    return [(each.row["kind"], [beside.row["kind"] for beside in each.beside]) for each in found]
+
+
+def trouble(*grantors: PartyRow, **changed: Any) -> AddressTrouble:
+    return AddressTrouble(text="jobs", credit=credit(**changed), grantors=grantors)
+
+
+def worker(last_outcome_s: int | None) -> PartyRow:
+    return party("subscriber", container="worker", unsettled_count=10, last_outcome_seconds=last_outcome_s)
+
+
+def lost_link(one: str, other: str, **changed: object) -> MeshLinkRow:
+    found: MeshLinkRow = row(
+        MeshLinkRow, name=f"{one} - {other}", one=one, other=other, state="absent", last_flap=NOW - 9, since=NOW - 9
+    )
+    return attrs.evolve(found, **changed)  # type: ignore[arg-type]
+
+
+def absent(router: str, **changed: object) -> NodeRow:
+    found: NodeRow = row(NodeRow, id=router, is_reachable=False, reason="silent", last_flap=NOW - 9, since=NOW - 9)
+    return attrs.evolve(found, **changed)  # type: ignore[arg-type]
+
+
+# Once, by who knows most
+
+
+def test_what_concerns_the_whole_mesh_is_shown_once_the_most_urgent_first() -> None:
+    rows = [{"kind": kind, "subject": "x", "closeness": 1} for kind in PROBLEM_KINDS[::-1]]
+    found = merged((router, row) for router in ("R1", "R2") for row in rows)
+    assert [each.seen_by for each in found if each.row["kind"] == "router-absent"] == [["R1", "R2"]]
+    assert [each.seen_by for each in found if each.row["kind"] == "no-subscriber"] == [["R1", "R2"]]
+    assert sum(each.row["kind"] == "memory" for each in found) == 2
+    assert found[0].row["kind"] == PROBLEM_KINDS[0]
+
+
+def test_what_several_routers_tell_of_is_told_by_the_one_that_knows_most() -> None:
+    closeness = [("R1", 0), ("R2", 1), ("R3", 2), ("R4", 1)]
+    rows = [(router, {"kind": "router-absent", "subject": "x", "closeness": near}) for router, near in closeness]
+    (found,) = merged(rows)
+    assert (found.row["closeness"], found.seen_by) == (2, ["R3", "R2", "R1", "R4"])
+
+
+# Messages
+
+
+def test_what_waits_for_a_cause_elsewhere_is_told_of_with_that() -> None:
+    waits = {"addresses": [trouble(party("circuit out", root="B"))]}
+    slow = {"addresses": [trouble(worker(1), blocked_count=0)]}
+    (found,) = told(A=waits, B=slow, C=waits)
+    assert (found.row["kind"], found.seen_by, found.also_at) == ("subscriber-slow", ["B"], ["A", "C"])
+    assert [each.seen_by for each in told(A=waits, C=waits)] == [["A"], ["C"]]
+    assert [each.seen_by for each in told(A=slow, C=slow)] == [["A"], ["C"]], "each has a slow one of its own"
+
+
+def test_a_flood_is_the_cause_of_what_waits_for_the_same_subscribers() -> None:
+    flood = {
+        "floods": [FLOOD],
+        "held": [HeldConnection(identity="1", container="batch", host="h:1", charged_bytes=2**21, is_read=False)],
+    }
+    waits = {"addresses": [trouble(party("circuit out", root="B"))]}
+    slow = {"addresses": [trouble(worker(0), blocked_count=0)]}
+    dropped = {"dropped": [DroppedMessages(text="jobs", count=4, last=NOW)]}
+    (found,) = told(A=flood, B=slow | dropped, C=waits, D=waits)
+    assert kinds([found]) == [("publisher-floods", ["subscriber-slow", "memory", "dropped"])]
+    assert (found.seen_by, found.also_at) == (["A"], ["C", "D"])
+    assert found.row["sentence"].startswith("client ann/batch (h:1) sends faster than its messages are taken")
+    assert next(found.told_beside()).startswith("so: 2 messages of jobs wait at router B")
+
+
+@pytest.mark.parametrize(
+    ("last_outcome_s", "waited_s", "cause"),
+    [
+        (HUNG_S - 1, 60, "publisher-floods"),
+        (HUNG_S, 60, "subscriber-slow"),
+        (None, HUNG_S - 1, "publisher-floods"),
+        (None, HUNG_S, "subscriber-slow"),
+    ],
+)
+def test_a_subscriber_that_hangs_makes_whoever_sends_look_like_a_flood(
+    last_outcome_s: int | None, waited_s: int, cause: str
+) -> None:
+    waits = trouble(worker(last_outcome_s), blocked_count=0, blocked_seconds=0, oldest_wait_seconds=waited_s)
+    (found,) = told(A={"floods": [FLOOD]}, B={"addresses": [waits]})
+    assert found.row["kind"] == cause
+    assert len(found.beside) == 1
+
+
+def test_what_is_held_for_a_slow_subscriber_follows_from_it() -> None:
+    held = HeldConnection(identity="1", container="worker", host="h:9", charged_bytes=2**21, is_read=True)
+    found = told(A={"addresses": [trouble(worker(3))], "held": [held]})
+    assert kinds(found) == [("publishers-blocked", ["memory"])]
+    assert kinds(told(A={"addresses": [trouble(worker(3))]}, B={"held": [held]})) == [
+        ("publishers-blocked", []),
+        ("memory", []),
+    ]
+
+
+# The mesh
+
+
+def test_a_router_that_flaps_is_one_problem_also_while_it_is_absent() -> None:
+    flaps = {"recent_flaps": 3, "flap_count": 7, "first_recent_flap": NOW - 200}
+    link = lost_link("A", "C", **flaps)
+    (found,) = told(
+        A={"nodes": [absent("C", **flaps)], "links": [link]},
+        B={"links": [attrs.evolve(link, recent_flaps=4)]},
+    )
+    assert kinds([found]) == [("router-absent", ["link-absent", "flapping", "flapping"])]
+    assert "also: router C comes and goes: lost 3 times in five minutes, 7 times in all" in "\n".join(
+        found.told_beside()
+    )
+
+
+def test_a_link_that_flaps_is_one_problem_also_while_it_is_absent() -> None:
+    link = lost_link("A", "B", recent_flaps=3, first_recent_flap=NOW - 200)
+    assert kinds(told(A={"links": [link]}, B={"links": [link]})) == [("link-absent", ["flapping"])]
+    other = lost_link("B", "C", recent_flaps=3, first_recent_flap=NOW - 200)
+    assert len(told(A={"links": [link]}, B={"links": [link, other]})) == 2
+
+
+def test_a_neighbor_at_the_wrong_listener_is_told_with_the_connector_that_fails() -> None:
+    failed = row(ConnectorRow, name="c", host="h", port="1", router="B", connection_status="FAILED")
+    reason = "this listener is for clients"
+    wrong = WrongRole(container="A", host="h", reason=reason, since=NOW)
+    refused = RouterRefusal(container="A", host="h", reason=reason, since=NOW)
+    found = told(A={"connectors": [failed]}, B={"wrong_roles": [wrong], "refusals": [refused]})
+    assert kinds(found) == [("connector-failed", ["wrong-role", "router-refused"])]
+    assert kinds(told(B={"wrong_roles": [wrong]})) == [("wrong-role", [])]
+
+
+def test_since_is_the_first_of_the_losses_and_the_last_one_stands_beside_it() -> None:
+    link = lost_link("A", "B", state="up", recent_flaps=3, first_recent_flap=NOW - 200, last_flap=NOW - 9)
+    (found,) = told(A={"links": [link]})
+    assert (found.row["kind"], found.row["since"], found.row["last"]) == ("flapping", NOW - 200, NOW - 9)
+
+
+# Cut, or dead
+
+
+def test_a_link_is_said_to_be_cut_once_its_routers_would_be_lost() -> None:
+    def sentence(me: str, age_s: float) -> str:
+        link = lost_link("A", "B", since=NOW - age_s, reason="its connection ended: reset")
+        (found,) = told(**{me: {"links": [link]}})
+        return str(found.row["sentence"])
+
+    words = "the link A - B is absent: its connection ended: reset; messages take other ways"
+    assert sentence("A", 1) == words
+    assert sentence("A", 5) == f"{words}, by which B is reached: the link is cut, no router is dead"
+    assert sentence("C", 5) == f"{words}, by which A and B are reached: the link is cut, no router is dead"
+
+
+def test_an_absent_router_is_said_to_be_dead_or_cut_off_by_its_links() -> None:
+    one, other = lost_link("A", "C"), lost_link("B", "C")
+
+    def sentence(*links: MeshLinkRow, **changed: object) -> str:
+        (found,) = told(A={"nodes": [absent("C", **changed)], "links": links})
+        return str(found.row["sentence"])
+
+    assert sentence(one).endswith("silent; A - C was its only link, so it is dead, or that is cut")
+    assert sentence(one, other).endswith("silent; all of its 2 links are gone, so it is dead, or cut off altogether")
+    assert sentence(one, last_flap=None).endswith("silent")
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (("batch", "ann", "h:1"), "ann/batch (h:1)"),
+        (("batch", "anonymous", "h:1"), "batch (h:1)"),
+        (("batch", None, None), "batch"),
+        (("", "anonymous", "h:1"), "h:1"),
+        (("", "", ""), "-"),
+    ],
+)
+def test_a_client_is_named_by_its_user_itself_and_its_host(given: tuple[str, str, str], name: str) -> None:
+    assert client_name(*given) == name
