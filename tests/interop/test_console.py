@@ -193,6 +193,9 @@ def test_a_slow_subscriber_is_named_where_it_is(watched: Watched) -> None:
     browser.wait("document.querySelector('#problem-list li')")
     assert "told by router R2" in browser.run(PROBLEMS), "the first page has what other routers tell"
     browser.wait("document.getElementById('totals').innerText.includes('1, at R1')")
+    # Where the message waits is as amber as where the subscriber is.
+    nodes = "[...document.querySelectorAll('.node.warn')].map((it) => it.ariaLabel.slice(0, 9)).join()"
+    browser.wait(f"{nodes} === 'Router R1,Router R2'")
 
 
 def test_a_flooding_client_is_named(watched: Watched) -> None:
@@ -229,8 +232,10 @@ def test_a_router_that_dies_stays_as_absent_and_one_that_comes_and_goes_flaps(wa
     browser.wait("[...document.querySelectorAll('.node.warn')].some((it) => it.ariaLabel.startsWith('Router R4'))", 60)
     watched.mesh.kill("R4")
     sentence = watched.wait_problem("comes and goes")
+    assert sentence.startswith("Router R4 is absent"), "one problem, whose losses stand beside it"
+    told = browser.run(PROBLEMS)
     # On a slow machine a neighbor may have been given up once more while the router started.
-    assert re.search(r"lost [23] times in five minutes", sentence), sentence
+    assert re.search(r"lost [23] times in five minutes", told), told
     watched.mesh.start("R4")
     browser.wait("!document.querySelector('.node.bad')", 60)
     assert browser.faults() == []
