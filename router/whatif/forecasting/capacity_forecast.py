@@ -265,7 +265,7 @@ class _Forecast:
             sql.col(each.name).cast(kinds[each.kind]).alias(each.name) if each.kind in kinds else sql.col(each.name)
             for each in layout.columns
         ]
-        write(described(frame.select(*columns).orderBy(*layout.key), layout), self._address(layout.name), ())
+        write(described(frame.select(*columns).orderBy(*layout.key), layout.columns), self._address(layout.name), ())
 
     def _demands(self, numbers: dict[Any, int]) -> tuple[Model, Model]:
         """Write the trend of each demand. Returns: models with the demands at the horizon."""

@@ -6,7 +6,7 @@ would take rows by the million, one by one, longer than Python takes to play the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -47,7 +47,14 @@ FILE_BYTES: Final = 32 * 1024 * 1024
 MAGIC: Final = b"PAR1"
 """With which a Parquet file ends."""
 
-_TYPES: Final = {"int64": "bigint", "int32": "int", "double": "double", "string": "string", "bool": "boolean"}
+_TYPES: Final = {
+    "int64": "bigint",
+    "int32": "int",
+    "double": "double",
+    "string": "string",
+    "bool": "boolean",
+    "binary": "binary",
+}
 
 Section = tuple[int, str, str]
 """Scenarios of one family: the number after its last, its variant, its family."""
@@ -97,10 +104,25 @@ def decoded(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
     """
     for batch in batches:
         for variant, data in zip(batch.column(VARIANT), batch.column(DATA), strict=True):
-            table = _read(data)
+            table = _read(data, schema.names)
             if VARIANT not in table.column_names:
                 table = table.add_column(0, VARIANT, pa.array([variant.as_py()] * table.num_rows, pa.string()))
             yield from table.select(schema.names).cast(schema).to_batches()
+
+
+def counted_in_files(
+    function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Call a function of rows with those of files, for `mapInArrow`.
+
+    Args:
+        function: as `mapInArrow` takes one.
+        schema: of the rows that it is given, `variant` first; of files no other column is read.
+        batches: of rows of files.
+    """
+    return function(decoded(schema, batches))
 
 
 def sections_of(plan: Plan) -> tuple[Section, ...]:
@@ -132,8 +154,9 @@ def joined(
         yield file.row(*key)
 
 
-def _read(data: pa.BinaryScalar) -> pa.Table:
-    return pq.ParquetFile(pa.BufferReader(data.as_buffer())).read(use_threads=False)
+def _read(data: pa.BinaryScalar, columns: Sequence[str] | None = None) -> pa.Table:
+    """Rows of a file; *columns*: those of them that it has, None: all."""
+    return pq.ParquetFile(pa.BufferReader(data.as_buffer())).read(columns, use_threads=False)
 
 
 def _by_section(table: pa.Table, stops: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:

@@ -34,8 +34,6 @@ PERCENTILES: Final = ("lost_msgs_per_s", "lost_pairs", "max_utilisation")
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-COUNTED: Final = ("variant", "family", "measure", "value", "count", "last", "all")
-"""Columns of counted values: how many scenarios have one, how many that or less, and how many there are."""
 _POINT_KINDS: Final = (pa.string(), pa.string(), pa.string(), pa.int64(), pa.int64(), pa.float64(), pa.int64())
 POINT_SCHEMA: Final = pa.schema(
     zip(("variant", "family", "measure", "percentile", "rank", "value", "larger"), _POINT_KINDS, strict=True)
@@ -44,6 +42,25 @@ POINT_SCHEMA: Final = pa.schema(
 HARM_SCHEMA: Final = pa.schema(
     [("variant", pa.string()), ("measure", pa.string()), ("scenario", pa.int64()), ("value", pa.float64())]
 )
+
+
+def measured(table: pa.Table, name: str) -> Reals:
+    """A measure of scenarios as reals, NaN where it is null.
+
+    Args:
+        table: rows of `scenario`, with the columns that it is made of.
+        name: of a column, or `lost_pairs`.
+    """
+    if name == "lost_pairs":
+        return measured(table, "unreachable_pairs") - measured(table, "dead_end_pairs")
+    found: Reals = table.column(name).cast(pa.float64()).to_numpy()
+    return found
+
+
+def columns_of(measures: Sequence[str]) -> tuple[str, ...]:
+    """Columns of `scenario` of which measures are made."""
+    parts = {"lost_pairs": ("unreachable_pairs", "dead_end_pairs")}
+    return tuple(name for each in measures for name in parts.get(each, (each,)))
 
 
 def nearest_rank(count: int, percentile: int) -> int:
@@ -112,26 +129,11 @@ def points_of(
                 yield variant, family, measure, 0, rank, float(values[::-1][at]), int(larger[at])
 
 
-def all_points(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Points of counted values, for `mapInArrow`. *batches*: with the columns COUNTED, by group, values ascending."""
-    for batch in batches:
-        table = pa.Table.from_batches([batch])
-        keys = [table.column(name).to_pylist() for name in COUNTED[:3]]
-        values, counts, last, total = (table.column(name).to_numpy() for name in COUNTED[3:])
-        rows: list[tuple[Any, ...]] = []
-        for first, stop in _runs(list(zip(*keys, strict=True))):
-            part = slice(first, stop)
-            counted = values[part], counts[part], last[part]
-            variant, family, measure = (column[first] for column in keys)
-            rows += points_of(variant, family, measure, counted, int(total[first]))
-        yield _batch(rows, POINT_SCHEMA)
-
-
 def worst_by_batch(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Worst scenarios of each batch, for `mapInArrow`: all together have the worst of all.
 
     Args:
-        batches: with `variant`, `family`, `scenario` and the columns HARMS.
+        batches: with `variant`, `family`, `scenario` and the columns of HARMS.
     """
     for batch in batches:
         table = pa.Table.from_batches([batch])
@@ -139,24 +141,16 @@ def worst_by_batch(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         numbers = table.column("scenario").to_numpy()
         rows: list[tuple[Any, ...]] = []
         for measure in HARMS:
-            values = table.column(measure).cast(pa.float64()).to_numpy().astype(np.float64)
+            values = measured(table, measure)
             harm = is_harm(measure, values, families == NOTHING)
             for variant in dict.fromkeys(variants.tolist()):
                 places = worst(values, numbers, harm & (variants == variant))
                 rows += [(variant, measure, int(numbers[at]), float(values[at])) for at in places.tolist()]
-        yield _batch(rows, HARM_SCHEMA)
+        yield record_batch(rows, HARM_SCHEMA)
 
 
-def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """Make a batch of rows, which may be none."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _runs(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
-    """First and stop of each run of equal keys."""
-    first = 0
-    for at in range(1, len(keys) + 1):
-        if at == len(keys) or keys[at] != keys[first]:
-            yield first, at
-            first = at

@@ -48,11 +48,11 @@ JOBS: Final = 2
 """At the same time: while the last tasks of one end, those of the next begin."""
 WORK_PER_CORE_S: Final = 2.0
 """Of the first units, about."""
-TASK_S: Final = 1.0
+TASK_S: Final = 2.0
 """Of work, about, at most: what is lost with an executor."""
 TASKS_PER_CORE: Final = 2
 """At least, in each unit."""
-SHORT_UNIT_S: Final = 5.0
+SHORT_UNIT_S: Final = 20.0
 """Units that end sooner are followed by larger ones."""
 LARGEST_UNIT: Final = 256
 """In units of the first."""
@@ -259,9 +259,9 @@ def _make_tables(
         place = storage.address(layout.name, is_read=False)
         if layout in OF_LINKS:
             rows = spark_tables.link_load(played) if layout == LINK_LOAD else spark_tables.link_worst(played)
-            write(spark_tables.described(rows, layout), place, (chunk_rows.VARIANT,))
+            write(spark_tables.described(rows, layout.columns), place, (chunk_rows.VARIANT,))
         if not storage.files(layout.name):  # whoever reads it has to know its columns nevertheless
-            write(spark_tables.described(spark_tables.empty(session, layout), layout), place, ())
+            write(spark_tables.described(spark_tables.empty(session, layout), layout.columns), place, ())
 
     def table(layout: Layout) -> DataFrame:
         made[layout].result()
@@ -275,7 +275,7 @@ def _make_tables(
     wanted = [each for each in OF_SCENARIOS if has_loads or each != SCENARIO_LOAD]
     made = {layout: pool.submit(make, layout) for layout in (*wanted, *OF_LINKS)}
     covered = pool.submit(cover) if plan.variants[0].elements.has_rates else None
-    summing = [pool.submit(maker) for maker in SparkSummaries(session, table, plan).makers()]
+    summing = [pool.submit(maker) for maker in SparkSummaries(session, played, table, plan).makers()]
     running: list[Future[Any]] = [*made.values(), *summing]
     try:
         for future in running:

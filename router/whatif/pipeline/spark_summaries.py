@@ -13,19 +13,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from router.whatif.pipeline.chunk_rows import FAMILY, VARIANT, spark_schema
 from router.whatif.pipeline.scenario_extremes import (
-    ALL,
-    COUNTED,
     HARM_SCHEMA,
     HARMS,
-    PERCENTILES,
     POINT_SCHEMA,
-    STRETCHES,
     WORST,
-    all_points,
+    columns_of,
     worst_by_batch,
 )
 from router.whatif.pipeline.spark_session import functions_of, name_job, window_of
-from router.whatif.pipeline.spark_tables import exact_sums
+from router.whatif.pipeline.spark_tables import counted_in_scenarios, exact_sums
 from router.whatif.pipeline.summaries import MOST_PAIR_ROWS, PAIRS
 from router.whatif.pipeline.table_files import from_rows
 from router.whatif.pipeline.table_layouts import (
@@ -39,8 +35,21 @@ from router.whatif.pipeline.table_layouts import (
     WORST_SCENARIO,
     Layout,
 )
+from router.whatif.pipeline.value_bins import (
+    BIN_SCHEMA,
+    GROUP,
+    MOST,
+    PARTS,
+    TALLY_COLUMNS,
+    TALLY_SCHEMA,
+    VALUE_COLUMNS,
+    WORSE,
+    bins_by_part,
+    points_by_bin,
+    tallies_by_part,
+)
 from router.whatif.scenarios.scenario_plan import Plan
-from router.whatif.wording import BASE, MAINTENANCE, NOTHING
+from router.whatif.wording import MAINTENANCE, NOTHING
 
 Row = dict[str, Any]
 _PATH: Final = "path"
@@ -55,12 +64,16 @@ class SparkSummaries:
 
     Args:
         session: of Spark.
+        played: all that has been played, as `spark_tables.read_played` gives it.
         table: gives the rows of a table of scenarios, once they have been written.
         plan: of the run.
     """
 
-    def __init__(self, session: SparkSession, table: Callable[[Layout], DataFrame], plan: Plan) -> None:
+    def __init__(
+        self, session: SparkSession, played: DataFrame, table: Callable[[Layout], DataFrame], plan: Plan
+    ) -> None:
         self._session = session
+        self._played = played
         self._table = table
         self._plan = plan
         self._is_rated = any(variant.elements.has_rates for variant in plan.variants)
@@ -73,14 +86,11 @@ class SparkSummaries:
 
     def families(self) -> Sequence[tuple[str, pa.Table]]:
         """The tables `family_summary` and `scenario_curve`."""
-        scenarios = self._table(SCENARIO)
         name_job(self._session, "what-if: sum up scenarios by family")
-        sql, keys = functions_of(scenarios), (VARIANT, FAMILY)
-        rows = _with_lost_pairs(scenarios)
         found: dict[tuple[str, ...], Row] = {}
-        for row in _collected(self._counted(rows)):
+        for row in _collected(self._counted()):
             found[row[VARIANT], row[FAMILY]] = row
-        points = _collected(self._points(rows))
+        points = _collected(self._points())
         for row in (each for each in points if each["percentile"]):
             found[row[VARIANT], row[FAMILY]][f"{row['measure']}_p{row['percentile']}"] = row["value"]
         curves = ({name: row[name] for name in SCENARIO_CURVE.names} for row in points if not row["percentile"])
@@ -88,56 +98,56 @@ class SparkSummaries:
         for each in found.values():
             each.update(dict.fromkeys(names))
         if self._is_rated:
+            rows = self._weighed(self._table(SCENARIO))
+            sql, keys = functions_of(rows), (VARIANT, FAMILY)
+            name_job(self._session, "what-if: sum up scenarios by family")
             chance = sql.col("probability")
             values = (chance, chance * sql.col("lost_msgs_per_s"), chance * sql.col("unreachable_pairs"))
-            weighed = _stacked(sql, self._weighed(rows), keys, "measure", dict(zip(names, values, strict=True)))
+            weighed = _stacked(sql, rows, keys, "measure", dict(zip(names, values, strict=True)))
             for row in _collected(exact_sums(weighed, (*keys, "measure"), "value")):
                 found[row[VARIANT], row[FAMILY]][row["measure"]] = row["value"]
         return _made(FAMILY_SUMMARY, found.values()) + _made(SCENARIO_CURVE, curves)
 
-    def _counted(self, rows: DataFrame) -> DataFrame:
-        """Scenarios by family, how many do harm, and the most of each measure."""
+    def _counted(self) -> DataFrame:
+        """Scenarios by family, how many do harm, and the most of each measure; tasks count those that are alike."""
+        rows = counted_in_scenarios(self._played, TALLY_COLUMNS, tallies_by_part, TALLY_SCHEMA)
         sql = functions_of(rows)
-        worse = ("starved_publishers", "dead_addresses")
-        most = [sql.max(name).alias(f"calm_{name}") for name in worse]
-        calm = rows.where(sql.col(FAMILY) == NOTHING).groupBy(VARIANT).agg(*most)
-        joined = rows.join(sql.broadcast(calm), VARIANT, "left")
-        is_harmful = sql.col("lost_pairs") > 0
-        for name in worse:
+        calm = [sql.max(name).alias(f"calm_{name}") for name in WORSE]
+        joined = rows.join(
+            sql.broadcast(rows.where(sql.col(FAMILY) == NOTHING).groupBy(VARIANT).agg(*calm)), VARIANT, "left"
+        )
+        is_harmful = sql.col("is_parted")
+        for name in WORSE:
             is_harmful = is_harmful | (sql.col(name) > sql.coalesce(f"calm_{name}", sql.lit(0)))
         return joined.groupBy(VARIANT, FAMILY).agg(
-            sql.count("*").alias("scenarios"),
-            sql.sum(is_harmful.cast("bigint")).alias("harmful"),
-            *(sql.max(sql.col(name).cast("double")).alias(f"{name}_max") for name in PERCENTILES),
-            sql.max("stretch_p99").alias("stretch_p99_max"),
+            sql.sum(sql.when(is_harmful, sql.col("scenarios")).otherwise(0)).alias("harmful"),
+            sql.sum("scenarios").alias("scenarios"),
+            *(sql.max(f"{name}_max").alias(f"{name}_max") for name in MOST),
         )
 
-    def _points(self, rows: DataFrame) -> DataFrame:
-        """Percentiles and curves. Values that many scenarios have are counted first, and ranked once."""
-        sql, window = functions_of(rows), window_of(rows)
-        keys = COUNTED[:3]
-        values = {name: sql.col(name).cast("double") for name in PERCENTILES}
-        stacked = _stacked(sql, rows, keys[:2], "measure", values)
-        failing = rows.where((sql.col(VARIANT) == BASE) & (sql.col(FAMILY) != NOTHING)).withColumn(FAMILY, sql.lit(ALL))
-        longer = _stacked(sql, failing, keys[:2], "measure", {name: sql.col(name) for name in STRETCHES})
-        counted = stacked.unionByName(longer).where("value IS NOT NULL").groupBy(*keys, "value").count()
-        groups = window.partitionBy(*keys)
-        ranked = counted.select(
-            *keys,
-            "value",
-            "count",
-            sql.sum("count").over(groups.orderBy("value")).alias("last"),
-            sql.sum("count").over(groups).alias("all"),
+    def _points(self) -> DataFrame:
+        """Percentiles and curves: tasks count values in bins, which are grouped, and ranked by a window."""
+        some = counted_in_scenarios(self._played, VALUE_COLUMNS, bins_by_part, BIN_SCHEMA)
+        sql, window = functions_of(some), window_of(some)
+        grouped = some.groupBy(*GROUP, "bin").agg(
+            sql.sum("count").alias("count"), sql.collect_list(sql.struct("values", "counts")).alias(PARTS)
         )
-        return ranked.mapInArrow(all_points, spark_schema(POINT_SCHEMA))
+        groups = window.partitionBy(*GROUP)
+        ranked = grouped.select(
+            *GROUP,
+            "count",
+            sql.sum("count").over(groups.orderBy("bin")).alias("last"),
+            sql.sum("count").over(groups).alias("all"),
+            PARTS,
+        )
+        return ranked.mapInArrow(points_by_bin, spark_schema(POINT_SCHEMA))
 
     def worst(self) -> Sequence[tuple[str, pa.Table]]:
         """The table `worst_scenario`: the worst of each part, then of all."""
-        scenarios = self._table(SCENARIO)
         name_job(self._session, "what-if: find the worst scenarios")
-        sql = functions_of(scenarios)
-        rows = _with_lost_pairs(scenarios)
-        some = rows.select(VARIANT, FAMILY, "scenario", *HARMS).mapInArrow(worst_by_batch, spark_schema(HARM_SCHEMA))
+        columns = ("scenario", *columns_of(HARMS))
+        some = counted_in_scenarios(self._played, columns, worst_by_batch, HARM_SCHEMA)
+        sql = functions_of(some)
         order = window_of(some).partitionBy(VARIANT, "measure").orderBy(sql.col("value").desc(), "scenario")
         ranked = some.withColumn("rank", sql.row_number().over(order).cast("bigint"))
         return _made(WORST_SCENARIO, _collected(ranked.where(sql.col("rank") <= WORST)))
@@ -245,12 +255,6 @@ def _stacked(sql: Any, rows: DataFrame, keys: Sequence[str], name: str, values: 
     """A row for each of some values of a row: its keys, the name of the value, the value."""
     each = [sql.struct(sql.lit(text).alias(name), value.alias("value")) for text, value in values.items()]
     return rows.select(*keys, sql.explode(sql.array(*each)).alias("each")).select(*keys, "each.*")
-
-
-def _with_lost_pairs(scenarios: DataFrame) -> DataFrame:
-    """Pairs of living routers that lose each other, beside what a scenario tells of all pairs."""
-    sql = functions_of(scenarios)
-    return scenarios.withColumn("lost_pairs", sql.col("unreachable_pairs") - sql.col("dead_end_pairs"))
 
 
 def _made(layout: Layout, rows: Iterable[Row]) -> list[tuple[str, pa.Table]]:

@@ -6,7 +6,7 @@ bit: sums of probabilities are exact, and all else is copied, compared or divide
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -27,6 +27,8 @@ from router.whatif.pipeline.chunk_rows import (
     SPARK_SCHEMA,
     TABLE,
     VARIANT,
+    counted_in_files,
+    ddl,
     decoded,
     joined,
     sections_of,
@@ -37,7 +39,8 @@ from router.whatif.pipeline.run_storage import RunStorage
 from router.whatif.pipeline.spark_ranges import RANGE_SCENARIOS, by_range
 from router.whatif.pipeline.spark_session import functions_of, window_of
 from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
-from router.whatif.pipeline.table_layouts import LINK_LOAD, LINK_WORST, SCENARIO_LOAD, Layout
+from router.whatif.pipeline.table_layouts import LINK_LOAD, LINK_WORST, SCENARIO, SCENARIO_LOAD, Layout
+from router.whatif.pipeline.table_layouts import Column as LayoutColumn
 from router.whatif.scenarios.scenario_plan import Plan
 from router.whatif.wording import BASE, MAINTENANCE
 
@@ -76,7 +79,7 @@ def by_scenario(played: DataFrame, layout: Layout, plan: Plan, *, cores: int) ->
         most = max(1, _RANGE_LOADS // max(1, 2 * len(plan.variants[0].elements.links)))
     ordered = by_range(rows, len(plan), cores, most=most).sortWithinPartitions(NAME)
     # As Spark itself would write them: columns that folders have are in no file, and each has its unit and meaning.
-    about = described(empty(played.sparkSession, layout), layout).drop(VARIANT, FAMILY).schema.json()
+    about = described(empty(played.sparkSession, layout), layout.columns).drop(VARIANT, FAMILY).schema.json()
     schema = pa.schema(
         [field for field in layout.schema if field.name not in (VARIANT, FAMILY)], {SPARK_METADATA: about}
     )
@@ -121,6 +124,25 @@ def _decoded(played: DataFrame, name: str, schema: pa.Schema) -> DataFrame:
     rows = played.where(functions_of(played).col(TABLE) == name).select(VARIANT, DATA)
     whole = schema if VARIANT in schema.names else pa.schema([(VARIANT, pa.string()), *schema])
     return rows.mapInArrow(partial(decoded, whole), spark_schema(whole))
+
+
+def counted_in_scenarios(
+    played: DataFrame,
+    columns: Sequence[str],
+    function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    made: pa.Schema,
+) -> DataFrame:
+    """Rows that a function makes of those of `scenario`: tasks read the files that were played, Java passes bytes.
+
+    Args:
+        played: as `read_played` gives it.
+        columns: of SCENARIO that the function needs.
+        function: as `mapInArrow` takes one.
+        made: schema of what it gives.
+    """
+    rows = played.where(functions_of(played).col(TABLE) == SCENARIO.name).select(VARIANT, DATA)
+    schema = pa.schema([SCENARIO.schema.field(name) for name in (VARIANT, FAMILY, *columns)])
+    return rows.mapInArrow(partial(counted_in_files, function, schema), spark_schema(made))
 
 
 def link_load(played: DataFrame) -> DataFrame:
@@ -231,13 +253,22 @@ def _put_together(name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
         yield pa.RecordBatch.from_arrays([*keys, pa.array(values, pa.float64())], names=names)
 
 
-def described(frame: DataFrame, layout: Layout) -> DataFrame:
-    """The same with unit and meaning of each column, which Spark keeps with the files."""
+def described(frame: DataFrame, columns: Iterable[LayoutColumn]) -> DataFrame:
+    """The same with unit and meaning of each column, which Spark keeps with the files and shows as comments.
+
+    Args:
+        frame: whose columns they are.
+        columns: of its layout; of two of one name the first counts.
+    """
     sql = functions_of(frame)
-    about = {column.name: {"comment": column.doc, "unit": column.unit} for column in layout.columns}
+    about: dict[str, dict[str, str]] = {}
+    for column in columns:
+        about.setdefault(column.name, {"comment": column.doc, "unit": column.unit})
     return frame.select(*(sql.col(name).alias(name, metadata=about.get(name, {})) for name in frame.columns))
 
 
 def empty(session: SparkSession, layout: Layout) -> DataFrame:
     """A table without rows."""
-    return session.createDataFrame([], spark_schema(layout.schema))
+    # Not of a list: for that Spark starts further processes of Python.
+    columns = (f"CAST(NULL AS {ddl(field.type)}) AS {field.name}" for field in layout.schema)
+    return session.range(0, 0, 1, 1).selectExpr(*columns)
