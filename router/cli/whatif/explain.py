@@ -26,6 +26,7 @@ from router.whatif.wording import SPLIT
 @click.option(
     "--picture", metavar="FILE.svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw it into a file."
 )
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows of each table, at most.")
 @json_option
 def explain(
     folder: Path,
@@ -37,6 +38,7 @@ def explain(
     pair: tuple[str, str] | None,
     address: str | None,
     picture: Path | None,
+    limit: int,
     is_json: bool,
 ) -> None:
     """Tell in words what a scenario does, or all about a link, a router, a pair of routers or an address.
@@ -53,6 +55,7 @@ def explain(
     explaining = importlib.import_module("router.whatif.analysis.explain")
     with answering():
         subject = _subject(folder, scenario, down, variant)
+        subject.shown = limit
         if link is not None:
             found = explaining.explain_link(subject, link)
         elif router is not None:

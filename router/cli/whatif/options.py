@@ -23,6 +23,7 @@ demands_option: Final = click.option(
 )
 groups_option: Final = click.option(
     "--groups",
+    "--details",
     "details",
     metavar="FILE",
     type=click.Path(),

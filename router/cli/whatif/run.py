@@ -154,5 +154,7 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
     click.echo(
         f"{output}: {done.scenarios:,} scenarios in {done.wall_s:.1f} s ({rate:,.0f}/s) by {done.engine}{resumed}"
     )
+    if verdicts and done.variants > 1:
+        click.echo("Of the mesh as it is; the table family_summary has each variant.")
     for verdict in verdicts:
         click.echo(printable(f"{verdict.label}: {verdict.value}. {verdict.note}"))

@@ -48,7 +48,7 @@ class Routes:
         self._delays: dict[tuple[int, int], tuple[int, bool]] = {}
 
     @cached_property
-    def _used(self) -> dict[tuple[int, int], int]:
+    def used_links(self) -> dict[tuple[int, int], int]:
         """By both ends, the link from the first to the other that is used."""
         network = self.network
         found: dict[tuple[int, int], int] = {}
@@ -76,7 +76,7 @@ class Routes:
 
     def links(self, path: Iterable[int]) -> list[int]:
         """The links between the routers of a path."""
-        return [self._used[ends] for ends in pairwise(path)]
+        return [self.used_links[ends] for ends in pairwise(path)]
 
     def delay_us(self, src: int, dst: int) -> tuple[int, bool]:
         """One-way delay of a path that there is, microseconds, and whether the delays of all its links are known.
@@ -119,7 +119,7 @@ class Routes:
         # Of each pair the delay as far as some router on its path, and that router; both grow by doubling.
         ahead = np.array([[self.kernel.next_hop(src, dst) for dst in places] for src in places], dtype=np.int64)
         step = np.full((count, count), -1, dtype=np.int64)
-        for (src, dst), link in self._used.items():
+        for (src, dst), link in self.used_links.items():
             step[src, dst] = self.network.link_delay_us[link]
         rows, columns = np.arange(count)[:, None], np.arange(count)[None, :]
         is_there = ahead >= 0

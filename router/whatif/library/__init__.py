@@ -7,7 +7,7 @@ is wrong and what was expected.
 
 from router.whatif.formats.importer import import_model
 from router.whatif.formats.model_folder import read_model, write_model
-from router.whatif.library.forecasts import Forecast, forecast
+from router.whatif.library.forecasts import Forecast, forecast, open_forecast
 from router.whatif.library.run_results import Run, open_run, play
 from router.whatif.model.elements import LinkEdge
 from router.whatif.model.mesh_model import (
@@ -32,6 +32,7 @@ __all__ = [
     "forecast",
     "grown",
     "import_model",
+    "open_forecast",
     "open_run",
     "play",
     "read_model",

@@ -6,16 +6,23 @@ import importlib
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from router.whatif.formats.model_folder import read_model
 from router.whatif.library.run_results import Run
+from router.whatif.library.sql_views import make_views, whole_frame
 from router.whatif.library.table_folder import TableFolder
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run import Options
+from router.whatif.pipeline.table_files import address_for_spark
+from router.whatif.pipeline.table_layouts import LINK_FORECAST, TableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Forecast(TableFolder):
-    """The folder of a forecast. `forecast` makes these."""
+    """The folder of a forecast. `forecast` and `open_forecast` make these."""
 
     def __repr__(self) -> str:
         return f"<Forecast {str(self.folder)!r}>"
@@ -24,6 +31,17 @@ class Forecast(TableFolder):
     def tables(self) -> tuple[str, ...]:
         """Names of the tables; the run among them is in `run`."""
         return tuple(name for name in super().tables if name != "run")
+
+    def views(self, session: SparkSession, prefix: str = "") -> tuple[str, ...]:
+        """Make the tables known to SQL of Spark, as temporary views of their names; those of `run` are made by itself.
+
+        Args:
+            session: of Spark here, or Connect; it has to see the folder under the same path.
+            prefix: put before each name.
+        Returns: names of the views.
+        """
+        frames = {name: session.read.parquet(address_for_spark(self.folder / name)) for name in self.tables}
+        return make_views({name: whole_frame(frame, name, ()) for name, frame in frames.items()}, prefix)
 
     @property
     def run(self) -> Run:
@@ -39,6 +57,18 @@ class Forecast(TableFolder):
     def high(self) -> Model:
         """The model with the demands at the upper end of the band there."""
         return read_model(self.folder / "high")
+
+
+def open_forecast(folder: str | os.PathLike[str]) -> Forecast:
+    """A forecast that is there.
+
+    Raises: TableError when the folder is none.
+    """
+    found = Forecast(Path(folder))
+    if LINK_FORECAST.name not in found.tables:
+        expected = "a folder that `amqp-mesh whatif forecast` or `forecast` wrote"
+        raise TableError(f"{folder} is no forecast; expected {expected}")
+    return found
 
 
 def forecast(

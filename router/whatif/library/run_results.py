@@ -16,10 +16,12 @@ import pyarrow as pa
 from router.whatif.analysis import explain as explaining
 from router.whatif.analysis.answer_tables import write_answers
 from router.whatif.analysis.explain import BaseAndScenario, Explanation
+from router.whatif.analysis.explain.base_and_scenario import SHOWN
+from router.whatif.analysis.link_demands import link_demands, lost_demands
 from router.whatif.library.failure_chart import failures
 from router.whatif.library.notebook_display import Answer, Drawing, html_table
 from router.whatif.library.scenario_columns import sections_of
-from router.whatif.library.sql_views import make_views, whole_frame
+from router.whatif.library.sql_views import make_views, run_frames, whole_frame
 from router.whatif.library.table_folder import TableFolder
 from router.whatif.library.utilisation_charts import heat, utilisations
 from router.whatif.model.mesh_model import Model
@@ -119,7 +121,7 @@ class Run(TableFolder):
             prefix: put before each name, for several runs in one session.
         Returns: names of the views.
         """
-        return make_views(self.folder, self.tables, session, prefix, self._address)
+        return make_views(run_frames(self.folder, self.tables, session, self._address), prefix)
 
     def verdicts(self) -> list[Verdict]:
         """Findings in short: the cards of the report."""
@@ -152,6 +154,7 @@ class Run(TableFolder):
         router: str | None = None,
         pair: tuple[str, str] | None = None,
         address: str | None = None,
+        limit: int = SHOWN,
     ) -> Answer:
         """Explain a scenario, or a link, a router, a pair of routers or an address as they are then.
 
@@ -163,6 +166,7 @@ class Run(TableFolder):
             router: its id.
             pair: from one router to another.
             address: its text.
+            limit: rows of each of its tables, at most.
         Raises: TableError for what is not there; ValueError when more than one thing is asked about.
         """
         asked = {"link": link, "router": router, "pair": pair, "address": address}
@@ -170,10 +174,38 @@ class Run(TableFolder):
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} are given; expected only one of {', '.join(asked)}")
         subject = BaseAndScenario.of_run(self.folder, scenario=scenario, variant=variant, down=down)
+        subject.shown = limit
         found = _explained(subject, link, router, pair, address)
         if subject.is_split:
             found = found.noting(SPLIT)
         return Answer(explanation=found, drawing=_drawn(found, subject.model))
+
+    def link_demands(
+        self, *, scenario: int | None = None, down: Sequence[str] = (), variant: str = BASE, link: str | None = None
+    ) -> pa.Table:
+        """List the demands by the directions of links that carry them; those of a direction add up to its load.
+
+        The columns are `link`, `src`, `dst`, `demand_src`, `demand_dst`, `address`, `msgs_per_s`. Of a multicast one
+        copy is on a link, so `demand_dst` is null.
+
+        Args:
+            scenario: its number in the table `scenario`; None: what is down.
+            down: ids of links and routers that are down, instead of a scenario; empty: none.
+            variant: of the mesh, for what is down.
+            link: id of the only link that is wanted.
+        Raises: TableError for what is not there, and for a run with ECMP, where no link has the whole of a demand.
+        """
+        subject = BaseAndScenario.of_run(self.folder, scenario=scenario, variant=variant, down=down)
+        return link_demands(subject.now, None if link is None else subject.link(link))
+
+    def lost_demands(self, *, scenario: int | None = None, down: Sequence[str] = (), variant: str = BASE) -> pa.Table:
+        """List the demands that reach nobody, each with its cause; they add up to `lost_msgs_per_s` of the scenario.
+
+        The columns are `demand_src`, `demand_dst`, `address`, `msgs_per_s`, `cause`. Causes are `router down`,
+        `no subscriber`, `no path` and `no credit`; see `link_demands` for the arguments.
+        """
+        subject = BaseAndScenario.of_run(self.folder, scenario=scenario, variant=variant, down=down)
+        return lost_demands(subject.now)
 
 
 def _explained(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +11,7 @@ from router.whatif.formats.model_folder import PARTS
 from router.whatif.library.scenario_columns import implied_columns, sections_of
 from router.whatif.pipeline.run_folder import MODEL
 from router.whatif.pipeline.table_files import SUFFIX
-from router.whatif.pipeline.table_layouts import layout_of
+from router.whatif.pipeline.table_layouts import SCENARIO, layout_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -18,30 +19,40 @@ if TYPE_CHECKING:
 MODEL_PARTS: Final = (*PARTS, "demands")
 
 
-def make_views(
-    folder: Path, tables: Sequence[str], session: SparkSession, prefix: str, address: Callable[[str], str]
-) -> tuple[str, ...]:
-    """Give the session a view for each table of a run, and for each part of its model.
+def make_views(frames: Mapping[str, DataFrame], prefix: str) -> tuple[str, ...]:
+    """Give the session of frames a view for each of them.
 
     Args:
-        folder: of the run, or of a copy of it.
-        tables: that it has.
-        session: that has the views then.
+        frames: by name.
         prefix: before each name.
-        address: of a part of the run, as Spark takes it.
     Returns: names of the views.
     """
-    sections = sections_of(folder)
-    frames = {name: whole_frame(session.read.parquet(address(name)), name, sections) for name in tables}
-    parts = {name: f"{MODEL}/{name}{SUFFIX}" for name in MODEL_PARTS}
-    frames |= {name: session.read.parquet(address(file)) for name, file in parts.items() if (folder / file).exists()}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(f"{prefix}{name}")
     return tuple(f"{prefix}{name}" for name in frames)
 
 
+def run_frames(
+    folder: Path, tables: Sequence[str], session: SparkSession, address: Callable[[str], str]
+) -> dict[str, DataFrame]:
+    """Read each table of a run, and each part of its model, by name.
+
+    Args:
+        folder: of the run, or of a copy of it.
+        tables: that it has.
+        session: that reads them.
+        address: of a part of the run, as Spark takes it.
+    """
+    sections = sections_of(folder)
+    frames = {name: whole_frame(session.read.parquet(address(name)), name, sections) for name in tables}
+    parts = {name: f"{MODEL}/{name}{SUFFIX}" for name in MODEL_PARTS}
+    return frames | {
+        name: session.read.parquet(address(file)) for name, file in parts.items() if (folder / file).exists()
+    }
+
+
 def whole_frame(frame: DataFrame, name: str, sections: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """A table as Spark has read it, with the columns of its layout and those that its scenarios imply.
+    """A table as Spark has read it: columns of its layout and those that its scenarios imply, with their meaning.
 
     Args:
         frame: of the files of the table.
@@ -51,7 +62,10 @@ def whole_frame(frame: DataFrame, name: str, sections: Sequence[Mapping[str, Any
     names, implied = layout_of(name).names, implied_columns(name)
     # Spark's own files have these two in the names of their folders: by them it leaves files out that nobody asks for.
     missing = [f"{_case(sections, column)} AS {column}" for column in implied if column not in frame.columns]
-    return frame.selectExpr("*", *missing).select(*names, *implied)
+    whole = frame.selectExpr("*", *missing).select(*names, *implied)
+    tables = importlib.import_module("router.whatif.pipeline.spark_tables")  # which needs Spark
+    found: DataFrame = tables.described(whole, (*layout_of(name).columns, *SCENARIO.columns))
+    return found
 
 
 def _case(sections: Sequence[Mapping[str, Any]], column: str) -> str:

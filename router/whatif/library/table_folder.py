@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from router.whatif.library.scenario_columns import implied_columns, read_with_implied
-from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of
+from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of, said_of_names
 
 
 class TableFolder:
@@ -38,11 +38,10 @@ class TableFolder:
         """
         names = (*layout_of(table).names, *implied_columns(table))
         if table not in self.tables:
-            raise TableError(f"{self.folder} has no table {table}; expected one of {', '.join(self.tables)}")
-        unknown = [name for name in columns or () if name not in names]
-        if unknown:
-            known = ", ".join(names)
-            raise TableError(f"table {table} has no column {', '.join(unknown)}; expected some of {known}")
+            raise TableError(f"{self.folder} has no table {table!r}; {said_of_names(table, self.tables)}")
+        for name in columns or ():
+            if name not in names:
+                raise TableError(f"table {table} has no column {name!r}; {said_of_names(name, names)}")
         return read_with_implied(self.folder, table, names if columns is None else columns)
 
     def pandas(self, table: str, columns: Sequence[str] | None = None) -> Any:

@@ -127,6 +127,8 @@ class RunSummary:
     scenarios: int
     resumed: int
     """Scenarios that an interrupted run had left."""
+    variants: int
+    """The mesh as it is, and changed or grown ones."""
     engine: str
     wall_s: float
 
@@ -183,7 +185,11 @@ def run(
             finish(stage.path)
         stage.finish()
     return RunSummary(
-        scenarios=len(plan), resumed=len(plan) - left, engine=made.engine, wall_s=time.monotonic() - began
+        scenarios=len(plan),
+        resumed=len(plan) - left,
+        variants=len(variants),
+        engine=made.engine,
+        wall_s=time.monotonic() - began,
     )
 
 

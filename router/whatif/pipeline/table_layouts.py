@@ -5,13 +5,13 @@ Each table is a folder of Parquet files, read as one. `docs/reference/whatif-tab
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
 
+from mesh_config.findings import nearest
 from router.whatif.pipeline.layout_columns import (
     FORMAT,
     INT,
@@ -125,7 +125,7 @@ SCENARIO: Final = Layout(
         count(
             "starved_publishers",
             "Demands for an address whose router lives and that find no subscriber, or none with credit left. It "
-            "counts rows of `demands`, not clients.",
+            "counts rows of `demands`, not clients. Which cause each has, `Run.lost_demands` tells.",
             unit="demands",
         ),
         real("max_utilisation", "The highest utilisation of a link direction, as in `link_load`.", "1"),
@@ -464,10 +464,19 @@ def layout_of(name: str) -> Layout:
     Raises: TableError that names the nearest table
     """
     if name not in LAYOUTS:
-        near = difflib.get_close_matches(name, LAYOUTS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise TableError(f"no table is called {name!r}; expected one of {', '.join(LAYOUTS)}{hint}")
+        raise TableError(f"no table is called {name!r}; {said_of_names(name, LAYOUTS)}")
     return LAYOUTS[name]
+
+
+def said_of_names(name: str, known: Collection[str]) -> str:
+    """Say which names there are, the nearest one first.
+
+    Args:
+        name: that there isn't.
+        known: those that there are.
+    """
+    near = nearest(name, known)
+    return f"did you mean {near!r}? There are {', '.join(known)}" if near else f"expected one of {', '.join(known)}"
 
 
 def plain(kind: pa.DataType) -> pa.DataType:

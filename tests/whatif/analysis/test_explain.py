@@ -125,10 +125,19 @@ def test_a_link_tells_what_it_carries_and_what_its_loss_does() -> None:
     )
     assert "60 msg/s then reach nobody." in said(found)
     assert [(row["from"], row["msg/s"]) for row in rows(found, "What it carries")] == [("C", 50), ("E", 10)]
-    assert rows(found, "Most of it") == [
+    assert rows(found, "All of it: 2 demands") == [
         {"from": "A", "to": "E", "address": "q", "msg/s": 50.0},
         {"from": "E", "to": "A", "address": None, "msg/s": 10.0},
     ]
+
+
+def test_listings_are_as_long_as_is_asked(tmp_path: Path) -> None:
+    subject = BaseAndScenario.of_model(square())
+    subject.shown = 1
+    assert [row["to"] for row in rows(explain_link(subject, "C--E"), "Most of it: 1 of 2 demands")] == ["E"]
+    write_model(square(), tmp_path)
+    found = CliRunner().invoke(main, ["whatif", "explain", str(tmp_path), "--link", "C--E", "--limit", "1"])
+    assert "Most of it: 1 of 2 demands" in found.output
 
 
 def test_a_parallel_link_says_which_is_in_use() -> None:

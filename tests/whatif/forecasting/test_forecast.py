@@ -27,7 +27,7 @@ from router.whatif.model.demands import Demand
 from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.mesh_model import Model, with_demands
 from router.whatif.pipeline.table_files import from_rows, read_table, validate
-from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.pipeline.table_layouts import LAYOUTS, TableError
 from router.whatif.pipeline.unfinished_run import RunError
 
 if TYPE_CHECKING:
@@ -170,19 +170,32 @@ def test_the_command_says_what_is_full_and_what_it_lacks(done: tuple[Path, str])
 
 
 def test_the_library_knows_the_forecast(done: tuple[Path, str], spark: SparkSession, tmp_path: Path) -> None:
-    found = whatif.Forecast(done[0])
+    found = whatif.open_forecast(done[0])
     assert found.tables == ("demand_rate", "demand_period", "demand_forecast", "link_forecast")
     assert found.pandas("link_forecast").full_in.min() == 0
     assert found.run.model == triangle_of(found.run.model.demands)
     assert found.expected == read_model(done[0] / "expected")
     assert found.high.links == triangle().links
-    with pytest.raises(TableError, match="has no table link_rate; expected one of demand_rate, "):
+    with pytest.raises(TableError, match=r"has no table 'link_rate'; did you mean .*\? There are demand_rate, "):
         found.arrow("link_rate")
     for wrong in ({"period": "year"}, {"level": "p42"}, {"horizon": 0}, {"limit": 0.0}, {"confidence": 1.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             whatif.forecast(tmp_path, triangle(), tmp_path / "out", **wrong)  # type: ignore[arg-type]
     with pytest.raises(RunError, match="no history"):
         whatif.forecast(tmp_path, triangle(), tmp_path / "out")
+
+
+def test_a_forecast_is_opened_as_sql_has_it(done: tuple[Path, str], spark: SparkSession, tmp_path: Path) -> None:
+    found = whatif.open_forecast(str(done[0]))
+    assert found.views(spark, prefix="outlook_") == tuple(f"outlook_{name}" for name in found.tables)
+    rows = spark.sql("SELECT * FROM outlook_link_forecast").toArrow()
+    expected = found.arrow("link_forecast")
+    assert rows.column_names == expected.column_names
+    assert sorted(map(str, rows.to_pylist())) == sorted(map(str, expected.to_pylist()))
+    (about,) = spark.sql("DESCRIBE outlook_link_forecast").where("col_name = 'full_in'").collect()
+    assert about.comment == next(each.doc for each in LAYOUTS["link_forecast"].columns if each.name == "full_in")
+    with pytest.raises(TableError, match="is no forecast; expected a folder that"):
+        whatif.open_forecast(tmp_path)
 
 
 def triangle_of(demands: Iterable[Demand]) -> Model:

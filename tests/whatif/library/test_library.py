@@ -13,13 +13,14 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import attrs
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
 from router import whatif
 from router.whatif import Options, Request, Run, grown, open_run, play, read_model, with_costs, without, write_model
 from router.whatif.pipeline.table_files import read_table
-from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.pipeline.table_layouts import LAYOUTS, TableError
 from router.whatif.report.pictures import class_of
 from router.whatif.report.svg_drawing import LIGHT
 from router.whatif.scenarios.scenario_plan import PlanError
@@ -117,6 +118,15 @@ def test_views_have_variant_and_family_whoever_wrote_the_tables(done: Run, by_sp
     assert spark.table("here_demands").count() == len(done.model.demands)
 
 
+def test_columns_of_views_say_what_they_are(done: Run, spark: SparkSession) -> None:
+    done.views(spark, prefix="about_")
+    said = {row.col_name: row.comment for row in spark.sql("DESCRIBE about_address_impact").collect()}
+    layouts = [LAYOUTS[name] for name in ("address_impact", "scenario")]
+    docs = {column.name: column.doc for layout in reversed(layouts) for column in layout.columns}
+    assert said == {name: docs[name] for name in said}
+    assert {"variant", "family", "starved_publishers"} <= said.keys()
+
+
 def test_a_changed_model_is_run(tmp_path: Path) -> None:
     model = everything()
     changed = grown(with_costs(without(model, routers=["r11"]), {model.links[0].id: 9}), 2)
@@ -208,12 +218,30 @@ def test_things_are_explained(done: Run) -> None:
         done.explain(link=turned)
 
 
+def test_demands_are_listed_by_links_and_by_causes_of_loss(done: Run) -> None:
+    table = done.link_demands()
+    for row in done.arrow("link_load").to_pylist():
+        if row["variant"] == "base":
+            here = (pc.field("link") == row["link"]) & (pc.field("src") == row["src"])
+            assert sum(table.filter(here)["msgs_per_s"].to_pylist()) == pytest.approx(row["msgs_per_s"])
+    link = table["link"][0].as_py()
+    assert done.link_demands(link=link).equals(table.filter(pc.field("link") == link))
+    assert len(done.explain(link=link, limit=1).explanation.listings[1].rows) == 1
+    for row in done.arrow("scenario").to_pylist()[::20]:
+        lost = done.lost_demands(scenario=row["scenario"])
+        assert sum(lost["msgs_per_s"].to_pylist()) == pytest.approx(row["lost_msgs_per_s"])
+    with pytest.raises(TableError, match="no link `nowhere` in the model"):
+        done.link_demands(link="nowhere")
+
+
 def test_what_cannot_be_is_said(done: Run, tmp_path: Path) -> None:
     with pytest.raises(TableError, match="is no run; expected a folder that"):
         open_run(tmp_path)
     with pytest.raises(TableError, match="did you mean 'scenario'"):
         done.pandas("scenarios")
-    with pytest.raises(TableError, match="table run has no column wall; expected some of "):
+    with pytest.raises(TableError, match=r"has no table 'link_rate'; did you mean 'link_worst'\? There are scenario, "):
+        done.arrow("link_rate")
+    with pytest.raises(TableError, match=r"table run has no column 'wall'; did you mean 'wall_s'\? There are model, "):
         done.arrow("run", ["wall"])
     with pytest.raises(ValueError, match="link and router are given; expected only one of link, router, pair, address"):
         done.explain(link="a", router="b")

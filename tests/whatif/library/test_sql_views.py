@@ -35,6 +35,7 @@ class Tables:
         }
         self.lost_pairs: Rows = [row for row in run.arrow("pair_impact").to_pylist() if row["is_lost"]]
         self.impact: Rows = run.arrow("address_impact").to_pylist()
+        self.link_demands: Rows = run.link_demands(down=["CH--DE"]).to_pylist()
         self.spof: Rows = run.arrow("router_spof").to_pylist()
 
     def by_direction(self) -> dict[tuple[str, str], Rows]:
@@ -63,6 +64,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def tables(run: Run, spark: SparkSession) -> Tables:
     names = run.views(spark)
+    spark.createDataFrame(run.link_demands(down=["CH--DE"])).createOrReplaceTempView("link_demand")
     assert {*run.tables, "routers", "links", "addresses", "subscribers", "groups", "demands"} <= {*names}
     return Tables(run)
 
@@ -212,6 +214,21 @@ def losses_of_addresses(tables: Tables) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda row: (-row[2], row[0]))
 
 
+def demands_on_a_link(tables: Tables) -> list[tuple[Any, ...]]:
+    classes: dict[tuple[str, str | None, str | None], set[str]] = defaultdict(set)
+    for demand in tables.model.demands:
+        classes[demand.src, demand.dst, demand.address].add(demand.klass)
+    found = []
+    for row in tables.link_demands:
+        if (row["link"], row["src"]) == ("AT--DE", "AT"):
+            key = row["demand_src"], None if row["address"] else row["demand_dst"], row["address"]
+            amount = row["msgs_per_s"]
+            found.append((row["demand_src"], row["demand_dst"], row["address"], amount, sorted(classes[key])))
+    (load,) = (row["msgs_per_s"] for row in tables.of_failed("CH--DE") if (row["link"], row["src"]) == ("AT--DE", "AT"))
+    assert sum(row[3] for row in found) == pytest.approx(load, rel=1e-12)
+    return sorted(found, key=lambda row: (-row[3], row[0], row[2] or ""))
+
+
 MOST = ("max_utilisation", "max_utilisation_link")
 ANSWERS: tuple[Callable[[Tables], list[tuple[Any, ...]]], ...] = (
     load_of_a_link,
@@ -227,10 +244,11 @@ ANSWERS: tuple[Callable[[Tables], list[tuple[Any, ...]]], ...] = (
     same_failure_after_growth,
     routers_that_lose_each_other,
     losses_of_addresses,
+    demands_on_a_link,
 )
 
 
-@pytest.mark.parametrize("number", range(1, 14))
+@pytest.mark.parametrize("number", range(1, 15))
 def test_the_query_of_the_page_answers_the_question(number: int, tables: Tables, spark: SparkSession) -> None:
     found = [tuple(row) for row in spark.sql(QUERIES[str(number)]).collect()]
     expected = ANSWERS[number - 1](tables)
@@ -244,6 +262,6 @@ def test_the_query_of_the_page_answers_the_question(number: int, tables: Tables,
 
 
 def test_each_question_of_the_page_is_asked() -> None:
-    assert list(QUERIES) == [str(number) for number in range(1, 14)]
-    assert len(ANSWERS) == 13
-    assert PAGE.count("```sql") == 13
+    assert list(QUERIES) == [str(number) for number in range(1, 15)]
+    assert len(ANSWERS) == 14
+    assert PAGE.count("```sql") == 14

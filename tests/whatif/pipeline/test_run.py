@@ -385,3 +385,15 @@ def test_a_terminal_gets_a_bar(model_folder: Path, tmp_path: Path) -> None:
     assert process.wait() == 0
     assert "━" in shown.decode(errors="replace")
     assert b"/39" in shown
+
+
+def test_a_run_of_several_variants_says_of_which_it_speaks(tmp_path: Path) -> None:
+    write_model(everything(), tmp_path / "model")
+    asked = ["whatif", "run", str(tmp_path / "model"), "--engine", "local"]
+    words = "Of the mesh as it is; the table family_summary has each variant.\n"
+    found = CliRunner().invoke(main, [*asked, "-o", str(tmp_path / "one"), "--fail", "links:1"])
+    assert found.exit_code == 0
+    assert words not in found.output
+    found = CliRunner().invoke(main, [*asked, "-o", str(tmp_path / "two"), "--fail", "links:1", "--growth", "2"])
+    assert found.exit_code == 0
+    assert words in found.output

@@ -10,7 +10,6 @@ from mesh_config.models import Treatment
 from router.whatif.analysis.credit_plan import ClientCreditHabits, address_rows
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
-from router.whatif.analysis.explain.scenario import SHOWN
 from router.whatif.analysis.paths_and_flows import Flow
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO
@@ -215,7 +214,7 @@ def _flows(subject: BaseAndScenario, number: int) -> Listing | None:
     if not found:
         return None
     found.sort(key=lambda row: (-row["msgs_per_s"], row["src"], row["dst"]))
-    rows = [(*(row[key] for key in keys), words[row["is_enough"]]) for row in found[: 2 * SHOWN]]
+    rows = [(*(row[key] for key in keys), words[row["is_enough"]]) for row in found[: 2 * subject.shown]]
     columns = (
         "from", "to", "msg/s", "round trip, ms", "needs credit", "all need", "configured", "msg/s possible", "enough",
     )  # fmt: skip
@@ -229,10 +228,10 @@ def _harm(subject: BaseAndScenario, text: str) -> Listing | None:
     if not rows:
         return None
     rows.sort(key=lambda row: (-row["lost_msgs_per_s"], -row["starved_publishers"], row["scenario"]))
-    failures = subject.failures([row["scenario"] for row in rows[:SHOWN]])
+    failures = subject.failures([row["scenario"] for row in rows[: subject.shown]])
     shown = tuple(
         (row["scenario"], failures.get(row["scenario"]), row["subscriber_routers"], row["lost_msgs_per_s"])
-        for row in rows[:SHOWN]
+        for row in rows[: subject.shown]
     )
     columns = ("scenario", "what is down", "routers with subscribers", "msg/s lost")
     return Listing(title=f"Scenarios of the run that touch it: {len(rows):,}, the worst", columns=columns, rows=shown)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -28,6 +28,8 @@ from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.wording import BASE, failure
 
 Floats = NDArray[np.float64]
+SHOWN: Final = 10
+"""Rows of a listing, unless more are asked for."""
 
 
 class BaseAndScenario:
@@ -67,6 +69,8 @@ class BaseAndScenario:
         self.links = tuple(sorted(links))
         self.routers = tuple(sorted(routers))
         self.is_split = is_split
+        self.shown = SHOWN
+        """Rows that listings of this have at most."""
         self.network = Network.of(model)
         if origin is not None:
             base = Kernel(Network.of(origin), is_split=is_split)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from router.whatif.analysis.explain import scenario
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
-from router.whatif.analysis.explain.scenario import SHOWN
+from router.whatif.analysis.link_demands import link_demands
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.model.elements import LinkEdge
@@ -91,34 +90,18 @@ def _directions(subject: BaseAndScenario, place: int) -> Listing:
 
 
 def _carried(subject: BaseAndScenario, place: int) -> Listing | None:
-    """The largest flows over a link."""
-    routes = subject.now
-    if subject.is_split or not routes.kernel.loads()[0][2 * place : 2 * place + 2].any():
-        return None  # split, a flow has no path of which all of it goes
-    ends = int(subject.network.link_a[place]), int(subject.network.link_b[place])
-    steps = {ends, ends[::-1]}
-    rows = []
-    for src, dst, what, sent in _flows(subject, routes):
-        path = routes.path(src, dst)
-        if steps & set(pairwise(path)):
-            rows.append((subject.network.routers[src], subject.network.routers[dst], what, sent / MICRO))
-            if len(rows) == SHOWN:
-                break
-    return Listing(title="Most of it", columns=("from", "to", "address", "msg/s"), rows=tuple(rows)) if rows else None
-
-
-def _flows(subject: BaseAndScenario, routes: Routes) -> Iterator[tuple[int, int, str | None, int]]:
-    """Source, destination, address and millionths of messages/s of all that is sent, the largest first."""
-    network = subject.network
-    pairs = zip(network.demand_src.tolist(), network.demand_dst.tolist(), network.demand_rate.tolist(), strict=True)
-    found: list[tuple[int, int, str | None, int]] = [(src, dst, None, sent) for src, dst, sent in pairs]
-    found += [
-        (flow.src, flow.dst, network.addresses[flow.address], flow.rate)
-        for flow in routes.flows()
-        if flow.dst is not None and flow.dst != flow.src
-    ]
-    found.sort(key=lambda each: (-each[3], each[0], each[1], each[2] or ""))
-    return iter(found)
+    """The largest demands on a link."""
+    if subject.is_split:
+        return None  # then no link has the whole of a demand
+    table = link_demands(subject.now, place)
+    if not table.num_rows:
+        return None
+    names = ("demand_src", "demand_dst", "address", "msgs_per_s")
+    rows = sorted(zip(*(table.column(name).to_pylist() for name in names), strict=True), key=lambda row: -row[3])
+    title = f"All of it: {counted(len(rows), 'demand')}"
+    if len(rows) > subject.shown:
+        title = f"Most of it: {subject.shown} of {counted(len(rows), 'demand')}"
+    return Listing(title=title, columns=("from", "to", "address", "msg/s"), rows=tuple(rows[: subject.shown]))
 
 
 def _worst(subject: BaseAndScenario, name: str) -> Listing | None:
@@ -137,7 +120,7 @@ def _worst(subject: BaseAndScenario, name: str) -> Listing | None:
     columns = ("from", "msg/s", "bytes/s", "used", "scenario", "what is down")
     shown = tuple(
         (src, sent, size, percent(share), number, failures.get(number))
-        for share, number, src, sent, size in found[:SHOWN]
+        for share, number, src, sent, size in found[: subject.shown]
     )
     return Listing(title="Its worst cases in the run", columns=columns, rows=shown)
 

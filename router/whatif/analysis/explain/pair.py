@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from router.whatif.analysis.connectivity import Connectivity
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
-from router.whatif.analysis.explain.scenario import SHOWN
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.wording import amount, counted, listed, milliseconds, rate
@@ -130,7 +129,7 @@ def _losses(subject: BaseAndScenario, src: str, dst: str) -> Listing | None:
     rows = subject.variant_rows("pair_impact", is_lost=True, src=src, dst=dst)
     if not rows:
         return None
-    failures = subject.failures([row["scenario"] for row in rows[:SHOWN]])
-    shown = tuple((row["scenario"], failures.get(row["scenario"])) for row in rows[:SHOWN])
+    failures = subject.failures([row["scenario"] for row in rows[: subject.shown]])
+    shown = tuple((row["scenario"], failures.get(row["scenario"])) for row in rows[: subject.shown])
     title = f"Scenarios of the run without a path: {len(rows):,}, of which"
     return Listing(title=title, columns=("scenario", "what is down"), rows=shown)

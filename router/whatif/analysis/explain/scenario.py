@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
-from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
+from router.whatif.analysis.explain.base_and_scenario import SHOWN, BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.wording import BASE, MAINTENANCE, amount, counted, listed, per_year, percent, rate
-
-SHOWN: Final = 10
-"""Rows of a listing."""
 
 
 def explain_scenario(subject: BaseAndScenario) -> Explanation:
@@ -147,7 +143,7 @@ def _addresses(subject: BaseAndScenario) -> Listing | None:
         return None
     rows.sort(key=lambda row: (-row[4], row[1], row[0]))
     columns = ("address", "routers with subscribers", "lost", "publishers without", "msg/s lost")
-    return Listing(title="Addresses that lose something", columns=columns, rows=tuple(rows[:SHOWN]))
+    return Listing(title="Addresses that lose something", columns=columns, rows=tuple(rows[: subject.shown]))
 
 
 def _rising(subject: BaseAndScenario) -> Listing | None:
@@ -162,7 +158,7 @@ def rising(subject: BaseAndScenario, old: Routes, new: Routes) -> Listing | None
     before, now = old.kernel.loads()[0], new.kernel.loads()[0]
     more = now - before
     places = np.flatnonzero(more > 0)
-    places = places[np.lexsort((places, -more[places]))][:SHOWN]
+    places = places[np.lexsort((places, -more[places]))][: subject.shown]
     if not places.size:
         return None
     shares = subject.utilisation(old), subject.utilisation(new)
@@ -182,7 +178,7 @@ def _longer(subject: BaseAndScenario) -> Listing | None:
     if not longer.size:
         return None
     stretch = now[longer] / before[longer]
-    places = longer[np.lexsort((dst[longer], src[longer], -stretch))][:SHOWN]
+    places = longer[np.lexsort((dst[longer], src[longer], -stretch))][: subject.shown]
     rows = tuple(
         (
             subject.network.routers[src[place]],
