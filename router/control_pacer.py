@@ -4,9 +4,10 @@ Each neighbor has an allowance of the router's time, enough for what a mesh tell
 together, since a neighbor may come again and again. When it is used up, messages are kept here as they came, and all
 such neighbors together get `share` of the time, in turns: after each message there is a pause in proportion to what it
 took. Before that, too, messages of all neighbors are handled in pieces of `PIECE_S`, with pauses three times as
-long: who calls beside them waits for one piece at most. A message can't be divided, so the pause after one that took
-longer grows with the square of that: few calls meet it. HELLOs go ahead of what waits, so that a neighbor isn't lost
-for its news. What is beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
+long, and nine times as long while the router is busy with what clients send: who calls beside them waits for one piece
+at most, and keeps nine tenths of the router. A message can't be divided, so the pause after one that took longer grows
+with the square of that: few calls meet it. HELLOs go ahead of what waits, so that a neighbor isn't lost for its news.
+What is beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
 """
 
 from __future__ import annotations
@@ -30,8 +31,12 @@ PIECE_S: Final = 0.0005
 """After so much of the router's time others have their turn, for three times as long."""
 PIECE_BYTES: Final = 16_384
 """Bytes of messages that are handled at once: what they take is known only afterwards."""
-PIECES_SHARE: Final = 1 / 4
-"""Part of the time that messages handled in pieces get: the others have three quarters of it."""
+QUIET_SHARE: Final = 1 / 4
+"""Part of the time that messages handled in pieces get while the router has nothing else to do,"""
+BUSY_SHARE: Final = 1 / 10
+"""and while it has its hands full with the rest."""
+LOOK_S: Final = 0.0001
+"""Shortest time over which it is judged how busy the router is."""
 LONGEST_PAUSE_S: Final = 0.25
 """After a message that took long, however long it took."""
 MOST_HELLO_BYTES: Final = 16_384
@@ -123,6 +128,13 @@ class ControlPacer:
         """Those of whom something waits."""
         self._all = TimeAllowance(ALL_BURST_S, -math.inf)
         self._piece = TimeAllowance(PIECE_S, -math.inf)
+        self._pieces_share = QUIET_SHARE
+        """Part of the time that they get now, between `BUSY_SHARE` and `QUIET_SHARE`."""
+        self._control_s = 0.0
+        """Used for control messages since the start, seconds."""
+        self._looked_at = (-math.inf, 0.0, 0.0)
+        """Time of the last look at how busy the router is, what it had used by then, and what of it for control
+        messages, seconds."""
         self._rests_until = -math.inf
         self._charged: dict[ConnectionId, int] = {}
         """Bytes of the messages that are handled next, by connection."""
@@ -152,7 +164,7 @@ class ControlPacer:
             now: seconds, monotonic.
         """
         neighbor = self._neighbor(connection, now)
-        self._piece.refill(PIECES_SHARE, now)
+        self._refill_piece(now)
         is_free = not neighbor.waiting and self._has_time(neighbor) and self.is_piece_left()
         if not is_free and neighbor.hello_at + self._hello_pause_s <= now and _is_hello(message):
             neighbor.hello_at = now
@@ -237,6 +249,7 @@ class ControlPacer:
     def add(self, used_s: float) -> None:
         """Note that *used_s* (seconds) were used for the messages that are handled next."""
         self._used_s += used_s
+        self._control_s += used_s
 
     def charge(self, now: float) -> None:
         """Put what the messages noted took on the accounts of those who sent them.
@@ -248,9 +261,9 @@ class ControlPacer:
         if not self._charged:
             return
         total = sum(self._charged.values())
-        self._piece.refill(PIECES_SHARE, now)
-        self._piece.use(min(used_s * max(1.0, used_s / PIECE_S), LONGEST_PAUSE_S * PIECES_SHARE))
-        self._rests_until = max(self._rests_until, now - self._piece.left_s / PIECES_SHARE)
+        self._refill_piece(now)
+        self._piece.use(self._pieces_share * self._pause_after(used_s))
+        self._rests_until = max(self._rests_until, now - self._piece.left_s / self._pieces_share)
         if self._turns:
             self.at = max(self.at, self._rests_until)
         self._all.refill(self._share, now)
@@ -261,6 +274,22 @@ class ControlPacer:
                 neighbor.refill(self._share, now)
                 neighbor.use(used_s * size / total)
         self._charged.clear()
+
+    def _pause_after(self, used_s: float) -> float:
+        """Pause that others are owed after *used_s*, both in seconds."""
+        of_a_long_one = used_s * used_s / PIECE_S / QUIET_SHARE
+        return min(max(used_s / self._pieces_share, of_a_long_one), LONGEST_PAUSE_S)
+
+    def _refill_piece(self, now: float) -> None:
+        """Add to what is left of a piece: the less, the more the router has used for others since the last look."""
+        looked_at, used_before_s, control_before_s = self._looked_at
+        if now - looked_at >= LOOK_S:
+            used_s, control_s = self.measure(), self._control_s
+            spent_s = control_s - control_before_s
+            busy = (used_s - used_before_s - spent_s) / max(LOOK_S, now - looked_at - spent_s)
+            self._pieces_share = QUIET_SHARE - (QUIET_SHARE - BUSY_SHARE) * min(1.0, max(0.0, busy))
+            self._looked_at = now, used_s, control_s
+        self._piece.refill(self._pieces_share, now)
 
     def forget(self, connection: ConnectionId) -> None:
         """Forget a connection that is gone, and what waits of it."""

@@ -372,7 +372,9 @@ class PeerEventHandler:
                 _throw_away(link)
                 connection.port.touch()
             return
+        begin = self._pacer.measure()
         message = neighbor.read_control(delivery)
+        self._pacer.add(self._pacer.measure() - begin)
         if message is None:
             return
         if not connection.was_of_use:

@@ -7,7 +7,15 @@ import math
 
 import pytest
 
-from router.control_pacer import ALL_BURST_S, LONGEST_PAUSE_S, PIECE_BYTES, PIECE_S, PIECES_SHARE, ControlPacer
+from router.control_pacer import (
+    ALL_BURST_S,
+    BUSY_SHARE,
+    LONGEST_PAUSE_S,
+    PIECE_BYTES,
+    PIECE_S,
+    QUIET_SHARE,
+    ControlPacer,
+)
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.runtime import Runtime
 from tests.engine.test_raw_neighbor import join, live
@@ -116,7 +124,23 @@ def test_one_that_comes_again_and_again_has_no_more_than_all_together() -> None:
                 pacer.charge(now)
                 used += 0.9 * PIECE_S
         pacer.forget(connection)
-    assert used == pytest.approx(min(PIECES_SHARE * now, ALL_BURST_S + 0.2 * now), rel=0.1)
+    assert used == pytest.approx(min(QUIET_SHARE * now, ALL_BURST_S + 0.2 * now), rel=0.1)
+
+
+@pytest.mark.parametrize(("busy", "share"), [(0.0, QUIET_SHARE), (0.5, (QUIET_SHARE + BUSY_SHARE) / 2), (1.0, BUSY_SHARE)])
+def test_the_busier_a_router_is_the_less_it_uses_for_control_messages(busy: float, share: float) -> None:
+    now = control_s = others_s = 0.0
+    pacer = new_pacer()
+    pacer.measure = lambda: control_s + others_s
+    while now < 1.0:
+        now += 0.1 * PIECE_S
+        others_s += busy * 0.1 * PIECE_S
+        if pacer.may_pass(ConnectionId(1), b"news", now):
+            now += 0.2 * PIECE_S
+            control_s += 0.2 * PIECE_S
+            pacer.note(ConnectionId(1), 4, 0.2 * PIECE_S)
+            pacer.charge(now)
+    assert control_s / now == pytest.approx(share, rel=0.15)
 
 
 def test_messages_are_handled_in_pieces_with_pauses_in_proportion() -> None:
@@ -134,14 +158,14 @@ def test_messages_are_handled_in_pieces_with_pauses_in_proportion() -> None:
     assert pacer.keep(one, b"news", 1.0) is None, "nobody is told: it has used up nothing"
     pacer.charge(1.0)
     assert not takes(one, 1.1), "not before what waits"
-    assert pacer.at == pytest.approx(1.0 + (1.2 * 1.2 - 1) * PIECE_S / PIECES_SHARE), "after the piece and a pause"
+    assert pacer.at == pytest.approx(1.0 + (1.2 * 1.2 - 1) * PIECE_S / QUIET_SHARE), "after the piece and a pause"
     assert pacer.take() == (one, b"news")
     pacer.rest(PIECE_S, 1.1)
     assert pacer.at == math.inf
     assert takes(one, 1.2)
 
 
-@pytest.mark.parametrize(("used_s", "pause_s"), [(2 * PIECE_S, 3 * PIECE_S / PIECES_SHARE), (1.0, LONGEST_PAUSE_S)])
+@pytest.mark.parametrize(("used_s", "pause_s"), [(2 * PIECE_S, 3 * PIECE_S / QUIET_SHARE), (1.0, LONGEST_PAUSE_S)])
 def test_after_a_message_that_took_long_comes_a_longer_pause(used_s: float, pause_s: float) -> None:
     pacer = new_pacer()
     one, other = ConnectionId(1), ConnectionId(2)
