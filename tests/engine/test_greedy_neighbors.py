@@ -127,7 +127,9 @@ def test_one_that_comes_again_and_again_has_no_more_than_all_together() -> None:
     assert used == pytest.approx(min(QUIET_SHARE * now, ALL_BURST_S + 0.2 * now), rel=0.1)
 
 
-@pytest.mark.parametrize(("busy", "share"), [(0.0, QUIET_SHARE), (0.5, (QUIET_SHARE + BUSY_SHARE) / 2), (1.0, BUSY_SHARE)])
+@pytest.mark.parametrize(
+    ("busy", "share"), [(0.0, QUIET_SHARE), (0.5, (QUIET_SHARE + BUSY_SHARE) / 2), (1.0, BUSY_SHARE)]
+)
 def test_the_busier_a_router_is_the_less_it_uses_for_control_messages(busy: float, share: float) -> None:
     now = control_s = others_s = 0.0
     pacer = new_pacer()
