@@ -70,7 +70,7 @@ class Made:
 def by_spark(spark: SparkSession, model: Model, tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("whole") / "run"
     steps: list[tuple[str, int, int]] = []
-    options = Options(engine="spark", pairs="changed", loads="all")
+    options = Options(pairs="changed", loads="all")  # `auto` is Spark where there is a session
     summary = run(model, REQUEST, folder, options, on_progress=lambda *step: steps.append(step))
     return Made(folder, summary, steps)
 
@@ -204,13 +204,6 @@ def test_a_table_without_rows_has_its_columns(spark: SparkSession, tmp_path: Pat
     assert spark.read.parquet(str(tmp_path / "spark" / "pair_impact")).count() == 0
 
 
-def test_folders_may_have_names_that_mean_something_in_paths(spark: SparkSession, model: Model, tmp_path: Path) -> None:
-    request = Request(families="links:1")
-    for engine in ("local", "spark"):
-        made(model, request, tmp_path / "{a}[1] b%20*" / engine, engine=engine)
-    assert_equal(tmp_path / "{a}[1] b%20*" / "local", tmp_path / "{a}[1] b%20*" / "spark")
-
-
 def test_ranges_of_scenarios_are_partitions_in_their_order(spark: SparkSession) -> None:
     rows = by_range(spark.range(0, 30_000).withColumnRenamed("id", "scenario"), 30_000, cores=4)
     place = functions.spark_partition_id().alias("place")
@@ -227,28 +220,29 @@ def test_the_exact_sum_is_that_of_fsum(seed: int, spark: SparkSession) -> None:
     assert exact_sum(frame, "value") == math.fsum(values)
 
 
-def test_ecmp_is_the_same_on_spark(spark: SparkSession, model: Model, tmp_path: Path) -> None:
+def test_ecmp_is_the_same_on_spark_in_a_folder_whose_name_means_something_in_paths(
+    spark: SparkSession, model: Model, tmp_path: Path
+) -> None:
+    folder = tmp_path / "{a}[1] b%20*"
     for name in ("local", "spark"):
-        made(model, Request(), tmp_path / name, engine=name, routing="ecmp")
-    assert_equal(tmp_path / "local", tmp_path / "spark")
+        made(model, Request(families="links:1"), folder / name, engine=name, routing="ecmp")
+    assert_equal(folder / "local", folder / "spark")
 
 
 def test_a_member_that_is_dropped_from_a_group_is_noticed(
-    spark: SparkSession, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Path, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comparison would be worth nothing if it did not see such a mistake in one of two engines."""
-    request = Request(families="srlg")
-    made(model, request, tmp_path / "right", engine="spark")
-    whole = FailureCandidates.of
+    candidates = FailureCandidates.of
 
     def dropping(wrong: Model) -> FailureCandidates:
-        found = whole(wrong)
+        found = candidates(wrong)
         return attrs.evolve(found, groups=tuple(attrs.evolve(it, links=it.links[:-1]) for it in found.groups))
 
     monkeypatch.setattr(FailureCandidates, "of", dropping)
-    made(model, request, tmp_path / "wrong", engine="local")
+    made(model, REQUEST, tmp_path / "wrong", engine="local", workers=1, pairs="changed", loads="all")
     with pytest.raises(AssertionError, match="scenario"):
-        assert_equal(tmp_path / "right", tmp_path / "wrong")
+        assert_equal(whole, tmp_path / "wrong")
 
 
 def test_tables_of_a_run_are_read_by_spark(spark: SparkSession, local: Path) -> None:
@@ -303,10 +297,10 @@ def test_auto_is_spark_where_its_address_is_given(monkeypatch: pytest.MonkeyPatc
         assert elsewhere.submit(lambda: Options().wants_spark).result()
 
 
-def test_auto_is_spark_where_there_is_a_session(spark: SparkSession, tmp_path: Path) -> None:
-    model = everything(8, 10)
-    assert run(model, Request(families="links:1"), tmp_path / "run").engine == "spark local[2,2]"
-    assert run(model, Request(families="links:1"), tmp_path / "run", Options(engine="local")).engine == "local"
+def test_auto_is_spark_where_there_is_a_session(by_spark: Made, tmp_path: Path) -> None:
+    assert by_spark.summary.engine == "spark local[2,2]"
+    local = run(everything(8, 10), Request(families="links:1"), tmp_path / "run", Options(engine="local"))
+    assert local.engine == "local"
 
 
 def test_auto_is_spark_when_much_is_to_be_done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
