@@ -355,7 +355,7 @@ def test_thousands_of_messages_leave_nothing_behind(bench: Bench) -> None:
                 log.clear()
 
     def bursts() -> None:
-        for _ in range(6):
+        for _ in range(3):
             burst()
 
     bursts()

@@ -22,7 +22,7 @@ from tests.helpers.peer import Peer, PeerReceiver, PeerSender, Sent, message
 ADDRESSES = ("exclusive.x", "balanced", "broadcast.x")
 SIZES = (10, 1500, 40_000, 200_000)
 OUTCOMES = (Delivery.ACCEPTED, Delivery.REJECTED, Delivery.RELEASED, Delivery.MODIFIED)
-LIVES = 10
+LIVES = 6
 STEPS = 60
 
 

@@ -13,9 +13,9 @@ from tests.helpers.streaming import PACES, cross_three
 
 pytestmark = pytest.mark.interop
 
-SIZE = 200_000_000
+SIZE = 120_000_000
 ROOM_BYTES = 64 * 1024 * 1024
-"""What each router may take beyond what it has at rest. A message five times as large may take no more."""
+"""What each router may take beyond what it has at rest. A message twice as large may take no more."""
 
 
 @pytest.mark.parametrize("pace", PACES)

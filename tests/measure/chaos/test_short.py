@@ -17,7 +17,7 @@ KINDS = (
     "publisher", "subscriber", "descriptors",
 )  # fmt: skip
 SEED = 3
-RATE = 300.0
+RATE = 150.0
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
