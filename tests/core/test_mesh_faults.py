@@ -14,6 +14,7 @@ from router.core.ids_and_conditions import RouterId
 from router.simulation.mesh import Mesh
 from router.simulation.mesh_invariants import differences, multicast_faults, settled
 from router.simulation.network import NetworkConditions
+from tests.helpers.examples import examples
 
 
 def assert_settles(mesh: Mesh, limit_s: float) -> None:
@@ -70,7 +71,7 @@ def strike(mesh: Mesh, what: str, number: int) -> None:
             mesh.unsubscribe(name, min(router.subscriptions))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(edges(), faults, st.integers(0, 2**32))
 def test_after_any_faults_on_a_good_network_all_is_right_within_seconds(
     wires: list[tuple[str, str, int]], plan: list[tuple[str, int, float]], seed: int
@@ -86,7 +87,7 @@ def test_after_any_faults_on_a_good_network_all_is_right_within_seconds(
     assert_settles(mesh, limit_s=12.0)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(edges(), faults, st.integers(0, 2**32), st.sampled_from([0.05, 0.2]))
 def test_after_any_faults_on_a_network_that_loses_and_doubles_all_is_right(
     wires: list[tuple[str, str, int]], plan: list[tuple[str, int, float]], seed: int, loss: float

@@ -12,6 +12,7 @@ from router.core import events
 from router.core.errors import LocalError
 from router.core.events import Action, ControlLinkDown, Event, LastSubscriberLeft, Report
 from router.core.ids_and_conditions import ConnectionId
+from tests.helpers.examples import examples
 from tests.helpers.records import records
 
 KINDS = [kind for base in (Event, Action) for kind in base.__subclasses__() if kind.__module__ == events.__name__]
@@ -24,7 +25,7 @@ def test_all_kinds_are_here() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_round_trip(name: str, data: st.DataObject) -> None:
     record = data.draw(records(getattr(events, name)))

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from mesh_config.models import Role
 from tests.helpers import frames
 from tests.helpers.engine import Bench, RawEnd
+from tests.helpers.examples import examples
 from tests.helpers.frames import AMQP_HEADER, source, target, write
 from tests.helpers.peer import message
 from tests.wire import vectors
 
-EXAMPLES = 150
+EXAMPLES = examples(150)
 FRAMES = sorted(vectors.files("frames"))
 CONTROL = sorted(vectors.files("control"))
 

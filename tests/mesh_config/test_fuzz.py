@@ -19,6 +19,7 @@ from mesh_config.picture import svg
 from mesh_config.schema import SECTIONS
 from mesh_config.settings_file_format import DEFAULTS_SECTIONS, MESH_FILE_KEYS
 from mesh_config.value_rules import fields_of
+from tests.helpers.examples import examples
 from tests.mesh_config.cases import FILE
 from tests.mesh_config.strategies import meshes
 
@@ -54,7 +55,9 @@ FRAMES = st.fixed_dictionaries(
     },
 )
 
-often = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+often = settings(
+    max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 
 
 @often
@@ -95,7 +98,7 @@ def test_any_router_of_any_file_can_run_or_has_errors(tmp_path: Path, tree: Any)
 
 
 @pytest.mark.slow
-@settings(often, max_examples=50)
+@settings(often, max_examples=examples(50))
 @given(meshes())
 def test_any_mesh_can_be_checked_and_drawn(mesh: MeshSettings) -> None:
     assert all(finding.line is None for finding in check_mesh(mesh))

@@ -10,10 +10,11 @@ from mesh_config.generators import KINDS, generate
 from mesh_config.loader import parse_document
 from mesh_config.models import MeshSettings, RouterSettings
 from mesh_config.render import render_mesh, render_router
+from tests.helpers.examples import examples
 from tests.mesh_config.cases import FILE
 from tests.mesh_config.strategies import ROUTERS, meshes
 
-few = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 def loaded(text: str) -> MeshSettings:

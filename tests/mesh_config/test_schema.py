@@ -16,6 +16,7 @@ from mesh_config.generators import KINDS, generate
 from mesh_config.models import MeshSettings, RouterSettings
 from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import DIALECT, mesh_schema, schema_text
+from tests.helpers.examples import examples
 from tests.mesh_config.strategies import ROUTERS
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +43,7 @@ def test_the_schema_is_one() -> None:
     assert all(definition["additionalProperties"] is False for definition in schema["$defs"].values())
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(ROUTERS)
 def test_the_schema_takes_what_the_loader_takes(router: RouterSettings) -> None:
     fit = attrs.evolve(

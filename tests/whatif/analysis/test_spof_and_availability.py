@@ -32,6 +32,7 @@ from router.whatif.pipeline.run_folder import model_of
 from router.whatif.pipeline.table_files import read_table, validate
 from router.whatif.report import SUMMARY, finish_run
 from router.whatif.scenarios.run_request import Request
+from tests.helpers.examples import examples
 from tests.whatif.naive import Naive
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, models, site
@@ -92,7 +93,7 @@ def measured(rows: Any) -> dict[tuple[str, str], tuple[int, int, int]]:
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(models(most=6))
 def test_single_points_of_failure_are_those_that_trying_everything_finds(model: Model) -> None:
     network = Network.of(model)

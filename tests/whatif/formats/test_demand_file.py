@@ -17,6 +17,7 @@ from router.whatif.formats.demand_file import with_demand_file
 from router.whatif.formats.mesh_settings import built_in_treatment
 from router.whatif.model.demands import Demand
 from router.whatif.model.mesh_model import Model, with_demands
+from tests.helpers.examples import examples
 from tests.whatif.models import models, square
 
 HEAD = "src,dst,address,msgs_per_s,msg_bytes,class\n"
@@ -93,7 +94,7 @@ def test_parquet_may_have_any_type_of_number_and_text(tmp_path: Path) -> None:
 
 
 @given(model=models())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_both_forms_give_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, model: Model) -> None:
     folder = tmp_path_factory.mktemp("demands")
     table = model_folder.demand_table(model.demands)

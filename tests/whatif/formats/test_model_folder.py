@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from mesh_config.findings import SettingsError
 from router.whatif.formats import model_folder
 from router.whatif.model.mesh_model import Model, ModelError, without
+from tests.helpers.examples import examples
 from tests.whatif.models import models, square
 
 
 @given(model=models())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, model: Model) -> None:
     folder = tmp_path_factory.mktemp("store") / "model"
     model_folder.write_model(attrs.evolve(model, origin="somewhere"), folder)

@@ -14,6 +14,7 @@ from mesh_config.generators import generate
 from mesh_config.render import render_mesh
 from router.whatif.formats.importer import import_model
 from router.whatif.model.mesh_model import Model
+from tests.helpers.examples import examples
 from tests.whatif.formats import test_topologies as samples
 from tests.whatif.formats.test_repetita import DEMANDS, GRAPH
 from tests.whatif.models import TOPOHUB, ZOO
@@ -101,7 +102,7 @@ def check(found: Model | tuple[Finding, ...], file: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 @given(rng=st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_spoilt_file_makes_a_model_or_findings(
     tmp_path_factory: pytest.TempPathFactory, name: str, rng: random.Random
 ) -> None:
@@ -111,7 +112,7 @@ def test_a_spoilt_file_makes_a_model_or_findings(
 
 @pytest.mark.parametrize("name", FILES)
 @given(data=st.binary(max_size=200))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_any_bytes_make_a_model_or_findings(tmp_path_factory: pytest.TempPathFactory, name: str, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("bytes")
     check(outcome(folder, name, data), folder / name)
