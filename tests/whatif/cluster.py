@@ -123,6 +123,7 @@ def connect() -> Iterator[str]:
     settings = {
         "spark.master": "local[2,2]",
         "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "4",
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.host": LOOPBACK,
         "spark.driver.extraJavaOptions": QUICK,

@@ -18,18 +18,19 @@ from router.whatif.formats.model_folder import write_model
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.table_files import are_equal, read_table
 from router.whatif.scenarios.run_request import Request
-from tests.whatif.cluster import connect, environment, standalone
+from tests.whatif.cluster import QUICK, connect, environment, standalone
 from tests.whatif.forecasting.test_forecast import growing, triangle, write_history
 from tests.whatif.runs import assert_equal, everything, made, nothing_beside
 
-REQUEST = Request(families="links:1-2,srlg", growth="2")
+REQUEST = Request(families="links:1-2,srlg", growth="1:2:0.3")
+"""Of four variants: each is a unit of work or more, of which two are played at a time."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # processes of Java, up to seven at once
-OPTIONS = ("--fail", "links:1-2,srlg", "--growth", "2", "--no-report")
+OPTIONS = ("--fail", "links:1-2,srlg", "--growth", "1:2:0.3", "--no-report")
 
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    return everything(40, 80)
+    return everything(24, 40)
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +74,11 @@ def command(model: Model, folder: Path, *more: str) -> subprocess.Popen[str]:
     )
 
 
-def test_a_cluster_that_loses_a_worker_loses_no_scenario(
-    model: Model, local: Path, grid: pa.Table, tmp_path: Path
-) -> None:
+def test_a_cluster_that_loses_a_worker_loses_no_scenario(model: Model, local: Path, tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(standalone(tmp_path))
-        options = ("--master", cluster.url, "--spark-conf", "spark.executor.memory=600m")
+        options = ["--master", cluster.url, "--spark-conf", "spark.executor.memory=600m"]
+        options += ["--spark-conf", f"spark.executor.extraJavaOptions={QUICK}"]
         events = tmp_path / "events"
         events.mkdir()
         logged = (
@@ -99,16 +99,14 @@ def test_a_cluster_that_loses_a_worker_loses_no_scenario(
         # Those that are worked on go on with the other one.
         cluster.workers[0].kill()
         lines += process.stderr
-        twins = converged(tmp_path / "twins", *options)
     assert process.returncode == 0, "".join(lines)
     assert_equal(local, tmp_path / "run")
-    assert are_equal(twins, grid, "convergence")
     assert nothing_beside(tmp_path / "run")
     (row,) = read_table(tmp_path / "run", "run").to_pylist()
     assert row["engine"] == f"spark {cluster.url}"
     # Who looks at the event log, or at Spark's pages, finds what each job was about.
     logged_text = text_of(events)
-    assert re.search(r"what-if: play scenarios \d+ to \d+ of variant (base|growth 2)", logged_text)
+    assert re.search(r"what-if: play scenarios \d+ to \d+ of variant (base|growth)", logged_text)
     assert "what-if: make table link_worst of what was played" in logged_text
 
 
