@@ -19,6 +19,10 @@ LINK: Final = (
 )  # fmt: skip
 
 
+PATIENCE_S: Final = 1
+"""Time without credit up to which nobody is said to wait: in a burst it just happens; seconds."""
+
+
 @attrs.frozen(kw_only=True)
 class LinkSample:
     """A client's link at one look."""
@@ -112,7 +116,7 @@ class LinkSampler:
         rate = float(row["rate"])
         if before is not None and now > before[0]:
             rate = max(0, count - before[1]) / (now - before[0])
-        is_in = row["linkDir"] == "in"
+        is_in, is_late = row["linkDir"] == "in", row["zeroCreditSeconds"] >= PATIENCE_S
         return LinkSample(
             router=router,
             container=row["container"],
@@ -123,10 +127,10 @@ class LinkSampler:
             waited_s=row["zeroCreditSeconds"],
             credit=row["creditAvailable"],
             unsettled=row["unsettledCount"],
-            is_blocked=is_in and not row["creditAvailable"] and bool(row["undeliveredCount"]),
+            is_blocked=is_late and is_in and not row["creditAvailable"] and bool(row["undeliveredCount"]),
             deliveries=count,
             is_full=is_in and (bool(row["isFlooding"]) or _has_all_under_way(row)),
-            is_slow=not is_in and bool(row["isBlocked"]),
+            is_slow=is_late and not is_in and bool(row["isBlocked"]),
             user=row["user"],
             host=row["host"],
         )

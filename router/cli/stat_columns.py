@@ -270,17 +270,27 @@ def _since(title: str = "since") -> Column:
     return Column(title, lambda entity: moment(entity["since"]))
 
 
-def _why(attribute: str) -> Column:
+def _why() -> Column:
     """Why it is not there; or why it was not, with the time of that beside it."""
 
     def words(entity: Entity) -> str | None:
-        reason = entity[attribute]
+        reason = entity["reason"]
         if reason:
             return str(reason)
         last = entity.get("lastFlapReason")  # a router of an earlier version doesn't say
         return f"last flap: {last}" if last else None
 
     return Column("why", words)
+
+
+def _why_not_connected(entity: Entity) -> str | None:
+    """Why a connector reaches nobody, and why it was lost before; or why it was lost, when it is back."""
+    reason, last = entity["connectionMsg"], entity.get("lastFlapReason")
+    if entity["connectionStatus"] == "SUCCESS":
+        return f"last flap: {last}" if last else None
+    if not reason:
+        return str(last) if last else "it tries for the first time"
+    return f"{reason}; lost before that: {last}" if last and last != reason else str(reason)
 
 
 def _flaps() -> tuple[Column, Column]:
@@ -313,7 +323,7 @@ ROUTERS: Final = View(
         Column("neighbors", _neighbors),
         _number("addresses", "addressCount"),
         *_flaps(),
-        _why("reason"),
+        _why(),
         _flaps_since(),
         Column("in the file", lambda entity: "yes" if entity["isConfigured"] else "no", is_detail=True),
         _number("conn", "routerLink", is_detail=True),
@@ -369,7 +379,7 @@ CONNECTORS: Final = View(
         Column("state", _connector_state),
         _since(),
         *_flaps(),
-        _why("connectionMsg"),
+        Column("why", _why_not_connected),
         Column("place", lambda entity: f"{entity['host']}:{entity['port']}", is_detail=True),
         _text("role", "role", is_detail=True),
         _number("cost", "cost", is_detail=True),
@@ -412,7 +422,7 @@ MESH: Final = View(
         _since(),
         Column("cost", _link_cost, is_number=True),
         *_flaps(),
-        _why("reason"),
+        _why(),
         _flaps_since(),
         Column("in the file", lambda entity: "yes" if entity["isConfigured"] else "no", is_detail=True),
     ),

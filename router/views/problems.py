@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import attrs
+
 from router.core.escapes import escaped
 from router.management.client_names import client_name
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
@@ -209,7 +211,10 @@ def _losses(snapshot: ProblemInputs) -> Iterator[Problem]:
         # What a router's losses explain says nothing more.
         if link.recent_flaps > max(lost_routers.get(each, 0) for each in (link.one, link.other)):
             closeness = BESIDE if _far_end(link, me) else HEARSAY
-            yield from _loss(_of_link(link), link, link.state == "up", _end_command(link, me), closeness)
+            is_alone = not any(lost_routers.get(each) for each in (link.one, link.other))
+            for loss in _loss(_of_link(link), link, link.state == "up", _end_command(link, me), closeness):
+                alone = ", and its routers were not lost with it" if is_alone and loss.kind == "flapping" else ""
+                yield attrs.evolve(loss, sentence=loss.sentence + alone)
 
 
 def _loss(

@@ -47,10 +47,16 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             publisher = subprocess.Popen(command(mesh, "R1", words), stdout=subprocess.DEVNULL)
             try:
                 assert slow.wait(lambda: len(server.incoming) == 2, WAIT_S)
+                wait_until(lambda: is_told_to_wait(mesh), "the publisher waits", WAIT_S)
                 yield Stage(mesh, slow)
             finally:
                 publisher.kill()
                 publisher.wait()
+
+
+def is_told_to_wait(mesh: MeshProcesses) -> bool:
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+        return any(row["zeroCreditSeconds"] for row in client.query("router.link"))
 
 
 def as_json(stage: Stage, *words: str) -> Any:

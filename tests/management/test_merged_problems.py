@@ -190,6 +190,15 @@ def test_a_link_is_said_to_be_cut_once_its_routers_would_be_lost() -> None:
     assert sentence("C", 5) == f"{words}, by which A and B are reached: the link is cut, no router is dead"
 
 
+def test_of_a_link_that_flaps_it_is_said_that_its_routers_were_not_lost() -> None:
+    link = lost_link("A", "B", state="up", recent_flaps=3, first_recent_flap=NOW - 200)
+    words = ", and its routers were not lost with it"
+    (found,) = told(A={"links": [link]})
+    assert found.row["sentence"].endswith(words)
+    once = row(NodeRow, id="B", is_reachable=True, recent_flaps=1, last_flap=NOW - 9, since=NOW)
+    assert not any(words in each.row["sentence"] for each in told(A={"links": [link], "nodes": [once]}))
+
+
 def test_an_absent_router_is_said_to_be_dead_or_cut_off_by_its_links() -> None:
     one, other = lost_link("A", "C"), lost_link("B", "C")
 

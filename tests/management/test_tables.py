@@ -205,3 +205,19 @@ def test_lines_are_those_that_rich_would_draw() -> None:
     with console.capture() as capture:
         console.print(table)
     assert aligned(rows, (False, True, False)) == [line.rstrip() for line in capture.get().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"connectionMsg": "Connection refused"}, "Connection refused; lost before that: its process died"),
+        ({"connectionMsg": "its process died"}, "its process died"),
+        ({"connectionMsg": "", "lastFlapReason": None}, "it tries for the first time"),
+        ({"connectionMsg": "", "connectionStatus": "SUCCESS"}, "last flap: its process died"),
+        ({"connectionMsg": "", "connectionStatus": "SUCCESS", "lastFlapReason": None}, None),
+    ],
+)
+def test_a_connector_that_is_down_says_why_and_why_it_was_lost(changed: dict[str, Any], words: str | None) -> None:
+    down = {"connectionStatus": "CONNECTING", "lastFlapReason": "its process died"}
+    (column,) = [each for each in VIEWS["connectors"].columns if each.title == "why"]
+    assert column.text(entity("connector", **{**down, **changed})) == words
