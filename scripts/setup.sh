@@ -151,8 +151,8 @@ check_proton() {
     "$1/bin/python" -c "$complete" || fail "python-qpid-proton was compiled without TLS or SASL"
 }
 
-# install_for_tests VENV: what scripts/test tests, and tests with. Compiled in two thirds of the time of the usual -O2; what that
-# takes for granted about types is taken for granted too.
+# install_for_tests VENV: what scripts/test tests, and tests with. Compiled in two thirds of the time of the usual -O2;
+# what that takes for granted about types is taken for granted too.
 install_for_tests() {
     AMQP_MESH_CFLAGS=${AMQP_MESH_CFLAGS--O1 -g0 -fstrict-aliasing} install_wheel "$1" connect,demo,http,kerberos,test
     check_proton "$1"
