@@ -91,9 +91,11 @@ class AnycastController(CreditController):
             self.give_back(link)
         if isinstance(link, SubscriberLink) and link not in self._draining and not pn_link_get_drain(link.handle):
             subscriber = link
-            is_more = 0 < subscriber.brokered <= pn_link_credit(link.handle)
+            credit = pn_link_credit(link.handle)
+            is_more = 0 < subscriber.brokered <= credit
             if (is_more and self._scheduler.has_enough()) or self._scheduler.is_unused():
-                self._changed[link] = None  # looked at with the next message, or with the next who wants credit
+                if not subscriber.brokered == subscriber.unspent == credit:  # else what was sent is written, no more
+                    self._changed[link] = None  # looked at with the next message, or with the next who wants credit
                 return
         self.touch(link)
 
@@ -347,7 +349,8 @@ class AnycastController(CreditController):
         reports, due = loads_to_tell(self._scheduler, now)
         for link, messages, subscribers in reports:
             self._context.updates_for(link.port).loads[link.name] = (messages, subscribers)
-        self.deadline = min(self.deadline, due)
+        self._links_deadline = min(self._links_deadline, due)
+        self.look_again()
 
     # What the machine wants done
 

@@ -23,6 +23,7 @@ cdef class CreditController:
     cdef public dict own
     cdef public dict windowed
     cdef public double deadline
+    cdef public double _links_deadline
     cdef public bint _is_due
     cdef bint _is_acting
     cdef public dict _changed
@@ -45,6 +46,7 @@ cdef class CreditController:
     cpdef object drop(self, Transfer transfer)
     @cython.locals(actions=list)
     cpdef object turn(self, double now)
+    cpdef double look_again(self)
     @cython.locals(link=IngressLink, is_own=bint)
     cdef _let_wait(self, Transfer transfer, bint is_credited)
     cpdef bint _restate(self, double now)

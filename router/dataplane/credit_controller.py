@@ -69,7 +69,9 @@ class CreditController:
         self.windowed: dict[Place, float] = {}
         """Places that can have no circuit on the present path, and when to try again, seconds."""
         self.deadline = math.inf
-        """Time at which a turn is due without an event, seconds."""
+        """Time at which a turn is due without an event, seconds, as the last turn, or `look_again`, found it."""
+        self._links_deadline = math.inf
+        """The same but for the machine's part."""
         self._is_due = False
         self._is_acting = False
         """Actions are being carried out: messages that come meanwhile wait for the next turn, behind these."""
@@ -384,7 +386,13 @@ class CreditController:
             if transfer.state == QUEUED:
                 self._let_wait(transfer, is_credited=True)
         due = min(self.windowed.values(), default=math.inf)
-        self.deadline = min(due, self.machine.next_deadline(), self._end_idle_circuits(now))
+        self._links_deadline = min(due, self._end_idle_circuits(now))
+        self.look_again()
+
+    def look_again(self) -> float:
+        """Find the deadline anew: messages that were sent at once may have put it off. Returns: it, seconds."""
+        self.deadline = min(self._links_deadline, self.machine.next_deadline())
+        return self.deadline
 
     def _let_wait(self, transfer: Transfer, is_credited: bool) -> None:
         """Let a message wait for longer than this turn. A publisher's own needs no bound: it has no credit for two."""

@@ -208,7 +208,12 @@ class CreditManager(ControllerContext):
         self.repair.expire(now)
         for entry in self._timers.take(now):
             controller = self._controllers.get(entry)
-            if controller is not None:
+            if controller is None:
+                continue
+            due = controller.look_again()
+            if due > now:
+                self._timers.set(entry, due)
+            else:
                 self.touched[controller] = None
         for link in [link for link, until in self.retired.items() if until <= now]:
             if self._must_be_written(link):

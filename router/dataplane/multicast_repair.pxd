@@ -5,6 +5,8 @@ from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.links cimport Transfer, new_transfer
 from router.dataplane.connection_port cimport Port
 
+cdef double NEVER
+
 
 cdef class Stream:
     cdef public object number

@@ -42,6 +42,8 @@ KEPT_BYTES: Final = 256
 """Bytes that a kept message takes beside its own."""
 EXPIRY_S: Final = 1.0
 """Time within which what was kept for long enough is forgotten, seconds; with the next one, if that comes before."""
+NEVER: Final = math.inf
+"""A number of C, as declared: the next deadline is asked for in each turn."""
 _STRIDE: Final = 1 << 40
 """Numbers of an address that is new, or was forgotten, begin above all that were given before."""
 
@@ -203,7 +205,7 @@ class MulticastRepair:
 
     def next_deadline(self) -> float:
         """Time at which `expire` is due, seconds; infinity when never."""
-        return self._kept[0].at + self._settings.forwarding.kept_multicast_s + EXPIRY_S if self._kept else math.inf
+        return self._kept[0].at + self._settings.forwarding.kept_multicast_s + EXPIRY_S if self._kept else NEVER
 
     # What changes
 

@@ -6,6 +6,8 @@ from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock
 
+cdef double NEVER
+
 
 cdef class AllWaitingMessages:
     cdef TurnClock _clock

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
+from typing import Final
 
 import cython
 
@@ -25,6 +26,8 @@ from router.dataplane.turn_clock import TurnClock
 if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import POSTPONED, SELECTED, STREAM_BUFFER_BYTES, WAITING
 
+NEVER: Final = math.inf
+"""A number of C, as declared: the next deadline is asked for in each turn."""
 Place = AddressEntry | EgressLink
 """A queue of messages that wait, oldest first."""
 
@@ -183,7 +186,7 @@ class AllWaitingMessages:
         """Time at which the next message has waited too long, seconds; infinity when none waits."""
         while self._deadlines and self._deadlines[0][2].state != WAITING:
             heapq.heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else math.inf
+        return self._deadlines[0][0] if self._deadlines else NEVER
 
     def handle_deadline(self, now: float) -> None:
         """Release what has waited too long at *now*, seconds."""

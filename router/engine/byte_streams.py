@@ -53,6 +53,11 @@ MANY_COPIES: Final = 64
 """Others go before a connection that has caused so many by one piece."""
 
 
+def bounded(size: int, least: int, most: int) -> int:
+    """The size that is nearest to *size*, from *least* to *most*, bytes."""
+    return min(most, max(least, size))
+
+
 class ByteStreams:
     """Streams of bytes read from a connection's socket, and written to it."""
 
@@ -176,14 +181,14 @@ class ByteStreams:
         fair = 2 * self._fair_piece  # what says nothing of copies, such as flows, must not hide what follows it
         if self._copies:
             fair = min(fair, PIECE_COPIES * self._count // self._copies)
-        self._fair_piece = min(MOST_PIECE_BYTES, max(LEAST_FAIR_PIECE_BYTES, fair))
+        self._fair_piece = bounded(fair, LEAST_FAIR_PIECE_BYTES, MOST_PIECE_BYTES)
         self._copies = 0
         before = pn_transport_get_frames_input(self._transport)
         most = min(self._piece, self._fair_piece)
         count = self._read(fd, most)
         if count > 0:
             frames = pn_transport_get_frames_input(self._transport) - before
-            self._piece = min(MOST_PIECE_BYTES, max(LEAST_PIECE_BYTES, PIECE_FRAMES * count // max(1, frames)))
+            self._piece = bounded(PIECE_FRAMES * count // max(1, frames), LEAST_PIECE_BYTES, MOST_PIECE_BYTES)
             self._count = count
             self.moved_bytes += count
         self._may_have_more = count == most

@@ -11,6 +11,7 @@ cdef class MemoryMeter:
     cdef dict _links
     cdef dict _sessions
     cdef Py_ssize_t _to_write
+    cdef Py_ssize_t _due_bytes
 
     @cython.locals(port=Port, change=Py_ssize_t)
     cpdef bint is_due(self, Py_ssize_t moved)

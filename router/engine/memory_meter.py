@@ -44,6 +44,8 @@ class MemoryMeter:
         self._sessions = sessions
         self._to_write = 0
         """Amount that was to be written when it was counted, bytes."""
+        self._due_bytes = DUE_BYTES
+        """As a number of C, since it is looked at with each message."""
 
     @property
     def parts(self) -> int:
@@ -55,7 +57,7 @@ class MemoryMeter:
         port = self._port
         change = port.unwritten_bytes + port.leaving_bytes - self._to_write
         moved += change if change >= 0 else -change
-        if moved <= DUE_BYTES:
+        if moved <= self._due_bytes:
             return False
         return moved > DUE_LINK_BYTES * (len(self._links) + len(self._sessions))
 

@@ -5,6 +5,10 @@ from libc.stdint cimport uint32_t, uint64_t
 from router.net.epoll cimport MOST_READY, wait_ready
 from router.net.trio_state cimport TrioState
 
+cdef int LONGEST_WAIT_MS
+cdef uint32_t OUT
+cdef uint64_t EVENTS
+
 
 cdef class PolledSocket:
     cdef public bint is_heavy
@@ -45,7 +49,7 @@ cdef class Poller:
     cpdef object go_on(self, int fd)
     @cython.locals(is_due=bint, is_trio_due=bint, count=int, timeout_ms=int, now=double)
     cdef bint _serve_rounds(self) except -1
-    @cython.locals(state=TrioState, until=double, wait_ms=double)
+    @cython.locals(state=TrioState, until=double, now=double, wait_ms=double)
     cdef int _time_to_wait(self) except -1
     @cython.locals(state=TrioState, at=int)
     cdef bint _is_trio_due(self, int count, double now) except -1

@@ -45,6 +45,8 @@ FAULT_PAUSE_S: Final = 0.1
 LONGEST_WAIT_MS: Final = 60_000
 """After so long the poller looks at trio again."""
 OUT: Final = select.EPOLLOUT
+EVENTS: Final = 0xFFFF_FFFF
+"""Of what is ready, beside the descriptor. Numbers of C, as declared: a literal of this size would be an object."""
 
 
 class PolledSocket:
@@ -239,7 +241,8 @@ class Poller:
         until = state.next_deadline()
         if self._turns.scheduled < until:
             until = self._turns.scheduled
-        wait_ms = (until - self._clock()) * 1000
+        now = self._clock()
+        wait_ms = (until - now) * 1000
         if wait_ms <= 0:
             return 0
         return LONGEST_WAIT_MS if wait_ms >= LONGEST_WAIT_MS else int(wait_ms) + 1
@@ -261,7 +264,7 @@ class Poller:
         self._begin(now)
         for at in range(count):
             fd = self._ready[at] >> 32
-            events = self._ready[at] & 0xFFFFFFFF
+            events = self._ready[at] & EVENTS
             channel = channels.get(fd)
             if channel is None:
                 continue  # another one of this round has ended it, or it is trio

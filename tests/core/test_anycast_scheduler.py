@@ -51,6 +51,15 @@ def test_publishers_hold_no_more_than_was_granted_and_one_each(credit: int, publ
     assert waiting == publishers, "each has one message waiting and no credit"
 
 
+def test_messages_that_leave_at_once_put_the_next_turn_off() -> None:
+    bench = local(100, "p")
+    bench.publish("p")
+    due = bench.machine.next_deadline()
+    bench.now += 0.05
+    assert bench.machine.egresses[bench.machine.published("p", "at once", bench.now)] == HERE
+    assert bench.machine.next_deadline() == pytest.approx(due + 0.05)
+
+
 def test_a_busy_publisher_gets_all_that_idle_ones_do_not_use() -> None:
     bench = local(100, "busy", "idle", "too")
     bench.use("busy", 200)

@@ -295,7 +295,7 @@ class CreditPoolScheduler(CreditScheduler):
             pool.answer_drain(now)
             pool.tell_weight()
             due = min(due, pool.next_deadline())
-        self._deadline = now if is_more else min(due, self.publishers.next_deadline())
+        self._deadline = now if is_more else due
         self._unlent = self._count_unlent()
         if self._unlent > 0 and self.publishers.left and self._rest_at > now:
             self._deadline = min(self._deadline, self._rest_at)
@@ -305,6 +305,10 @@ class CreditPoolScheduler(CreditScheduler):
             is_quiet = pool.debt_since == math.inf and not (pool.returning or pool.core or pool.uncredited)
             self.is_calm = self.is_calm and is_quiet
         return self.take_actions()
+
+    def next_deadline(self) -> float:
+        """See `CreditScheduler.next_deadline`: publishers that go on put it off without a turn."""
+        return min(self._deadline, self.publishers.next_deadline())
 
     def _serve_waiting(self, now: float) -> None:
         """Send what waits at *now* (seconds), as far as there is credit for it.
