@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,8 +15,10 @@ CERTAIN: Final = 2
 """Closeness of a router at which nothing else is the cause."""
 OF_ADDRESS: Final = ("publishers-blocked", "subscriber-slow")
 """Of an address, the trouble of those who wait for a subscriber, at its own router or another."""
-FOLLOWING: Final = ("link-absent", *OF_ADDRESS, "memory", "dropped")
+FOLLOWING: Final = ("router-absent", "link-absent", *OF_ADDRESS, "memory", "dropped")
 """Problems that follow from the one beside which they are told; others are what else is known of it."""
+MOST_BESIDE: Final = 4
+"""Problems of one kind that are told beside another one; of further ones it is told how many there are."""
 CAUSES_FIRST: Final = (
     "router-absent",
     "link-absent",
@@ -51,8 +55,13 @@ class ProblemNearestCause:
 
     def told_beside(self) -> Iterator[str]:
         """Sentences for the problems of the same cause, each with the word that says whether it follows."""
-        for each in self.beside:
-            yield f"{'so' if each.row['kind'] in FOLLOWING else 'also'}: {each.row['sentence']}"
+        for kind, count in Counter(str(each.row["kind"]) for each in self.beside).items():
+            word = "so" if kind in FOLLOWING else "also"
+            alike = (each.row["sentence"] for each in self.beside if each.row["kind"] == kind)
+            for sentence in itertools.islice(alike, MOST_BESIDE):
+                yield f"{word}: {sentence}"
+            if count > MOST_BESIDE:
+                yield f"{word}: {count - MOST_BESIDE} more like this"
 
 
 def merged(told: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ProblemNearestCause]:
@@ -111,7 +120,7 @@ def _next(problem: ProblemNearestCause, causes: Mapping[str, ProblemNearestCause
     return min((each for each in known if _rank(each) < _rank(problem)), key=_rank, default=None)
 
 
-def _rank(problem: ProblemNearestCause) -> tuple[int, bool]:
+def _rank(problem: ProblemNearestCause) -> tuple[int, bool, bool]:
     """Order of causes: of two problems about one thing, the lower one is the cause of the other."""
     kind, closeness = problem.row["kind"], problem.row["closeness"]
     if kind in OF_ADDRESS:
@@ -119,7 +128,9 @@ def _rank(problem: ProblemNearestCause) -> tuple[int, bool]:
         kind = "subscriber-slow" if closeness else "publishers-blocked"
         kind = "subscriber-hangs" if closeness == CERTAIN else kind
     at = CAUSES_FIRST.index(kind) if kind in CAUSES_FIRST else len(CAUSES_FIRST)
-    return at, str(problem.row["subject"]).startswith("link ")  # a router before its links
+    # A router before its links, and before the routers behind it.
+    is_behind = kind == "router-absent" and len(_words(problem.row, "about")) > 1
+    return at, str(problem.row["subject"]).startswith("link "), is_behind
 
 
 def _words(row: Mapping[str, Any], attribute: str) -> Sequence[str]:

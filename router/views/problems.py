@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 import attrs
@@ -77,6 +78,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
     me, dialled = snapshot.router, _dialled_in_vain(snapshot)
     beside = {_far_end(link, me) for link in snapshot.links}
     absent = _absent_routers(snapshot)
+    behind = _behind_absent_ones(snapshot, absent)
     for node in snapshot.nodes:
         if not node.is_reachable:
             yield Problem(
@@ -87,7 +89,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
                 since=node.since,
                 command=f"amqp-mesh stat {'connectors' if node.id in dialled else 'routers'} --router {me}",
                 closeness=CERTAIN if node.id in dialled else BESIDE if node.id in beside else HEARSAY,
-                about=[f"router {node.id}"],
+                about=[f"router {each}" for each in (node.id, *behind.get(node.id, ()))],
                 explains=[f"router {node.id}"],
             )
     for link in snapshot.links:
@@ -131,6 +133,27 @@ def _dead_or_cut_off(snapshot: ProblemInputs, node: NodeRow) -> str:
 
 def _absent_routers(snapshot: ProblemInputs) -> set[str]:
     return {node.id for node in snapshot.nodes if not node.is_reachable}
+
+
+def _behind_absent_ones(snapshot: ProblemInputs, absent: Set[str]) -> dict[str, list[str]]:
+    """Find routers that were lost, and led to nobody but absent ones.
+
+    Returns: of each the absent router that stands between it and the mesh, the nearest one.
+    """
+    neighbors: dict[str, set[str]] = {}
+    for link in snapshot.links:
+        if link.last_flap is not None:
+            neighbors.setdefault(link.one, set()).add(link.other)
+            neighbors.setdefault(link.other, set()).add(link.one)
+    nearest = {each: each for each in sorted(absent) if not neighbors.get(each, set()) <= absent}
+    queue = deque(nearest)
+    while queue:
+        router = queue.popleft()
+        for other in sorted(neighbors[router] & absent):
+            if other not in nearest:
+                nearest[other] = nearest[router]
+                queue.append(other)
+    return {router: [root] for router, root in nearest.items() if router != root}
 
 
 def _end_command(link: MeshLinkRow, me: str) -> str:

@@ -211,6 +211,33 @@ def test_an_absent_router_is_said_to_be_dead_or_cut_off_by_its_links() -> None:
     assert sentence(one, last_flap=None).endswith("silent")
 
 
+def test_routers_behind_a_lost_one_are_told_beside_it() -> None:
+    # A - X1 - X2 - X3, and B - Y1.
+    links = [lost_link("A", "X1"), lost_link("X1", "X2"), lost_link("X2", "X3"), lost_link("B", "Y1")]
+    parts = {"nodes": [absent(each) for each in ("X1", "X2", "X3", "Y1")], "links": links}
+    found = told(A=parts, B=parts)
+    assert [(each.row["subject"], [beside.row["subject"] for beside in each.beside]) for each in found] == [
+        ("X1", ["X2", "X3"]),
+        ("Y1", []),
+    ]
+    assert all(words.startswith("so: router X") for words in found[0].told_beside())
+
+
+def test_routers_that_never_came_are_no_consequence_of_each_other() -> None:
+    links = [lost_link(one, other, last_flap=None) for one, other in (("A", "X1"), ("X1", "X2"))]
+    found = told(A={"nodes": [absent(each, last_flap=None) for each in ("X1", "X2")], "links": links})
+    assert [(each.row["subject"], each.beside) for each in found] == [("X1", []), ("X2", [])]
+
+
+def test_of_many_that_follow_from_one_cause_some_are_told_and_the_others_counted() -> None:
+    many = [f"X{number}" for number in range(2, 302)]
+    nodes = [absent(each) for each in ("X1", *many)]
+    (found,) = told(A={"nodes": nodes, "links": [lost_link("A", "X1"), *(lost_link("X1", each) for each in many)]})
+    lines = list(found.told_beside())
+    assert len(lines) == 5
+    assert lines[-1] == "so: 296 more like this"
+
+
 # Names
 
 
