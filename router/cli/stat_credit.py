@@ -196,11 +196,13 @@ def credit_parts(
     """
     found = _grouped(rows)
     if text is not None and not found:
-        return [Text(f"{printable(router)}: nobody publishes to {printable(text)} or subscribes to it here")]
+        said = Text(f"{printable(router)}: nobody publishes to {printable(text)} by its link or subscribes to it here")
+        return [said, *_floods([text], floods)]
     count = _counted(len(found), "address")
     parts: list[Table | Text] = [Text(f"{printable(router)}: {count}, {_blocked(found)} with blocked publishers")]
     shown = found if limit is None else found[:limit]
-    parts += _floods(shown if text is not None else [each for each in shown if is_in_trouble(each[0])], floods)
+    troubled = shown if text is not None else [each for each in shown if is_in_trouble(each[0])]
+    parts += _floods([str(address(entity["key"])) for entity, _ in troubled], floods)
     if shown:
         parts.append(_table(shown, most=PARTIES_SHOWN if text is None else None, is_verbose=is_verbose))
     left = found[len(shown) :]
@@ -210,12 +212,11 @@ def credit_parts(
     return parts
 
 
-def _floods(shown: Sequence[Group], floods: Sequence[Flood]) -> list[Table | Text]:
-    waits = [str(address(entity["key"])) for entity, _ in shown]
+def _floods(addresses: Sequence[str], floods: Sequence[Flood]) -> list[Table | Text]:
     return [
         Text(f"flood at {printable(flood.router)}: {printable(flood.sentence)}", style="red")
         for flood in floods
-        if any(map(flood.is_of, waits))
+        if any(map(flood.is_of, addresses))
     ]
 
 

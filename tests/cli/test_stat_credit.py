@@ -257,7 +257,7 @@ def test_addresses_beyond_the_limit_are_counted() -> None:
 
 def test_nobody_is_said_in_words() -> None:
     assert drawn([]) == ["R1: 0 addresses, 0 with blocked publishers"]
-    assert drawn([], text="x\x1b[2J") == [r"R1: nobody publishes to x\x1b[2J or subscribes to it here"]
+    assert drawn([], text="x\x1b[2J") == [r"R1: nobody publishes to x\x1b[2J by its link or subscribes to it here"]
 
 
 def test_names_of_peers_move_no_cursor_and_are_no_markup() -> None:
