@@ -109,7 +109,7 @@ class Runtime(ConnectionTurns):
         self.octets: dict[ConnectionId, Callable[[], TcpCounters | None]] = {}
         self.drain_state = DrainState.SERVING
         self._removed: Callable[[], None] = lambda: None
-        self.teardowns = EndedLinkReaper(self._take_away, self._lose_messages, self.look_at_teardowns)
+        self.teardowns = EndedLinkReaper(self._take_away, self._lose_messages, self.look_at_teardowns, clock)
         self.pacer = self._new_pacer()
         self.denials = DenialLog(self.log)
         self.policy = Policy(settings.vhosts, self.me, self._denied)
