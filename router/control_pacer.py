@@ -28,7 +28,7 @@ BURST_S: Final = 0.5
 ALL_BURST_S: Final = 10 * BURST_S
 """The same for all neighbors together."""
 PIECE_S: Final = 0.0005
-"""After so much of the router's time others have their turn, for three times as long."""
+"""After so much of the router's time others have their turn."""
 PIECE_BYTES: Final = 16_384
 """Bytes of messages that are handled at once: what they take is known only afterwards."""
 QUIET_SHARE: Final = 1 / 4

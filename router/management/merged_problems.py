@@ -12,7 +12,7 @@ import attrs
 from router.management.snapshot import PROBLEM_KINDS, SEEN_BY_ALL
 
 CERTAIN: Final = 2
-"""Closeness of a router at which nothing else is the cause."""
+"""Closeness of a router to the cause of a problem: it tries in vain to connect, or its own subscriber hangs."""
 OF_ADDRESS: Final = ("publishers-blocked", "subscriber-slow")
 """Of an address, the trouble of those who wait for a subscriber, at its own router or another."""
 FOLLOWING: Final = ("router-absent", "link-absent", *OF_ADDRESS, "memory", "dropped")

@@ -11,10 +11,8 @@ import attrs
 from router.management.snapshot import ConnectorRow, CreditRow, MeshLinkRow, NodeRow, PartyRow
 from router.security.certificate_expiry import CertificateExpiry, UnusableFile
 
-CERTAIN: Final = 2
-"""Closeness of a router to the cause of a problem: it tries in vain to connect, or its own subscriber hangs;"""
 BESIDE: Final = 1
-"""it is at its own end of a link, or has the cause itself;"""
+"""Closeness, below `CERTAIN`, of a router to the cause of a problem: it is at an end of a link, or has the cause;"""
 HEARSAY: Final = 0
 """others know more."""
 

@@ -16,8 +16,9 @@ import attrs
 
 from router.core.escapes import escaped
 from router.management.client_names import client_name
+from router.management.merged_problems import CERTAIN
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
-from router.views.problem_inputs import BESIDE, CERTAIN, HEARSAY, AddressTrouble, Problem, ProblemInputs
+from router.views.problem_inputs import BESIDE, HEARSAY, AddressTrouble, Problem, ProblemInputs
 
 FLAPPING: Final = 2
 """Losses within the last five minutes from which on something flaps."""
@@ -78,7 +79,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
     me, dialled = snapshot.router, _dialled_in_vain(snapshot)
     beside = {_far_end(link, me) for link in snapshot.links}
     absent = _absent_routers(snapshot)
-    behind = _behind_absent_ones(snapshot, absent)
+    reached_by = _last_absent_ones(snapshot, absent)
     for node in snapshot.nodes:
         if not node.is_reachable:
             yield Problem(
@@ -89,7 +90,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
                 since=node.since,
                 command=f"amqp-mesh stat {'connectors' if node.id in dialled else 'routers'} --router {me}",
                 closeness=CERTAIN if node.id in dialled else BESIDE if node.id in beside else HEARSAY,
-                about=[f"router {each}" for each in (node.id, *behind.get(node.id, ()))],
+                about=[f"router {each}" for each in dict.fromkeys((node.id, reached_by.get(node.id, node.id)))],
                 explains=[f"router {node.id}"],
             )
     for link in snapshot.links:
@@ -135,10 +136,11 @@ def _absent_routers(snapshot: ProblemInputs) -> set[str]:
     return {node.id for node in snapshot.nodes if not node.is_reachable}
 
 
-def _behind_absent_ones(snapshot: ProblemInputs, absent: Set[str]) -> dict[str, list[str]]:
-    """Find routers that were lost, and led to nobody but absent ones.
+def _last_absent_ones(snapshot: ProblemInputs, absent: Set[str]) -> dict[str, str]:
+    """Find what stands between routers that were lost and the mesh.
 
-    Returns: of each the absent router that stands between it and the mesh, the nearest one.
+    Returns: of each the absent router that led there, itself where it has a link to a router that is reached; nothing
+        of one without links.
     """
     neighbors: dict[str, set[str]] = {}
     for link in snapshot.links:
@@ -153,7 +155,7 @@ def _behind_absent_ones(snapshot: ProblemInputs, absent: Set[str]) -> dict[str, 
             if other not in nearest:
                 nearest[other] = nearest[router]
                 queue.append(other)
-    return {router: [root] for router, root in nearest.items() if router != root}
+    return nearest
 
 
 def _end_command(link: MeshLinkRow, me: str) -> str:
