@@ -1,25 +1,29 @@
 """Control messages of neighbors that ask for more work than their share: they wait, and are handled one by one.
 
 Each neighbor has an allowance of the router's time, enough for what a mesh tells one who joins it, and all have one
-together, since a neighbor may come again and again. When it is used up, messages are kept here as they came, and all
-such neighbors together get `share` of the time, in turns: after each message there is a pause in proportion to what it
-took. Before that, too, messages of all neighbors are handled in pieces of `PIECE_S`, with pauses three times as
+together, since a neighbor may come again and again. Who has used it up is *paced*: its messages are kept here, and all
+such neighbors together get `share` of the time, since after each message of theirs there is a pause in proportion to
+what it took. Before that, too, messages of all neighbors are handled in pieces of `PIECE_S`, with pauses three times as
 long, and nine times as long while the router is busy with what clients send: who calls beside them waits for one piece
 at most, and keeps nine tenths of the router. A message can't be divided, so the pause after one that took longer grows
-with the square of that: few calls meet it. HELLOs go ahead of what waits, so that a neighbor isn't lost for its news.
-What is beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
+with the square of that: few calls meet it.
+
+Of those that wait, the neighbor is next that has used least, as in start-time fair queueing; who isn't paced goes
+before those who are, and doesn't wait for their pauses. Of one neighbor's messages those of origins that say little are
+ahead (`ControlMessageQueue`), and HELLOs ahead of all that waits, so that a neighbor isn't lost for its news. What is
+beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 import attrs
 
+from router.control_message_queue import ControlMessageQueue
 from router.core.ids_and_conditions import ConnectionId
 from router.core.linkstate.control_message_sender import HELLO_TO
 
@@ -39,6 +43,10 @@ LOOK_S: Final = 0.0001
 """Shortest time over which it is judged how busy the router is."""
 LONGEST_PAUSE_S: Final = 0.25
 """After a message that took long, however long it took."""
+CREDIT_S: Final = 0.05
+"""By so much a neighbor that begins to wait may have used less than those that wait, and catch up."""
+KEPT_PART: Final = 15 / 16
+"""Part of the bytes that may wait to which they are shortened when they are more: seldom."""
 MOST_HELLO_BYTES: Final = 16_384
 """A longer HELLO goes the way of other messages."""
 HELLO_HEAD_BYTES: Final = 1024
@@ -52,7 +60,7 @@ class FirstOccurrence(enum.Enum):
     WAITED = "waited"
     """A message of it has to wait."""
     DROPPED = "dropped"
-    """There was no room for a message of it."""
+    """There was no room for one of its messages."""
 
 
 @attrs.define(eq=False)
@@ -84,8 +92,9 @@ class NeighborAllowance(TimeAllowance):
 
     hello_at: float = -math.inf
     """Time of the last HELLO that has gone ahead, seconds."""
-    waiting: deque[bytes] = attrs.field(factory=deque)
-    waiting_bytes: int = 0
+    waiting: ControlMessageQueue = attrs.field(factory=ControlMessageQueue)
+    used_s: float = 0.0
+    """Time that it is taken to have used, seconds: the less, the sooner is its turn."""
     is_paced: bool = False
     """It has used up its allowance, and something of it waits."""
     has_waited: bool = False
@@ -124,8 +133,8 @@ class ControlPacer:
         self._most_bytes = most_bytes
         self._hello_pause_s = hello_pause_s
         self._neighbors: dict[ConnectionId, NeighborAllowance] = {}
-        self._turns: deque[ConnectionId] = deque()
-        """Those of whom something waits."""
+        self._turns: dict[ConnectionId, NeighborAllowance] = {}
+        """Those of whom something waits; who had its turn is the last."""
         self._all = TimeAllowance(ALL_BURST_S, -math.inf)
         self._piece = TimeAllowance(PIECE_S, -math.inf)
         self._pieces_share = QUIET_SHARE
@@ -136,6 +145,12 @@ class ControlPacer:
         """Time of the last look at how busy the router is, what it had used by then, and what of it for control
         messages, seconds."""
         self._rests_until = -math.inf
+        self._paced_until = -math.inf
+        """End of the pause of those that are paced, seconds."""
+        self._level_s = -math.inf
+        """Time that the neighbor had used whose turn it was last, or that used most while none waited, seconds."""
+        self._took_paced = False
+        """The message taken last was of one of them."""
         self._charged: dict[ConnectionId, int] = {}
         """Bytes of the messages that are handled next, by connection."""
         self._used_s = 0.0
@@ -185,21 +200,29 @@ class ControlPacer:
         Returns: what has happened to this connection for the first time.
         """
         neighbor = self._neighbor(connection, now)
-        if neighbor.waiting and neighbor.waiting_bytes + len(message) > self._most_bytes:
-            self.dropped += 1
-            is_first, neighbor.has_lost = not neighbor.has_lost, True
-            return FirstOccurrence.DROPPED if is_first else None
-        if not neighbor.waiting:
-            self._turns.append(connection)
-            self.at = min(self.at, max(now, self._rests_until))
-            self._look_at(self.at)
-        neighbor.waiting.append(message)
-        neighbor.waiting_bytes += len(message)
+        if connection not in self._turns:
+            self._turns[connection] = neighbor
+            neighbor.used_s = max(neighbor.used_s, self._level_s - CREDIT_S)
+        neighbor.waiting.add(message)
         self.held += 1
-        if not self._is_paced(neighbor) or neighbor.has_waited:
+        is_paced = self._is_paced(neighbor)
+        self.at = min(self.at, max(now, self._due(neighbor)))
+        self._look_at(self.at)
+        if self._shorten(neighbor) and not neighbor.has_lost:
+            neighbor.has_lost = True
+            return FirstOccurrence.DROPPED
+        if not is_paced or neighbor.has_waited:
             return None  # one that waits for the next turn alone is not told of
         neighbor.has_waited = True
         return FirstOccurrence.WAITED
+
+    def _shorten(self, neighbor: NeighborAllowance) -> int:
+        """Drop what is too much. Returns: messages dropped."""
+        if neighbor.waiting.bytes <= self._most_bytes:
+            return 0
+        dropped = neighbor.waiting.shorten(int(self._most_bytes * KEPT_PART))
+        self.dropped += dropped
+        return dropped
 
     def _is_paced(self, neighbor: NeighborAllowance) -> bool:
         """Whether it has used up its allowance since it began to wait."""
@@ -209,31 +232,48 @@ class ControlPacer:
     def _has_time(self, neighbor: NeighborAllowance) -> bool:
         return neighbor.left_s > 0 and self._all.left_s > 0
 
-    def take(self) -> tuple[ConnectionId, bytes] | None:
-        """The message whose turn it is; None when none waits."""
-        if not self._turns:
+    def _due(self, neighbor: NeighborAllowance) -> float:
+        """Time at which its next message may be taken, seconds."""
+        return max(self._rests_until, self._paced_until) if self._is_paced(neighbor) else self._rests_until
+
+    def _next_due(self) -> float:
+        return min(map(self._due, self._turns.values()), default=math.inf)
+
+    def take(self, now: float) -> tuple[ConnectionId, bytes] | None:
+        """The message whose turn it is at *now* (seconds); None when none may be taken."""
+        ready = [
+            connection
+            for connection, neighbor in self._turns.items()
+            if not self._is_paced(neighbor) or self._paced_until <= now
+        ]
+        if not ready:
+            self.at = self._next_due()
             return None
-        connection = self._turns.popleft()
-        neighbor = self._neighbors[connection]
-        message = neighbor.waiting.popleft()
-        neighbor.waiting_bytes -= len(message)
+        connection = min(ready, key=self._rank)  # the first of those that are equal
+        neighbor = self._turns.pop(connection)
+        self._took_paced = neighbor.is_paced
+        self._level_s = max(self._level_s, neighbor.used_s)
+        message = neighbor.waiting.take()
         if neighbor.waiting:
-            self._turns.append(connection)
+            self._turns[connection] = neighbor
         else:
             neighbor.is_paced = False
         return connection, message
 
+    def _rank(self, connection: ConnectionId) -> tuple[bool, float]:
+        neighbor = self._turns[connection]
+        return neighbor.is_paced, neighbor.used_s
+
     def rest(self, used_s: float, now: float) -> None:
-        """Pause after messages that were taken.
+        """Pause after a message that was taken.
 
         Args:
-            used_s: what they took, seconds.
+            used_s: what it took, seconds.
             now: seconds, monotonic.
         """
-        is_paced = any(self._is_paced(self._neighbors[connection]) for connection in self._turns)
-        if is_paced:
-            self._rests_until = max(self._rests_until, now + used_s / self._share)
-        self.at = self._rests_until if self._turns else math.inf
+        if self._took_paced:
+            self._paced_until = max(self._paced_until, now) + used_s / self._share
+        self.at = self._next_due()
 
     def note(self, connection: ConnectionId, size: int, used_s: float) -> None:
         """Note that a message was taken and is among those that are handled next.
@@ -264,16 +304,20 @@ class ControlPacer:
         self._refill_piece(now)
         self._piece.use(self._pieces_share * self._pause_after(used_s))
         self._rests_until = max(self._rests_until, now - self._piece.left_s / self._pieces_share)
-        if self._turns:
-            self.at = max(self.at, self._rests_until)
         self._all.refill(self._share, now)
-        self._all.use(used_s)
         for connection, size in self._charged.items():
             neighbor = self._neighbors.get(connection)
+            part_s = used_s * size / total
+            if neighbor is None or (neighbor.left_s > 0 and not neighbor.is_paced):
+                self._all.use(part_s)  # what the others use has its pauses, and must not use up what these have
             if neighbor is not None:
                 neighbor.refill(self._share, now)
-                neighbor.use(used_s * size / total)
+                neighbor.use(part_s)
+                if not self._turns:
+                    self._level_s = max(self._level_s, neighbor.used_s)
+                neighbor.used_s += part_s
         self._charged.clear()
+        self.at = self._next_due()
 
     def _pause_after(self, used_s: float) -> float:
         """Pause that others are owed after *used_s*, both in seconds."""
@@ -293,10 +337,9 @@ class ControlPacer:
 
     def forget(self, connection: ConnectionId) -> None:
         """Forget a connection that is gone, and what waits of it."""
-        if self._neighbors.pop(connection, None) is not None and connection in self._turns:
-            self._turns.remove(connection)
-            if not self._turns:
-                self.at = math.inf
+        self._neighbors.pop(connection, None)
+        if self._turns.pop(connection, None) is not None:
+            self.at = self._next_due()
 
     def counters(self) -> dict[str, int]:
         """Counts since the start, by name."""

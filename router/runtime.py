@@ -374,9 +374,9 @@ class Runtime(ConnectionTurns):
 
     def _take_waiting(self, now: float) -> None:
         """Handle control messages that had to wait: one, and more while they take little."""
-        begin = self.pacer.measure()
         is_first = True
-        while (is_first or self.pacer.is_piece_left()) and (waiting := self.pacer.take()) is not None:
+        while (is_first or self.pacer.is_piece_left()) and (waiting := self.pacer.take(now)) is not None:
+            begin = self.pacer.measure()
             is_first = False
             connection = self.connections.get(waiting[0])
             neighbor = self._peers.neighbors.get(waiting[0])
@@ -386,7 +386,7 @@ class Runtime(ConnectionTurns):
                 except Exception as error:  # a fault of ours must end one connection and not the router
                     self.connection_fault(connection, error)
                 self.settle()
-        self.pacer.rest(self.pacer.measure() - begin, now)
+            self.pacer.rest(self.pacer.measure() - begin, now)
         self._look_at_control(now)
 
     def _control_fault(self, error: Exception, now: float) -> None:

@@ -289,7 +289,8 @@ RINGS = (
         others=("attrs",),
         forbidden=IMPURE,
     ),
-    Ring("router.control_pacer", ours=("router.core",), others=("attrs",)),
+    Ring("router.control_pacer", ours=("router.core", "router.control_message_queue"), others=("attrs",)),
+    Ring("router.control_message_queue", others=("attrs",)),
     Ring(
         "router.ended_connection_reaper",
         ours=("router.dataplane.links", "router.engine.connection"),

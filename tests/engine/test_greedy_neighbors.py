@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
+from proton import int32
 
 from router.control_pacer import (
     ALL_BURST_S,
+    BURST_S,
     BUSY_SHARE,
+    CREDIT_S,
     LONGEST_PAUSE_S,
     PIECE_BYTES,
     PIECE_S,
@@ -20,7 +25,7 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.runtime import Runtime
 from tests.engine.test_raw_neighbor import join, live
 from tests.helpers.engine import Bench
-from tests.helpers.neighbor import Neighbor
+from tests.helpers.neighbor import ALL_TO, Neighbor, control_message
 
 WORK_S = PIECE_S
 """What a control message takes here, in seconds that are counted and don't pass."""
@@ -87,6 +92,32 @@ def test_another_neighbor_s_news_wait_for_one_message_and_the_pauses_around_it(b
     assert a.control.address_counts()[RouterId("RAW")] < NEWS
 
 
+def relay(raw: Neighbor, opcode: str, origin: str, body: Mapping[str, Any]) -> None:
+    """Pass on what another router has said."""
+    assert raw.control_out is not None
+    message = control_message(ALL_TO, opcode, origin, body, f"0/{origin}", [f"0/{origin}", f"0/{raw.id}"])
+    raw.control_out.send(message, settled=True)
+
+
+def test_news_that_a_neighbor_passes_on_do_not_wait_behind_a_flood_that_it_passes_on(bench: Bench) -> None:
+    a, _ = bench.mesh(("A", "B"))
+    raw = join(bench, a, dials=True)
+    count_work(a)
+    flood_size = NEWS // 2
+    for number in range(flood_size):
+        origin = f"X{number % 300}"
+        peers = {f"X{(number + far) % 300}": int32(1) for far in range(1, 10)}
+        state = {"id": origin, "area": "0", "ls_seq": int32(number), "peers": peers}
+        relay(raw, "LSU", origin, {"instance": int32(1), "ls_seq": int32(number), "ls": state})
+    bench.advance(1.0)
+    for number in range(1, 6):
+        relay(raw, "MAU", "HONEST", {"mobile_seq": number, "hints": [int32(3)], "add": [f"M0new{number}"], "del": []})
+        raw.hello()
+        bench.advance(LONGEST_PAUSE_S)
+        assert a.control.received["MAU"] == number
+    assert a.control.received["LSU"] < 0.75 * flood_size, "the flood waits"
+
+
 def test_two_greedy_neighbors_take_turns_in_one_share(bench: Bench) -> None:
     a, _ = bench.mesh(("A", "B"))
     greedy = [join(bench, a, dials=True), join(bench, a, dials=True, name="RAW2")]
@@ -108,7 +139,72 @@ def test_two_greedy_neighbors_take_turns_in_one_share(bench: Bench) -> None:
 
 
 def new_pacer() -> ControlPacer:
-    return ControlPacer(share=0.2, most_bytes=1000, hello_pause_s=1.0, measure=lambda: 0.0, look_at=lambda _: None)
+    return ControlPacer(share=0.2, most_bytes=100_000, hello_pause_s=1.0, measure=lambda: 0.0, look_at=lambda _: None)
+
+
+def exhaust(pacer: ControlPacer, connection: ConnectionId, now: float) -> None:
+    """Have a neighbor use up its allowance, and a message of it wait."""
+    pacer.note(connection, 4, 2 * BURST_S)
+    pacer.charge(now)
+    pacer.keep(connection, b"news", now)
+
+
+def test_who_has_its_allowance_does_not_wait_for_the_pauses_of_who_has_not() -> None:
+    pacer = new_pacer()
+    greedy, honest = ConnectionId(1), ConnectionId(2)
+    assert pacer.may_pass(greedy, b"flood", 1.0)
+    exhaust(pacer, greedy, 1.0)
+    pacer.keep(greedy, b"more", 1.0)
+    assert pacer.take(2.0) == (greedy, b"news")
+    pacer.rest(0.2, 2.0)
+    assert pacer.at == pytest.approx(3.0), "a fifth of the time"
+    assert pacer.take(2.0) is None
+    pacer.keep(honest, b"news", 2.1)
+    assert pacer.at == pytest.approx(2.1)
+    assert pacer.take(2.1) == (honest, b"news")
+    pacer.rest(0.2, 2.1)
+    assert pacer.at == pytest.approx(3.0), "neither does it make them longer"
+
+
+def test_the_neighbor_that_has_used_least_is_next() -> None:
+    pacer = new_pacer()
+    for number in range(1, 5):
+        connection = ConnectionId(number)
+        pacer.may_pass(connection, b"news", 1.0)
+        pacer.note(connection, 4, 0.1 * number)
+        pacer.charge(1.0)
+    order = (ConnectionId(3), ConnectionId(1), ConnectionId(4), ConnectionId(2))
+    for connection in order:
+        pacer.keep(connection, b"news", 1.0)
+    found = [taken[0] for _ in order if (taken := pacer.take(1.001)) is not None]
+    assert found == sorted(order)
+
+
+def test_who_has_been_there_for_long_is_not_behind_those_who_come() -> None:
+    pacer = new_pacer()
+    old, new = ConnectionId(1), ConnectionId(2)
+    for second in range(1, 100):
+        assert pacer.may_pass(old, b"news", float(second))
+        pacer.note(old, 4, 0.1)
+        pacer.charge(float(second))
+    pacer.keep(new, b"flood", 100.0)
+    pacer.note(new, 4, 0.1 + 2 * CREDIT_S)
+    pacer.charge(100.0)
+    pacer.keep(old, b"news", 100.0)
+    assert pacer.take(101.0) == (old, b"news")
+
+
+def test_what_paced_neighbors_use_is_not_taken_from_the_others() -> None:
+    pacer = new_pacer()
+    greedy = [ConnectionId(number) for number in range(1, 4)]
+    for connection in greedy:
+        assert pacer.may_pass(connection, b"flood", 1.0 + connection)
+        exhaust(pacer, connection, 1.0 + connection)
+    for second in range(10, 100):
+        pacer.keep(greedy[second % 3], b"more", float(second))
+        pacer.note(greedy[second % 3], 4, 0.3)
+        pacer.charge(float(second))
+    assert pacer.may_pass(ConnectionId(9), b"news", 100.0)
 
 
 def test_one_that_comes_again_and_again_has_no_more_than_all_together() -> None:
@@ -161,7 +257,7 @@ def test_messages_are_handled_in_pieces_with_pauses_in_proportion() -> None:
     pacer.charge(1.0)
     assert not takes(one, 1.1), "not before what waits"
     assert pacer.at == pytest.approx(1.0 + (1.2 * 1.2 - 1) * PIECE_S / QUIET_SHARE), "after the piece and a pause"
-    assert pacer.take() == (one, b"news")
+    assert pacer.take(1.1) == (one, b"news")
     pacer.rest(PIECE_S, 1.1)
     assert pacer.at == math.inf
     assert takes(one, 1.2)
