@@ -304,7 +304,7 @@ class ControlPlane:
 
     def edges(self) -> Edges:
         """Cost of each link of the mesh, in each direction, by its ends; those of unreachable routers as last heard."""
-        return self._link_state.routes.topology.edges
+        return self._link_state.routes.known_edges
 
     def hops(self) -> dict[RouterId, int]:
         """Hops of the path to each other router that can be reached."""

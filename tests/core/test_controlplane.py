@@ -363,9 +363,35 @@ def test_a_lost_neighbor_is_told_and_withdrawn_in_the_same_turn() -> None:
     assert others(actions) == [WithdrawAddress(address="x", router=B), WithdrawRouter(router=B), TopologyChanged()]
 
 
+BEYOND = RouterId("E")
+AGAIN = ConnectionId(7)
+
+
+def star_that_has_lost(absent_s: float) -> Playbook:
+    """The same, which has lost B and E behind it, and hears B again *absent_s* seconds later; 24 s have gone by."""
+    play = star()
+    play >> got(TO_B, update(B, 2, {A: 1, BEYOND: 1})) >> got(TO_B, update(BEYOND, 1, {B: 1}), trace=(BEYOND, B))
+    play >> got(
+        TO_B, MobileAddressUpdate(id=BEYOND, mobile_seq=1, add=("M0x",), hints=()), to=TO_ALL_MA, trace=(BEYOND, B)
+    )
+    live(play, play.now + 24.0 - absent_s)
+    play >> ControlLinkDown(connection=TO_B)
+    play.at(play.now + absent_s).rest()
+    play >> up(AGAIN, B) >> got(AGAIN, hello(B, A))
+    return play
+
+
+RETURNED = [
+    InstallRouter(router=BEYOND, connection=AGAIN, next_hop=B, cost=2),
+    TopologyChanged(),
+    InstallAddress(address="x", router=BEYOND, treatment=None),
+]
+"""Of E."""
+
+
 def test_a_router_behind_a_lost_one_goes_and_returns_with_it_without_any_question() -> None:
     play = star()
-    far = RouterId("E")
+    far = BEYOND
     play >> got(TO_B, update(B, 2, {A: 1, far: 1})) >> got(TO_B, update(far, 1, {B: 1}), trace=(far, B))
     play >> got(TO_B, MobileAddressUpdate(id=far, mobile_seq=1, add=("M0x",), hints=()), to=TO_ALL_MA, trace=(far, B))
     play.at(play.now + 0.1)
@@ -381,16 +407,69 @@ def test_a_router_behind_a_lost_one_goes_and_returns_with_it_without_any_questio
         TopologyChanged(),
     ]
     play.at(play.now + 20.0).rest()
-    again = ConnectionId(7)
-    play >> up(again, B) >> got(again, hello(B, A))
+    play >> up(AGAIN, B) >> got(AGAIN, hello(B, A))
     actions = play.rest()
-    assert others(actions) == [
-        InstallRouter(router=B, connection=again, next_hop=B, cost=1),
-        InstallRouter(router=far, connection=again, next_hop=B, cost=2),
-        TopologyChanged(),
-        address,
-    ]
+    assert others(actions) == [InstallRouter(router=B, connection=AGAIN, next_hop=B, cost=1), TopologyChanged()]
+    play >> got(AGAIN, update(B, 4, {A: 1, far: 1})) >> got(AGAIN, update(far, 1, {B: 1}), trace=(far, B))
+    actions += (returned := play.at(play.now + 0.01).rest())
+    assert others(returned) == RETURNED
     assert sends(actions, LinkStateRequest) + sends(actions, MobileAddressRequest) == []
+
+
+@pytest.mark.parametrize(
+    "word", [update(B, 2, {A: 1, BEYOND: 1}), advertisement(B, 2)], ids=["its link state", "an advertisement of it"]
+)
+def test_what_a_router_said_before_it_was_lost_counts_when_it_says_it_again(
+    word: LinkStateUpdate | RouterAdvertisement,
+) -> None:
+    play = star_that_has_lost(2.0)
+    assert BEYOND not in {action.router for action in play.rest() if isinstance(action, InstallRouter)}
+    play >> got(AGAIN, word)
+    assert others(play.at(play.now + 0.01).rest()) == RETURNED
+
+
+def test_a_router_that_a_lost_one_tells_of_no_more_is_not_back_for_a_moment() -> None:
+    play = star_that_has_lost(2.0)
+    actions = play.rest()
+    assert BEYOND in play.control.edges()[B], "as last heard"
+    play >> got(AGAIN, update(B, 4, {A: 1}))
+    actions += play.at(play.now + 1.0).rest()
+    assert BEYOND not in play.control.edges()[B]
+    assert BEYOND not in {action.router for action in actions if isinstance(action, InstallRouter)}
+
+
+def test_what_was_lost_for_a_moment_is_back_at_once() -> None:
+    play = star_that_has_lost(0.2)
+    assert RETURNED[0] in play.rest()
+
+
+def test_who_does_not_say_its_link_state_again_is_asked_for_it() -> None:
+    play = star_that_has_lost(2.0)
+    play.rest()
+    asked = sends(play.at(play.now + 0.3).rest(), LinkStateRequest)
+    assert asked == [(AGAIN, LinkStateRequest(id=A))]
+    play >> got(AGAIN, update(B, 2, {A: 1, BEYOND: 1}), to="amqp:/_topo/0/A/qdrouter")
+    assert RETURNED[0] in play.at(play.now + 0.01).rest()
+
+
+def test_doubtful_link_state_is_told_to_nobody() -> None:
+    play = star_that_has_lost(2.0)
+    play.rest()
+    new = RouterId("F")
+    play >> up(ConnectionId(8), new) >> got(ConnectionId(8), hello(new, A))
+    told = {message.id for connection, message in sends(play.rest(), LinkStateUpdate) if connection == ConnectionId(8)}
+    assert told == {A, C, D}
+
+
+def test_link_state_that_came_by_request_alone_counts_until_something_else_is_heard() -> None:
+    play = star()
+    to = "amqp:/_topo/0/A/qdrouter"
+    play >> got(TO_D, update(D, 2, {A: 1, BEYOND: 1}), to=to) >> got(TO_D, update(BEYOND, 1, {D: 1}), to=to)
+    live(play, play.now + 20.0)
+    play >> ControlLinkDown(connection=TO_D)
+    play.at(play.now + 2.0).rest()
+    play >> up(AGAIN, D, pushes=False) >> got(AGAIN, hello(D, A))
+    assert InstallRouter(router=BEYOND, connection=AGAIN, next_hop=D, cost=2) in play.rest()
 
 
 def test_a_restarted_router_loses_its_addresses_and_they_are_asked_for_anew() -> None:

@@ -37,6 +37,50 @@ def test_an_edge_to_a_router_that_has_said_nothing_yet_counts_both_ways() -> Non
     assert base.edges({B: 4}) == {A: {}, B: {}}
 
 
+def lost(is_unasked: bool) -> LinkStateDatabase:
+    """B, which was lost at 1."""
+    base = database()
+    store(base, B, 1, {A: 1, C: 2})
+    base.nodes[B].is_unasked = is_unasked
+    base.reach(base.nodes[B])
+    base.lose(B)
+    base.doubt(B, 1.0)
+    return base
+
+
+ALL_EDGES = {A: {B: 1}, B: {A: 1, C: 2}, C: {B: 2}}
+
+
+def test_what_a_lost_router_said_does_not_count_until_it_is_confirmed() -> None:
+    base = lost(is_unasked=True)
+    assert not base.doubt_what_is_due(1.2)
+    assert base.edges({B: 1}) == ALL_EDGES
+    assert base.doubt_what_is_due(1.25)
+    assert base.edges({B: 1}) == {A: {B: 1}, B: {A: 1}}, "as if it had said nothing"
+    assert base.edges({B: 1}, with_unconfirmed=True) == ALL_EDGES
+    assert base.confirm(base.nodes[B])
+    assert not base.confirm(base.nodes[B])
+    assert base.edges({B: 1}) == ALL_EDGES
+
+
+def test_the_same_link_state_again_is_a_change_where_it_did_not_count() -> None:
+    base = lost(is_unasked=True)
+    base.doubt_what_is_due(9.0)
+    assert store(base, B, 2, {A: 1, C: 2}, now=9.0)
+    assert base.nodes[B].changed_at == 0.0, "its peers are the same"
+    assert base.edges({B: 1}) == ALL_EDGES
+
+
+def test_who_is_reached_again_soon_is_not_doubted() -> None:
+    base = lost(is_unasked=True)
+    base.reach(base.nodes[B])
+    assert not base.doubt_what_is_due(9.0)
+
+
+def test_link_state_that_comes_when_it_is_asked_for_is_not_doubted() -> None:
+    assert not lost(is_unasked=False).doubt_what_is_due(9.0)
+
+
 def test_a_router_is_no_peer_of_its_own() -> None:
     base = database()
     store(base, B, 1, {A: 1, B: 1})

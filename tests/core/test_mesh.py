@@ -418,3 +418,33 @@ def test_a_mesh_can_be_made_of_settings() -> None:
     settle(mesh)
     assert mesh.routers[RouterId("A")].settings is quick
     assert mesh.routers[RouterId("A")].forwarding.routes[RouterId("C")].cost == 4
+
+
+def known_as_reachable(mesh: Mesh, dead: set[str], for_s: float) -> set[tuple[str, str]]:
+    """Routers, each with a dead one that it has a route to, whenever within *for_s* seconds that was."""
+    found = set()
+    end = mesh.now + for_s
+    while mesh.now < end:
+        mesh.run_for(0.0002)
+        found |= {(router.id, gone) for router in mesh.living() for gone in dead & router.forwarding.routes.keys()}
+    return found
+
+
+@pytest.mark.parametrize("edges", [LINE, [*LINE, ("D", "E", 1)], RING, LADDER])
+def test_who_dies_beyond_a_partition_is_not_back_when_it_heals(
+    meshes: list[Mesh], edges: list[tuple[str, str, int]]
+) -> None:
+    names = sorted({name for near, far, _ in edges for name in (near, far)})
+    for dead in names[2:]:
+        for cut_off in (["A"], ["A", "B"]):
+            mesh = Mesh.of_edges(edges, seed=21)
+            meshes.append(mesh)
+            settle(mesh)
+            mesh.run_for(5.0)
+            cut = mesh.partition(cut_off)
+            mesh.run_for(1.0)
+            mesh.kill(dead)
+            mesh.run_for(1.0)
+            mesh.heal(cut)
+            assert known_as_reachable(mesh, {dead}, 0.1) == set(), (dead, cut_off)
+            settle(mesh)

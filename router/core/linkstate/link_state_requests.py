@@ -55,7 +55,7 @@ class LinkStateRequests:
             return
         for router in self._due.take(now):
             node = self._database.nodes.get(router)
-            if node is None or node.ask_at is None or not node.is_behind:
+            if node is None or node.ask_at is None or node.is_current:
                 continue
             if node.ask_at <= now:
                 way = self._way(node)
@@ -72,7 +72,7 @@ class LinkStateRequests:
     def answer_for(self, received: ControlReceived, target: RouterId) -> bool:
         """Answer *received*, an LSR for *target* that finds no way, if link state of *target* is held."""
         node = self._database.nodes.get(target)
-        if not isinstance(received.message, LinkStateRequest) or node is None or node.is_behind:
+        if not isinstance(received.message, LinkStateRequest) or node is None or not node.is_current:
             return False
         self._sender.write(received.connection, link_state_to(received.message.id), node.update(), (node.id,))
         return True

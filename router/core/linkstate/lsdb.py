@@ -1,6 +1,8 @@
 """The link state database: what each other router said last of itself, how new it is, and the graph that follows.
 
-What an unreachable router said is kept until it ages out, so that it is there again the moment the router is.
+What an unreachable router said is kept until it ages out, so that it is there again with the router. Whether it still
+holds then is not known: much may have changed beyond a partition. Where news comes unasked, which is soon, it doesn't
+count until the router has confirmed it.
 
 Source: docs/reference/inter-router-protocol.md#link-state.
 """
@@ -39,6 +41,12 @@ class Node:
     heard_at: float
     """Time of the last news of its own boot: advertisement or accepted link state, seconds."""
     has_link_state: bool = False
+    is_unasked: bool = False
+    """Its link state came without a request, as it does among routers of our kind."""
+    doubt_at: float = math.inf
+    """Time from which what is held of it may have changed unheard, since it is unreachable, seconds."""
+    is_unconfirmed: bool = False
+    """It was unreachable beyond that time, and has not told of its link state since."""
     has_trees: bool = False
     """It passes multicasts on along trees only, as it says."""
     ls_seq: int = 0
@@ -72,6 +80,11 @@ class Node:
     def is_behind(self) -> bool:
         """Whether newer link state than the one held is known to exist, or none is held."""
         return not self.has_link_state or self.ls_seq < self.advertised_ls_seq
+
+    @property
+    def is_current(self) -> bool:
+        """Whether what is held of it is the newest there is, as far as is known."""
+        return not (self.is_behind or self.is_unconfirmed)
 
     def update(self) -> LinkStateUpdate:
         """Its link state as it sent it; there is some."""
@@ -210,10 +223,11 @@ class LinkStateDatabase:
             update: its whole link state.
             now: seconds, monotonic.
             neighbor: who tells of it.
-        Returns: whether its peers changed.
+        Returns: whether what counts of it changed.
         """
         peers = {peer: cost for peer, cost in sorted(update.peers.items()) if peer != node.id}
         is_change = not node.has_link_state or peers != node.peers
+        did_not_count = self.confirm(node)
         node.has_link_state = True
         node.has_trees = update.has_trees
         node.ls_seq = update.ls_seq
@@ -221,12 +235,46 @@ class LinkStateDatabase:
         self._name(node, peers, neighbor)
         if is_change:
             node.changed_at = now
-        return is_change
+        return is_change or did_not_count
+
+    def confirm(self, node: Node) -> bool:
+        """Note that *node* has told of the link state that is held of it. Returns: whether it did not count before."""
+        was_unconfirmed, node.is_unconfirmed = node.is_unconfirmed, False
+        node.doubt_at = math.inf
+        return was_unconfirmed
+
+    def reach(self, node: Node) -> None:
+        """Mark *node* as reachable."""
+        node.is_reachable = True
+        node.doubt_at = math.inf
 
     def lose(self, router: RouterId) -> None:
         """Mark *router*, which is known, as unreachable; what it said is kept."""
         node = self.nodes[router]
         node.is_reachable = node.is_update_spread = node.is_advertisement_spread = False
+
+    def doubt(self, router: RouterId, now: float) -> None:
+        """Let link state of *router*, lost at *now* (seconds), count only when it is confirmed, unless it is soon back.
+
+        What comes and goes faster than news spreads was not lost everywhere, so that not all pass confirmations on.
+        """
+        node = self.nodes.get(router)
+        if node is not None and node.has_link_state and node.is_unasked and not node.is_unconfirmed:
+            node.doubt_at = now + self._settings.hello_interval_s / 4
+
+    def doubt_what_is_due(self, now: float) -> bool:
+        """Let link state count no more of routers that are lost for long. Returns: whether there is any such.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        is_any = False
+        for node in self.nodes.values():
+            if node.doubt_at <= now:
+                node.is_unconfirmed = True
+                node.doubt_at = math.inf
+            is_any |= node.is_unconfirmed
+        return is_any
 
     def age(self, now: float) -> tuple[list[RouterId], bool]:
         """Forget what nobody refreshed for `remote_ls_max_age_s`.
@@ -254,13 +302,24 @@ class LinkStateDatabase:
                 self.next_aging = min(self.next_aging, now + self._settings.remote_ls_max_age_s)
         return forgotten, is_change
 
-    def edges(self, own_peers: Mapping[RouterId, int]) -> dict[RouterId, dict[RouterId, int]]:
+    def edges(
+        self, own_peers: Mapping[RouterId, int], *, with_unconfirmed: bool = False
+    ) -> dict[RouterId, dict[RouterId, int]]:
         """Make the graph: an edge counts when both ends advertise it, or the far end has said nothing yet.
 
         In that case the near end's cost counts in both directions.
+
+        Args:
+            own_peers: this router's link state.
+            with_unconfirmed: as last heard, though a router that was unreachable has not confirmed it.
         """
         stated: dict[RouterId, Mapping[RouterId, int]] = {self.router_id: own_peers}
-        stated.update((node.id, node.peers) for node in self.nodes.values() if node.has_link_state)
+        stated.update(
+            (node.id, node.peers)
+            for node in self.nodes.values()
+            # DEV-38: a qdrouterd takes what it has until it hears something else.
+            if node.has_link_state and (with_unconfirmed or not node.is_unconfirmed)
+        )
         edges: dict[RouterId, dict[RouterId, int]] = {router: {} for router in stated}
         for router, peers in stated.items():
             near = edges[router]
@@ -292,7 +351,8 @@ class LinkStateDatabase:
     def _clear(self, node: Node, now: float) -> None:
         if node.has_link_state:
             node.changed_at = now
-        node.has_link_state = False
+        node.has_link_state = node.is_unconfirmed = node.is_unasked = False
+        node.doubt_at = math.inf
         node.ls_seq = node.advertised_ls_seq = node.advertised_mobile_seq = node.doubted_seq = 0
         self._name(node, {}, None)
         node.asked = 0
@@ -312,5 +372,7 @@ class LinkStateDatabase:
             assert router == node.id
             assert node.has_link_state or (not node.peers and node.ls_seq == 0)
             assert node.ls_seq <= node.advertised_ls_seq
+            assert node.has_link_state or not (node.is_unconfirmed or node.doubt_at < math.inf)
+            assert not (node.is_reachable and node.doubt_at < math.inf)
             assert router not in node.peers
             assert node.heard_at + self._settings.remote_ls_max_age_s >= self.next_aging

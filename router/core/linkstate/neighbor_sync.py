@@ -1,8 +1,9 @@
 """Synchronization with a new neighbor: all that it is told, so that both know the same from then on.
 
-Routers of our kind give each other all the link state they hold: after a partition each side has missed what happened
-in the other. Neighbors that reached each other by other ways before have missed nothing, since all news is flooded, and
-one more wire in a mesh of a thousand routers costs a few messages, not thousands.
+Routers of our kind give each other all the link state they hold, but for what they doubt themselves: after a partition
+each side has missed what happened in the other. Neighbors that reached each other by other ways before have missed
+nothing, since all news is flooded, and one more wire in a mesh of a thousand routers costs a few messages, not
+thousands.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _is_in_touch(sender: ControlMessageSender, database: LinkStateDatabase, neig
 def _tell_all(sender: ControlMessageSender, database: LinkStateDatabase, neighbor: ControlConnection) -> None:
     for router in sorted(database.nodes):
         node = database.nodes[router]
-        if router == neighbor.router or not node.is_reachable or not node.has_link_state:
+        if router == neighbor.router or not node.is_reachable or not node.has_link_state or node.is_unconfirmed:
             continue
         sender.write(neighbor.connection, ALL_LINK_STATE_TO, node.update(), (router,))
         if node.advertised_mobile_seq > 0:

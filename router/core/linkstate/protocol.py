@@ -177,6 +177,8 @@ class LinkState:
             self._sender.tell_origin(received, message, link_state_to(node.id))
         if node.is_behind:
             self.requests.want(node, now)
+        elif message.ls_seq == node.ls_seq:
+            self._confirm(node, now)
         return True
 
     def on_update(self, received: ControlReceived, message: LinkStateUpdate, now: float) -> None:
@@ -197,11 +199,7 @@ class LinkState:
         known = self.database.nodes.get(message.id)
         is_old = known is not None and known.instance == message.instance and message.ls_seq <= known.ls_seq
         if known is not None and is_old:
-            is_same = message.ls_seq == known.ls_seq and target_of(received.to) == ALL
-            if is_same and not known.is_update_spread:
-                self._spread(received, known, message, now)
-            elif target_of(received.to) == self.router_id:
-                self._doubt(known)
+            self._on_old_update(received, known, message, now)
             return
         node = self._accept(received, message.instance, now, message.ls_seq)
         if node is None or message.ls_seq <= node.ls_seq or len(message.peers) > self._settings.max_routers:
@@ -211,6 +209,7 @@ class LinkState:
             self._report_dense(node, neighbor)
             return
         node.via = received.connection
+        node.is_unasked = target_of(received.to) == ALL
         if self.database.store(node, message, now, neighbor):
             self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)
         node.asked = 0
@@ -220,6 +219,21 @@ class LinkState:
             self._spread(received, node, message, now)
         else:
             self._doubt(node)
+
+    def _on_old_update(self, received: ControlReceived, node: Node, message: LinkStateUpdate, now: float) -> None:
+        if message.ls_seq == node.ls_seq:
+            self._confirm(node, now)
+        if message.ls_seq == node.ls_seq and target_of(received.to) == ALL and not node.is_update_spread:
+            self._spread(received, node, message, now)
+        elif target_of(received.to) == self.router_id:
+            self._doubt(node)
+
+    def _confirm(self, node: Node, now: float) -> None:
+        """Take note that *node* has told of the link state that is held of it."""
+        if self.database.confirm(node):
+            node.asked = 0
+            node.ask_at = None
+            self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)
 
     def on_request(self, received: ControlReceived, message: LinkStateRequest) -> None:
         """Answer an LSR with the link state last advertised, which is what its sequence stands for."""
@@ -549,7 +563,7 @@ class LinkState:
 
     def _reached(self, router: RouterId, now: float) -> None:
         node = self.database.nodes[router]
-        if node.is_behind:
+        if not node.is_current:
             active = self._neighbors.active.get(router)
             is_plain = active is not None and not active.pushes_lsu
             # What is pushed is on its way, most likely.

@@ -41,8 +41,14 @@ class RouteComputation:
         self, *, sender: ControlMessageSender, neighbors: Neighbors, database: LinkStateDatabase, topology: Topology
     ) -> None:
         self.topology = topology
+        self.known_edges: Mapping[RouterId, Mapping[RouterId, int]] = {}
+        """The graph as last heard, with what an unreachable router has said and not confirmed since."""
         self.runs = 0
         """Computations since the start."""
+        self._is_doubting = False
+        """Whether that is more than what counts."""
+        self._given_up: set[RouterId] = set()
+        """Routers whose routes were given up before others were looked for."""
         self._sender = sender
         self._neighbors = neighbors
         self._database = database
@@ -55,7 +61,9 @@ class RouteComputation:
             now: seconds, monotonic.
         """
         self.runs += 1
-        is_topology = self.topology.replace(self._database.edges(own_peers))
+        is_doubting = self._database.doubt_what_is_due(now)
+        edges = self._database.edges(own_peers)
+        is_topology = self.topology.replace(edges)
         paths = self.topology.paths(self._sender.router_id)
         assert paths is not None
         before = self._sender.routes
@@ -72,7 +80,7 @@ class RouteComputation:
             if route is None or route.cost != cost or route.next_hop != hop or route.connection != connection:
                 if route is None:
                     found.append(router)
-                    self._database.node(router, now).is_reachable = True
+                    self._database.reach(self._database.node(router, now))
                 else:
                     moved.append(router)
                     if route.cost != cost:
@@ -83,6 +91,13 @@ class RouteComputation:
         lost = sorted(before.keys() - routes.keys())
         for router in lost:
             self._database.lose(router)
+        for router in sorted(self._given_up.union(lost) - routes.keys()):
+            self._database.doubt(router, now)
+        self._given_up.clear()
+        known = self._database.edges(own_peers, with_unconfirmed=True) if is_doubting else edges
+        if is_doubting or self._is_doubting:
+            is_topology |= known != self.known_edges
+        self.known_edges, self._is_doubting = known, is_doubting
         self._sender.take_routes(routes, paths.radius)
         return RoutesDiff(
             lost=tuple(lost),
@@ -99,6 +114,7 @@ class RouteComputation:
         for router, route in self._sender.routes.items():
             if route.connection in connections:
                 lost.append(router)
+                self._given_up.add(router)
                 self._database.lose(router)
             else:
                 kept[router] = route
