@@ -422,7 +422,7 @@ def test_a_mesh_can_be_made_of_settings() -> None:
 
 def known_as_reachable(mesh: Mesh, dead: set[str], for_s: float) -> set[tuple[str, str]]:
     """Routers, each with a dead one that it has a route to, whenever within *for_s* seconds that was."""
-    found = set()
+    found: set[tuple[str, str]] = set()
     end = mesh.now + for_s
     while mesh.now < end:
         mesh.run_for(0.0002)
