@@ -154,8 +154,12 @@ class PathFinder:
             paths=paths,
             absent=_absent(first),
             vhost="" if paths else self._other_vhost(),
-            floods=[each for each in ask_floods(self._client, self._attached) if each.is_of(str(row["key"])[2:])],
+            floods=[each for each in self._floods() if each.is_of(str(row["key"])[2:])],
         )
+
+    def _floods(self) -> list[Flood]:
+        silent = [each.id for each in self._states.values() if each.error is not None]
+        return ask_floods(self._client, self._attached, silent=silent)
 
     def _other_vhost(self) -> str:
         """The virtual host in which this user's clients name the address; empty for none, and where it is in that."""

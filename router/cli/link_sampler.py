@@ -100,7 +100,8 @@ class LinkSampler:
         Where a client sends more than is taken, its address alone would make all subscribers slow: none of them is.
         """
         waits = {each.address for each in found if each.is_blocked or each.is_slow}
-        floods = ask_floods(self._client, self._attached) if any(each.is_full for each in found) else []
+        is_full = any(each.is_full for each in found)
+        floods = ask_floods(self._client, self._attached, silent=self.errors) if is_full else []
         flooded = {each for each in waits if each is not None and any(flood.is_of(each) for flood in floods)}
         return [
             attrs.evolve(each, is_slow=each.address in waits and each.address not in flooded)

@@ -220,14 +220,22 @@ class StatAnswers:
 def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> StatAnswers:
     """Ask each router that is to be asked."""
     answers = StatAnswers()
-    for each in _whom(client, wanted, attached, wanted.router, all_routers=wanted.is_everywhere):
+    asked = _whom(client, wanted, attached, wanted.router, all_routers=wanted.is_everywhere)
+    for each in asked:
         try:
             answers.found.append((each, _ask(client, wanted, each, None if each == attached else each)))
         except ManagementError as error:
             answers.errors.append(printable(f"{error}{_hint(client, wanted.router, error)}"))
-    is_waited_for = any(is_in_trouble(row) for _, rows in answers.found for row in rows)
-    if wanted.what == "credit" and (is_waited_for or wanted.address is not None):
-        answers.floods = ask_floods(client, attached)
+    if wanted.what == "credit" and answers.found:
+        shown = [each for each, _ in answers.found]
+        is_waited_for = any(is_in_trouble(row) for _, rows in answers.found for row in rows)
+        answers.floods = ask_floods(
+            client,
+            attached,
+            shown=shown,
+            silent=[each for each in asked if each not in shown],
+            is_waited_for=is_waited_for or wanted.address is not None,
+        )
     return answers
 
 

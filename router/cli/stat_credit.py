@@ -192,17 +192,19 @@ def credit_parts(
         limit: addresses shown; None: all.
         text: the address that was asked for.
         is_verbose: show links and counters too.
-        floods: clients that send too much, anywhere: named where what they send to waits, or is asked for.
+        floods: clients that send too much, anywhere: named where what they send to waits, or is asked for, and at
+            their own router unless an address is asked for.
     """
     found = _grouped(rows)
     if text is not None and not found:
         said = Text(f"{printable(router)}: nobody publishes to {printable(text)} by its link or subscribes to it here")
-        return [said, *_floods([text], floods)]
+        return [said, *_floods([text], floods, None)]
     count = _counted(len(found), "address")
     parts: list[Table | Text] = [Text(f"{printable(router)}: {count}, {_blocked(found)} with blocked publishers")]
     shown = found if limit is None else found[:limit]
     troubled = shown if text is not None else [each for each in shown if is_in_trouble(each[0])]
-    parts += _floods([str(address(entity["key"])) for entity, _ in troubled], floods)
+    addresses = [str(address(entity["key"])) for entity, _ in troubled]
+    parts += _floods(addresses, floods, router if text is None else None)
     if shown:
         parts.append(_table(shown, most=PARTIES_SHOWN if text is None else None, is_verbose=is_verbose))
     left = found[len(shown) :]
@@ -212,11 +214,12 @@ def credit_parts(
     return parts
 
 
-def _floods(addresses: Sequence[str], floods: Sequence[Flood]) -> list[Table | Text]:
+def _floods(addresses: Sequence[str], floods: Sequence[Flood], router: str | None) -> list[Table | Text]:
+    """Lines of the floods of these addresses, and of those at *router*."""
     return [
         Text(f"flood at {printable(flood.router)}: {printable(flood.sentence)}", style="red")
         for flood in floods
-        if any(map(flood.is_of, addresses))
+        if flood.router == router or any(map(flood.is_of, addresses))
     ]
 
 

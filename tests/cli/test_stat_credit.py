@@ -9,7 +9,8 @@ import attrs
 import pytest
 from rich.console import Console
 
-from router.cli.floods import Flood
+from router.cli.floods import Flood, ask_floods
+from router.cli.management import ManagementError
 from router.cli.stat_credit import (
     ADDRESSES,
     PARTIES,
@@ -226,6 +227,13 @@ def test_a_flood_is_named_above_an_address_that_waits_for_it_or_is_asked_for() -
     assert drawn(SCENE[-2:], floods=[quiet], text="quiet")[1] == said
 
 
+def test_a_flood_is_named_at_its_own_router_also_where_nothing_waits() -> None:
+    flood = Flood(router="R1", sentence="client batch (h:1) sends faster", about=("address far",))
+    said = "flood at R1: client batch (h:1) sends faster"
+    assert drawn(SCENE[-2:], floods=[flood])[1] == said
+    assert said not in drawn(SCENE[-2:], floods=[flood], text="quiet")
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_in_a_narrow_terminal_only_the_last_column_is_folded(width: int) -> None:
     long = "openstack.org/om/rpc/anycast/exchange/" + "topic" * 12
@@ -328,3 +336,44 @@ def test_one_address_is_asked_for_as_clients_write_it(text: str, keys: list[str]
     client = FakeClient(*ROWS)
     assert ask(client, text=text) == (["M0a", "2", "4"] if keys == ["M0a"] else [])
     assert [key for kind, key in client.asked if kind == ADDRESSES] == keys
+
+
+# Asking for floods
+
+
+class FloodedMesh:
+    """R1, R2 and R3, of which R3 is silent: at R2 a client floods. It remembers who was asked."""
+
+    sees_all = True
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def routers(self) -> list[str]:
+        return ["R1", "R2", "R3"]
+
+    def query(self, kind: str, attributes: Sequence[str], *, router: str | None) -> list[dict[str, Any]]:
+        assert kind == "amqp-mesh.problem"
+        self.asked.append(router or "R1")
+        if router == "R3":
+            raise ManagementError("R3 is silent")
+        flood = {"kind": "publisher-floods", "subject": "batch", "sentence": "batch floods", "closeness": 1}
+        return [flood] if router == "R2" else []
+
+
+@pytest.mark.parametrize(
+    ("shown", "silent", "is_waited_for", "asked"),
+    [
+        (["R1"], [], False, ["R1"]),
+        (["R1"], [], True, ["R1", "R2", "R3"]),
+        (["R2"], [], False, ["R2", "R1", "R3"]),
+        (["R1", "R2"], ["R3"], True, ["R1", "R2"]),
+    ],
+)
+def test_each_router_is_asked_for_floods_once_and_others_only_for_a_cause(
+    shown: list[str], silent: list[str], is_waited_for: bool, asked: list[str]
+) -> None:
+    mesh = FloodedMesh()
+    found = ask_floods(mesh, "R1", shown=shown, silent=silent, is_waited_for=is_waited_for)  # type: ignore[arg-type]
+    assert mesh.asked == asked
+    assert [each.router for each in found] == (["R2"] if "R2" in asked else [])
