@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
+
+SHUTTING_DOWN: Final = "the router is shutting down"
+"""With these words a router that stops closes its connections: its neighbors know then that it isn't dead."""
 
 
 class DrainState(enum.StrEnum):

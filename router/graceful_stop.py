@@ -12,7 +12,7 @@ import trio
 
 from router.core.events import TransitEnded
 from router.core.ids_and_conditions import Condition
-from router.drain_state import DrainState
+from router.drain_state import SHUTTING_DOWN, DrainState
 from router.runtime import Runtime
 
 REROUTE_S: Final = 0.3
@@ -49,7 +49,7 @@ async def stop_in_order(runtime: Runtime, settling: trio.CancelScope, drained: t
         return
     runtime.begin(runtime.clock())
     for connection in list(runtime.connections.values()):
-        connection.close(Condition.CONNECTION_FORCED, "the router is shutting down")
+        connection.close(Condition.CONNECTION_FORCED, SHUTTING_DOWN)
     runtime.settle()
     with trio.move_on_after(CLOSE_PATIENCE_S):
         await none_left(runtime, lambda: not runtime.connections)

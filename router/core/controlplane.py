@@ -335,6 +335,10 @@ class ControlPlane:
                     routers.setdefault(address, []).append(router)
         return {address: sorted(routers[address]) for address in sorted(routers)}
 
+    def absent_subscribers(self, address: str) -> list[RouterId]:
+        """Routers that were lost lately, and can't be reached, with subscribers of a mobile address; sorted."""
+        return self._addresses.absent_subscribers(address)
+
     def address_counts(self) -> dict[RouterId, int]:
         """Mobile addresses with subscribers at this router, and at each reachable one that has told of some."""
         counts = {router: len(held.addresses) for router, held in self._addresses.routers.items() if held.is_installed}

@@ -12,10 +12,11 @@ import attrs
 from router.management.snapshot import PROBLEM_KINDS, SEEN_BY_ALL
 
 CERTAIN: Final = 2
-"""Closeness of a router to the cause of a problem: it tries in vain to connect, or its own subscriber hangs."""
+"""Closeness of a router to the cause of a problem: it tries in vain to connect, its own subscriber hangs, or it saw
+with which router the subscribers were lost."""
 OF_ADDRESS: Final = ("publishers-blocked", "subscriber-slow")
 """Of an address, the trouble of those who wait for a subscriber, at its own router or another."""
-FOLLOWING: Final = ("router-absent", "link-absent", *OF_ADDRESS, "memory", "dropped")
+FOLLOWING: Final = ("router-absent", "link-absent", "no-subscriber", *OF_ADDRESS, "memory", "dropped")
 """Problems that follow from the one beside which they are told; others are what else is known of it."""
 MOST_BESIDE: Final = 4
 """Problems of one kind that are told beside another one; of further ones it is told how many there are."""
@@ -27,8 +28,8 @@ CAUSES_FIRST: Final = (
     "flapping",
     "lost-for-a-while",
     "subscriber-hangs",
-    "publisher-floods",
     "no-subscriber",
+    "publisher-floods",
     "subscriber-slow",
     "publishers-blocked",
     "memory",

@@ -37,7 +37,7 @@ def node_rows(runtime: Runtime, offset: float) -> LazyRows:
 
 
 def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tuple[list[NodeRow], list[MeshLinkRow]]]:
-    """Rows of those routers and links alone that can be a problem: absent, drained, or lost of late.
+    """Rows of those routers and links alone that can be a problem: absent, drained, lost of late, or told of by nobody.
 
     Pauses after each few that it has looked at. Addresses are not counted for these rows.
 
@@ -64,7 +64,7 @@ def troubled_rows(runtime: Runtime, offset: float) -> Generator[None, None, tupl
         link, now = presence.links.get(pair), runtime.clock()
         if link is None:
             continue  # it has gone meanwhile
-        if (not link.is_present and presence.is_known(pair)) or link.recent(now):
+        if link.recent(now) or link.is_present is not presence.is_known(pair):
             links.append(_mesh_link(presence, pair, now, offset))
     return nodes, links
 

@@ -16,8 +16,9 @@ from typing import Final, TypeVar
 import attrs
 
 from mesh_config.models import Role
-from router.core.addressing.address import masked
+from router.core.addressing.address import AddressKind, masked
 from router.core.forwarding.fib import AddressEntry
+from router.core.ids_and_conditions import RouterId
 from router.dataplane.links import Transfer
 from router.management.client_names import client_name
 from router.management.snapshot import LazyRows, ProblemRow
@@ -88,6 +89,10 @@ class _Trouble:
     """Time of the first look that found it held up, with pauses of RECENT_S at most, seconds,"""
     last: float = -math.inf
     """and of the last one."""
+    is_open: bool = True
+    """Whether anybody took its messages then."""
+    lost_with: Sequence[RouterId] = ()
+    """Routers that its last subscribers were lost with."""
 
 
 class ProblemScan:
@@ -154,8 +159,10 @@ class ProblemScan:
             return
         if known is None:
             if len(self._troubled) < MOST_TROUBLED:
-                self._troubled[entry] = _Trouble(now, entry.egress)
+                known = self._troubled[entry] = _Trouble(now, entry.egress)
+                self._look_who_was_lost(entry, known)
             return
+        self._look_who_was_lost(entry, known)
         is_still = known.egress == entry.egress
         if is_late or is_still:  # else it is busy, and happened to have no credit
             if now - known.last > RECENT_S:
@@ -163,6 +170,16 @@ class ProblemScan:
             known.last = now
         if not is_still:
             known.still_since, known.egress = now, entry.egress
+
+    def _look_who_was_lost(self, entry: AddressEntry, known: _Trouble) -> None:
+        """Remember with which routers the last subscribers went: of those that are lost it is known for a minute."""
+        if entry.is_open:
+            known.lost_with = ()
+        elif known.is_open and entry.kind is AddressKind.MOBILE:
+            known.lost_with = self._runtime.control.absent_subscribers(entry.text)
+        elif known.is_open and entry.owner is not None:
+            known.lost_with = [entry.owner]
+        known.is_open = entry.is_open
 
     def problems(self) -> list[Problem]:
         """List what is wrong now."""
@@ -298,6 +315,7 @@ class ProblemScan:
                 grantors=grantors,
                 behind=behind,
                 since=min(trouble.since, trouble.still_since) + offset,
+                lost_with=trouble.lost_with,
                 origin=self._origin(entry) if is_late else "",
             )
 

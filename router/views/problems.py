@@ -15,6 +15,7 @@ from typing import Final
 import attrs
 
 from router.core.escapes import escaped
+from router.drain_state import SHUTTING_DOWN
 from router.management.client_names import client_name
 from router.management.merged_problems import CERTAIN
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
@@ -122,8 +123,8 @@ def _living(link: MeshLinkRow, me: str) -> str:
 
 def _dead_or_cut_off(snapshot: ProblemInputs, node: NodeRow) -> str:
     """Tell whether a router that is lost can be anything but dead, by the links that it had."""
-    if node.last_flap is None:
-        return ""  # it never was there
+    if node.last_flap is None or SHUTTING_DOWN in (node.reason or ""):
+        return ""  # it never was there, or has said itself that it goes
     links = [link for link in snapshot.links if node.id in (link.one, link.other) and link.last_flap is not None]
     if not links:
         return ""
@@ -144,7 +145,7 @@ def _last_absent_ones(snapshot: ProblemInputs, absent: Set[str]) -> dict[str, st
     """
     neighbors: dict[str, set[str]] = {}
     for link in snapshot.links:
-        if link.last_flap is not None:
+        if link.last_flap is not None or link.state == "unknown":
             neighbors.setdefault(link.one, set()).add(link.other)
             neighbors.setdefault(link.other, set()).add(link.one)
     nearest = {each: each for each in sorted(absent) if not neighbors.get(each, set()) <= absent}
@@ -307,8 +308,12 @@ def _client_at(snapshot: ProblemInputs, container: str | None) -> str:
 
 
 def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
+    absent = _absent_routers(snapshot)
     for trouble in snapshot.addresses:
         credit, text = trouble.credit, escaped(trouble.text)
+        lost = [each for each in trouble.lost_with if each in absent] if not credit.has_subscriber else []
+        why = _who(trouble.grantors) if credit.has_subscriber else _nobody(lost)
+        about = [f"address {text}", *(f"router {each}" for each in lost)]
         command = f"amqp-mesh stat credit --router {snapshot.router} --address {text}"
         if not credit.blocked_count:
             # Messages that no publisher's credit let in wait as well: its sender names no address, or is gone.
@@ -326,11 +331,11 @@ def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
                     if trouble.behind
                     else late
                 )
-                + f": {_who(trouble.grantors) if credit.has_subscriber else 'nobody subscribes'}",
+                + f": {why}",
                 since=min(trouble.since, snapshot.now - (0 if trouble.behind else credit.oldest_wait_seconds)),
                 command=command,
-                closeness=CERTAIN if _has_hung(trouble) else BESIDE,
-                about=[f"address {text}"],
+                closeness=CERTAIN if lost or _has_hung(trouble) else BESIDE,
+                about=about,
                 explains=_slow_ones(snapshot, trouble),
             )
             continue
@@ -344,13 +349,20 @@ def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
         yield Problem(
             kind="publishers-blocked" if credit.has_subscriber else "no-subscriber",
             subject=text,
-            sentence=f"{who}{waiting}: {_who(trouble.grantors) if credit.has_subscriber else 'nobody subscribes'}",
+            sentence=f"{who}{waiting}: {why}",
             since=min(trouble.since, snapshot.now - credit.blocked_seconds),
             command=command,
-            closeness=_blocked_closeness(trouble),
-            about=[f"address {text}"],
+            closeness=CERTAIN if lost else _blocked_closeness(trouble),
+            about=about,
             explains=_slow_ones(snapshot, trouble),
         )
+
+
+def _nobody(lost: Sequence[str]) -> str:
+    """Tell that an address has no subscriber, and with which routers the last ones were lost."""
+    if not lost:
+        return "nobody subscribes"
+    return f"its subscribers were at {_routers(lost)}, which {'is' if len(lost) == 1 else 'are'} absent"
 
 
 def _blocked_closeness(trouble: AddressTrouble) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from router.drain_state import SHUTTING_DOWN
 from router.management.client_names import client_name
 from router.management.merged_problems import ProblemNearestCause, merged
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
@@ -223,6 +224,20 @@ def test_routers_behind_a_lost_one_are_told_beside_it() -> None:
     assert all(words.startswith("so: router X") for words in found[0].told_beside())
 
 
+def test_a_router_behind_a_lost_one_is_told_beside_it_though_nobody_tells_of_their_link() -> None:
+    nobody_tells = lost_link("C", "D", state="unknown", last_flap=None)
+    found = told(A={"nodes": [absent("C"), absent("D")], "links": [lost_link("A", "C"), nobody_tells]})
+    assert [(each.row["subject"], [beside.row["subject"] for beside in each.beside]) for each in found] == [
+        ("C", ["D"])
+    ]
+
+
+def test_a_router_that_has_said_that_it_stops_is_neither_dead_nor_cut_off() -> None:
+    reason = f"its connection ended: amqp:connection:forced: {SHUTTING_DOWN}"
+    (found,) = told(A={"nodes": [absent("C", reason=reason)], "links": [lost_link("A", "C")]})
+    assert found.row["sentence"] == f"router C is absent: {reason}"
+
+
 def test_routers_that_never_came_are_no_consequence_of_each_other() -> None:
     links = [lost_link(one, other, last_flap=None) for one, other in (("A", "X1"), ("X1", "X2"))]
     found = told(A={"nodes": [absent(each, last_flap=None) for each in ("X1", "X2")], "links": links})
@@ -236,6 +251,31 @@ def test_of_many_that_follow_from_one_cause_some_are_told_and_the_others_counted
     lines = list(found.told_beside())
     assert len(lines) == 5
     assert lines[-1] == "so: 296 more like this"
+
+
+def test_an_address_without_subscribers_follows_from_the_router_that_had_them() -> None:
+    nobody = trouble(has_subscriber=False, waiting_count=0)
+    knows = {
+        "nodes": [absent("C")],
+        "links": [lost_link("A", "C")],
+        "addresses": [attrs.evolve(nobody, lost_with=["C"])],
+    }
+    came_later = {"nodes": [absent("C")], "addresses": [nobody]}
+    for routers in ({"A": knows, "B": came_later}, {"B": came_later, "A": knows}):
+        (found,) = told(**routers)
+        assert kinds([found]) == [("router-absent", ["no-subscriber"])]
+        assert list(found.told_beside()) == [
+            "so: 2 of 3 publishers of jobs can't send: its subscribers were at router C, which is absent"
+        ]
+    back = {**knows, "nodes": [row(NodeRow, id="C", is_reachable=True)], "links": []}
+    assert [each.row["sentence"] for each in told(A=back)] == [
+        "2 of 3 publishers of jobs can't send: nobody subscribes"
+    ]
+
+
+def test_who_floods_an_address_without_subscribers_is_not_the_cause() -> None:
+    found = told(A={"floods": [FLOOD]}, B={"addresses": [trouble(has_subscriber=False)]})
+    assert kinds(found) == [("no-subscriber", ["publisher-floods"])]
 
 
 # Names

@@ -318,6 +318,30 @@ def test_a_subscriber_that_stops_granting_is_found_at_both_ends() -> None:
     assert not scans[a.me].problems() + scans[b.me].problems()
 
 
+@pytest.mark.parametrize("is_blocked_before", [False, True])
+def test_the_router_that_the_last_subscribers_were_lost_with_is_remembered(is_blocked_before: bool) -> None:
+    bench = Bench()
+    a, b = bench.router("A"), bench.router("B")
+    wire = bench.join(a, b)
+    scan = ProblemScan(a, [], [])
+    bench.client(b).receiver("jobs", credit=0 if is_blocked_before else 1)
+    bench.run()
+    bench.client(a).sender("jobs")
+    bench.run()
+    exhaust(scan.look())
+    wire.cut()
+    bench.run()
+    exhaust(scan.look())
+    # By then link state and addresses of B are forgotten.
+    bench.advance(2 * a.settings.link_state.remote_ls_max_age_s)
+    (found,) = [each for each in scan.problems() if each.kind == "no-subscriber"]
+    assert found.sentence == ("1 of 1 publisher of jobs can't send: its subscribers were at router B, which is absent")
+    assert found.about == ["address jobs", "router B"]
+    bench.join(a, b)
+    bench.advance(1.0)
+    assert not [each for each in scan.problems() if each.kind == "no-subscriber"]
+
+
 def test_a_slow_subscriber_says_when_it_last_settled_and_stays_one_problem() -> None:
     bench = Bench()
     a = bench.router("A")

@@ -98,6 +98,12 @@ class AddressSync:
         """Addresses of all other routers together."""
         return self._count
 
+    def absent_subscribers(self, address: str) -> list[RouterId]:
+        """Find the routers that can't be reached now and had subscribers of a mobile address, sorted."""
+        return sorted(
+            router for router, held in self.routers.items() if not held.is_installed and address in held.addresses
+        )
+
     # This router's own
 
     def add(self, event: FirstSubscriberAttached) -> None:
