@@ -457,7 +457,9 @@ def test_doubtful_link_state_is_told_to_nobody() -> None:
     play.rest()
     new = RouterId("F")
     play >> up(ConnectionId(8), new) >> got(ConnectionId(8), hello(new, A))
-    told = {message.id for connection, message in sends(play.rest(), LinkStateUpdate) if connection == ConnectionId(8)}
+    actions = play.rest()
+    actions += play.at(play.now + 0.01).rest()  # it is told nothing before it is named
+    told = {message.id for connection, message in sends(actions, LinkStateUpdate) if connection == ConnectionId(8)}
     assert told == {A, C, D}
 
 

@@ -51,6 +51,7 @@ def test_a_mesh_settles_within_milliseconds(meshes: list[Mesh], edges: list[tupl
     mesh = Mesh.of_edges(edges, seed=1, bodies=True)
     meshes.append(mesh)
     assert settle(mesh) < 0.1
+    mesh.run_for(0.01)  # who has all paths may still lack a link that is on none of them
     assert_multicast(mesh)
 
 
@@ -129,6 +130,39 @@ def test_a_restarted_router_comes_back_with_its_new_addresses(meshes: list[Mesh]
     mesh.restart("B")
     assert settle(mesh) < 0.1
     assert mesh.routers[RouterId("D")].plane.addresses() == {"kept": ["B"], "new": ["B"]}
+
+
+@pytest.mark.parametrize("edges", [LINE[:2], LINE, RING, LADDER, random_edges(20, 3, 1)])
+@pytest.mark.parametrize("seed", range(8))
+def test_nobody_is_lost_at_a_start_nor_when_a_router_comes_back(
+    meshes: list[Mesh], edges: list[tuple[str, str, int]], seed: int
+) -> None:
+    mesh = Mesh.of_edges(edges, seed=seed)
+    meshes.append(mesh)
+
+    def losses() -> list[tuple[str, object]]:
+        """Routers that one lost, or a neighbor, since the last call."""
+        found = [
+            (router.id, report)
+            for router in mesh.living()
+            for report in router.reports
+            if report.what in ("router_unreachable", "neighbor_down")
+        ]
+        for router in mesh.living():
+            router.reports.clear()
+        return found
+
+    settle(mesh)
+    mesh.run_for(5.0)
+    assert losses() == []
+    back = sorted(mesh.routers)[seed % len(mesh.routers)]
+    mesh.kill(back)
+    mesh.run_for(5.0)
+    assert losses()
+    mesh.restart(back)
+    settle(mesh)
+    mesh.run_for(5.0)
+    assert losses() == []
 
 
 def test_a_restart_with_the_same_boot_number_is_repaired_by_the_neighbors(meshes: list[Mesh]) -> None:

@@ -104,6 +104,7 @@ class LinkState:
         self._on_restart = on_restart
         self._greeter = HelloSender(sender=sender, neighbors=neighbors, settings=settings, instance=instance, rng=rng)
         self._used: dict[RouterId, ConnectionId] = {}
+        """Connections to the neighbors that were told of this router's link state, which names them."""
         self._revision = 0
         self._spf_throttle = Throttle(settings.spf_hold_down_s)
         self._own_throttle = Throttle(settings.spf_hold_down_s)
@@ -486,13 +487,16 @@ class LinkState:
             self.peers = costs
             self._own_throttle.ran(now, len(self.database.nodes))
             self._advertise(now)
-        self._report_neighbors(costs)
-        used = {router: active.connection for router, active in self._neighbors.active.items()}
+        # While good news is held back a new neighbor is told nothing: that it isn't named would be bad news to it, and
+        # to all that reach this router through it.
+        used = {router: active.connection for router, active in self._neighbors.active.items() if router in self.peers}
+        self._report_neighbors(costs, used)
         given_up: Sequence[ConnectionId] = ()
         if used != self._used:
-            for router, active in self._neighbors.active.items():
-                if self._used.get(router) != active.connection:
-                    update = self.own_update() if self.ls_seq > 0 and not is_change else None
+            for router, connection in used.items():
+                if self._used.get(router) != connection:
+                    active = self._neighbors.active[router]
+                    update = self.own_update() if not is_change else None
                     catch_up(self._sender, self.database, active, (update, self.own_advertisement()))
             lost = [connection for router, connection in self._used.items() if used.get(router) != connection]
             self._used = used
@@ -516,14 +520,13 @@ class LinkState:
         self._compute_by(self._spf_throttle.due(now), now)
         self.expect_flux(now)
 
-    def _report_neighbors(self, costs: Mapping[RouterId, int]) -> None:
+    def _report_neighbors(self, costs: Mapping[RouterId, int], used: Mapping[RouterId, ConnectionId]) -> None:
         for router in sorted(self._used.keys() - costs.keys()):
             self._sender.do(Report.warning("neighbor_down", neighbor=router))
-        for router, cost in costs.items():
-            connection = self._neighbors.active[router].connection
+        for router, connection in sorted(used.items()):
             if self._used.get(router) != connection:
                 what = "neighbor_moved" if router in self._used else "neighbor_up"
-                self._sender.do(Report.info(what, neighbor=router, connection=connection, cost=cost))
+                self._sender.do(Report.info(what, neighbor=router, connection=connection, cost=costs[router]))
 
     def expect_flux(self, now: float) -> None:
         """Advertise again soon: something changed that a lost message could hide from others.
