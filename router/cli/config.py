@@ -11,7 +11,7 @@ import click
 
 from mesh_config import generators
 from mesh_config.check import check_files
-from mesh_config.findings import SettingsError, Severity, has_errors
+from mesh_config.findings import SettingsError, Severity, has_errors, in_order
 from mesh_config.graph import dot, topology
 from mesh_config.loader import load_mesh, load_router
 from mesh_config.picture import svg
@@ -21,6 +21,7 @@ from mesh_config.schema import schema_text
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError, file_error, show
 from router.cli.options import file_argument
+from router.security.named_files import named_file_findings
 
 _output = click.option(
     "-o",
@@ -39,9 +40,19 @@ def config() -> None:
 
 @config.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False))
+@click.option(
+    "--files",
+    "with_named",
+    is_flag=True,
+    help="Read what the settings name as well, as the routers would on this machine: certificates, keys, lists of "
+    "revocations, users and passwords. May be given with --router.",
+)
+@click.option("--router", "router_id", metavar="ID", help="With --files: what this router names alone.")
 @click.option("--json", "as_json", is_flag=True, help="Write the findings as a JSON list.")
 @click.pass_context
-def check(context: click.Context, files: tuple[str, ...], as_json: bool) -> None:
+def check(
+    context: click.Context, files: tuple[str, ...], with_named: bool, router_id: str | None, as_json: bool
+) -> None:
     """Tell what is wrong with FILES.
 
     What doesn't fit between the settings of a router comes once each of its values by itself is right, what doesn't fit
@@ -50,7 +61,14 @@ def check(context: click.Context, files: tuple[str, ...], as_json: bool) -> None
     Each file of a mesh is checked by itself; files of one router each are checked together, as one mesh. Exit status: 1
     when there are errors, 0 otherwise, also with warnings.
     """
+    if router_id is not None and not with_named:
+        raise click.UsageError("--router goes with --files")
     findings = check_files(files)
+    if with_named and not has_errors(findings):
+        try:
+            findings = in_order([*findings, *(it for file in files for it in named_file_findings(file, router_id))])
+        except SettingsError as error:
+            raise InvalidInputError(error) from error
     if as_json:
         click.echo(json.dumps([attrs.asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
     else:

@@ -22,7 +22,7 @@ from router.security.certificate_expiry import CertificateExpiry, UnusableFile, 
 from router.security.kerberos import KerberosClientExchange, KerberosExchange, KerberosService, gssapi_library
 from router.security.password_sources import read_secret
 from router.security.revocations import CertificateNumber, read_revoked
-from router.security.tls import TlsProfile, client_context, server_context
+from router.security.tls import TlsProfile, check_unused, client_context, server_context
 from router.security.users import Users
 from router.security.value_from_files import ValueFromFiles
 
@@ -75,6 +75,8 @@ class CredentialStore:
             self.prepare(connector)
         if settings.http.port is not None:
             self.prepare(settings.http)
+        for unused in self._by_name.keys() - {socket.tls for socket in self._profiles}:
+            check_unused(self._by_name[unused])
         for file in self.files():
             file.refresh()
 

@@ -100,6 +100,18 @@ def client_context(settings: TlsSettings, *, verify_host: bool) -> ssl.SSLContex
     return context
 
 
+def check_unused(settings: TlsSettings) -> None:
+    """Read the files of a profile that no listener and no connector uses, as if one did.
+
+    Raises:
+        LocalError: a file cannot be used.
+    """
+    try:
+        _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), settings)
+    except LocalError as error:
+        raise LocalError(f"{error} (nothing uses this profile)") from None
+
+
 def _load(context: ssl.SSLContext, settings: TlsSettings) -> None:
     where = f"TLS profile {settings.name}"
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +21,10 @@ from router.security.credential_store import CredentialStore
 from router.security.users import UserTable, new_keys, read_table, write_users
 
 KEYS = new_keys("secret", 4096)
+MANY = 20_000
+"""Users that take a tenth of a second of a processor to read."""
+MOST_S = 0.01
+"""Of a processor may go into reading between two turns of the loop: ten slices."""
 
 
 class SlowDisk:
@@ -113,3 +120,27 @@ async def test_a_fault_of_ours_while_reading_is_told_and_ends_nothing(files: Fil
     write_users(files.path, {"bob": KEYS})
     assert await files.names() == ["alice"]
     assert files.faults == [disk.fault]
+
+
+async def test_reading_many_users_in_a_thread_holds_up_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    write_users(str(path), {"alice": KEYS})
+    listener = ListenerSettings(sasl=(Mechanism.PLAIN,), users_file=str(path))
+    store = CredentialStore(RouterSettings(id="A", listeners=(listener,)), structlog.get_logger())
+    keys = path.read_text(encoding="utf-8").splitlines()[-1].partition(" ")[2]
+    with path.open("a", encoding="utf-8") as written:
+        written.writelines(f"u{number:05} {keys}\n" for number in range(MANY))
+    longest_s, used_s, interval_s = 0.0, time.process_time(), sys.getswitchinterval()
+    sys.setswitchinterval(1.0)  # who doesn't give the interpreter up has it for so long
+    gc.disable()  # which takes its time whoever reads
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(CredentialFiles(store, pytest.fail).refresh)
+            while len(store.users[str(path)].file.content.lines) <= MANY:
+                await trio.sleep(0.0002)
+                before_s, used_s = used_s, time.process_time()
+                longest_s = max(longest_s, used_s - before_s)
+    finally:
+        sys.setswitchinterval(interval_s)
+        gc.enable()
+    assert longest_s < MOST_S

@@ -58,18 +58,19 @@ def test_a_cut_certificate_is_refused_wherever_it_is_cut(certificates: Certifica
             ends_in(str(path))
 
 
-def test_a_list_of_revocations_that_cannot_be_read_is_told_of_until_it_is_mended(tmp_path: Path) -> None:
-    lists = tmp_path / "lists.pem"
+def test_a_list_of_revocations_that_cannot_be_read_is_told_of_until_it_is_mended(certificates: Certificates) -> None:
+    lists = Path(certificates.revoke())
+    good = lists.read_bytes()
+    profile = TlsSettings(name="t", ca=certificates.ca, crl=str(lists))
+    credentials = CredentialStore(RouterSettings(id="A", tls=(profile,)), structlog.get_logger())
+    assert credentials.unusable() == []
     lists.write_text("-----BEGIN X509 CRL-----\nMA==\n-----END X509 CRL-----\n", encoding="ascii")
-    credentials = CredentialStore(
-        RouterSettings(id="A", tls=(TlsSettings(name="t", crl=str(lists)),)), structlog.get_logger()
-    )
     for _ in range(2):
         credentials.refresh()
         (found,) = credentials.unusable()
         assert found.subject == "TLS profile t"
         assert str(lists) in found.reason
-    lists.write_text("", encoding="ascii")
+    lists.write_bytes(good)
     credentials.refresh()
     assert credentials.unusable() == []
 

@@ -8,10 +8,22 @@ from pathlib import Path
 
 import attrs
 import pytest
+from click.testing import CliRunner
+from structlog import get_logger
+from structlog.testing import capture_logs
 
-from mesh_config.models import CertificateField, ClientCertificates, TlsSettings, TlsVersion
+from mesh_config.models import (
+    CertificateField,
+    ClientCertificates,
+    ListenerSettings,
+    RouterSettings,
+    TlsSettings,
+    TlsVersion,
+)
+from router.cli import main
 from router.core.errors import LocalError
 from router.engine.tls_channel import TlsChannel
+from router.security.credential_store import CredentialStore
 from router.security.sasl_frames import SaslError
 from router.security.tls import certificate_user, client_context, server_context
 from tests.helpers.certificates import Certificates
@@ -116,6 +128,69 @@ def test_files_that_cannot_be_used_are_named(certificates: Certificates, tmp_pat
     ):
         with pytest.raises(LocalError, match=reason):
             server_context(attrs.evolve(good, **changes), ClientCertificates.NONE)
+
+
+def test_a_profile_that_nothing_uses_is_read_like_the_others(certificates: Certificates, tmp_path: Path) -> None:
+    used = profile(certificates, certificates.issue("A"))
+    password = tmp_path / "password"
+    password.write_text(f"not {SECRET}", encoding="utf-8")
+    locked = certificates.with_password("locked", SECRET)
+    listener = ListenerSettings(tls="t")
+
+    def read(**changes: str) -> CredentialStore:
+        unused = attrs.evolve(used, name="spare", **changes)
+        return CredentialStore(RouterSettings(id="A", tls=(used, unused), listeners=(listener,)), get_logger())
+
+    for changes, reason in (
+        ({"certificate": str(tmp_path / "absent")}, "absent: cannot be read"),
+        ({"certificate": locked, "key_password_file": str(password)}, "its password is wrong"),
+        ({"ca": str(tmp_path / "absent")}, "`ca` .*absent: cannot be read"),
+    ):
+        with pytest.raises(LocalError, match=rf"TLS profile spare: .*{reason}.* \(nothing uses this profile\)"):
+            read(**changes)
+    old = certificates.expired("old")
+    with capture_logs() as logs:
+        read(certificate=old).report()
+    assert [(each["event"], each["file"]) for each in logs] == [("certificate_expired", old)]
+
+
+def test_the_files_that_settings_name_are_checked_before_a_router_reads_them(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    file, users = tmp_path / "mesh.yaml", tmp_path / "users"
+    users.write_text("junk", encoding="utf-8")
+    file.write_text(
+        f"""routers:
+  A:
+    tls:
+      - {{name: used, certificate: {certificates.issue("A")}}}
+      - {{name: spare, certificate: {tmp_path / "absent"}}}
+      - {{name: old, certificate: {certificates.expired("old")}}}
+    listeners:
+      - {{port: 5671, tls: used, sasl: [SCRAM-SHA-256], users_file: {users}}}
+      - {{port: 25672, role: inter-router}}
+  B:
+    connectors:
+      - {{to: A}}
+""",
+        encoding="utf-8",
+    )
+
+    def check(*words: str) -> tuple[int, list[str]]:
+        result = CliRunner().invoke(main, ["config", "check", str(file), *words])
+        return result.exit_code, result.output.splitlines()
+
+    assert check()[0] == 0, "it may be checked on another machine"
+    status, lines = check("--files")
+    assert status == 1
+    assert [line.partition(": ")[0] for line in lines[:3]] == [f"{file}:{at}" for at in (5, 6, 8)]
+    assert "TLS profile spare: " in lines[0]
+    assert "(nothing uses this profile)" in lines[0]
+    assert lines[1].startswith(f"{file}:6: warning: routers.A.tls[2]: the certificate of old in ")
+    assert f"{users}:1: no line of a user" in lines[2]
+    assert check("--files", "--router", "B")[0] == 0
+    assert "no router `C`" in check("--files", "--router", "C")[1][0]
+    assert check("--router", "B")[0] == 2
 
 
 def test_versions_are_those_of_the_profile(certificates: Certificates) -> None:

@@ -1,0 +1,81 @@
+"""Check of the files that settings name, before a router reads them: certificates, keys, lists, users and passwords."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+import structlog
+
+from mesh_config.findings import Finding, Severity, Step
+from mesh_config.loader import chosen, read_document, with_mesh
+from mesh_config.models import HttpSettings, RouterSettings
+from router.core.errors import LocalError
+from router.security.credential_store import CredentialStore
+
+EXPECTED: Final = "files that the router can use"
+STILL_GOOD: Final = "a certificate that has not ended"
+
+
+def named_file_findings(path: str, router_id: str | None = None) -> list[Finding]:
+    """Find what is wrong with the files that the routers of a settings file name.
+
+    Args:
+        path: of the settings, in which nothing else is wrong.
+        router_id: of the only router to look at; None for all.
+    Raises:
+        SettingsError: there is no such router.
+    """
+    document = read_document(path)
+    routers = document.mesh.routers
+    ids = list(routers) if router_id is None else [chosen(path, routers, router_id)]
+    found: list[Finding] = []
+    for key in ids:
+        told: set[str] = set()
+        for steps, part in _parts(with_mesh(routers[key], document)):
+            for severity, fault in _faults(part):
+                if fault not in told:
+                    told.add(fault)
+                    expected = EXPECTED if severity is Severity.ERROR else STILL_GOOD
+                    place = document.place(key, *steps)
+                    found.append(place.finding(fault, expected=expected, severity=severity))
+    return found
+
+
+def _parts(router: RouterSettings) -> Iterator[tuple[tuple[Step, ...], RouterSettings]]:
+    """Each socket with its profile, and each profile without a socket: who reads all together learns of one fault.
+
+    Returns: of each the steps to it, and a router with nothing else.
+    """
+    alone = attrs.evolve(router, listeners=(), connectors=(), http=HttpSettings(), tls=())
+    profiles = {profile.name: profile for profile in router.tls}
+
+    def part(profile: str | None, **socket: Any) -> RouterSettings:
+        return attrs.evolve(alone, tls=(profiles[profile],) if profile is not None else (), **socket)
+
+    for at, listener in enumerate(router.listeners):
+        yield ("listeners", at), part(listener.tls, listeners=(listener,))
+    for at, connector in enumerate(router.connectors):
+        yield ("connectors", at), part(connector.tls, connectors=(connector,))
+    if router.http.port is not None:
+        yield ("http",), part(router.http.tls, http=router.http)
+    used = {each.tls for each in (*router.listeners, *router.connectors, router.http)}
+    for at, profile in enumerate(router.tls):
+        if profile.name not in used:
+            yield ("tls", at), part(profile.name)
+
+
+def _faults(router: RouterSettings) -> Iterator[tuple[Severity, str]]:
+    try:
+        store = CredentialStore(router, structlog.get_logger())
+    except LocalError as error:
+        yield Severity.ERROR, str(error)
+        return
+    for each in store.unusable():
+        yield Severity.ERROR, f"{each.subject}: {each.reason}"
+    for certificate in store.certificates():
+        if certificate.ends <= time.time():
+            day = time.strftime("%F", time.gmtime(certificate.ends))
+            yield Severity.WARNING, f"the certificate of {certificate.subject} in {certificate.file} ended on {day}"
