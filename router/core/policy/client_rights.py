@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mesh_config.access_rules import AddressRules
+from mesh_config.access_rules import AddressRules, user_word
 from mesh_config.models import GroupSettings, ManagementRight, VhostSettings
 from router.core.addressing.address import (
     MANAGEMENT,
@@ -182,8 +182,15 @@ class ClientRights:
             raise Denied(kind, f"{address} is in virtual host `{head}`")
         if not (is_dynamic_target(text) or rules.allows(text)):
             what = "receive from" if kind is DenialKind.RECEIVER else "send to"
-            raise Denied(kind, f"user `{self.user}` may not {what} {address} in virtual host `{self.vhost}`")
+            denied = f"user `{self.user}` may not {what} {address} in virtual host `{self.vhost}`"
+            raise Denied(kind, f"{denied}{self._hint(address)}")
         return f"{self.prefix}/{text}" if self.prefix else address
+
+    def _hint(self, address: str) -> str:
+        """Say how the user's name is written in addresses, to who has written it otherwise."""
+        word = user_word(self.user)
+        is_plain = word == self.user or self.user not in address
+        return "" if is_plain else f"; as one word of an address `{self.user}` is `{word}`"
 
     def _check_management(self, where: AddressKind, kind: DenialKind) -> None:
         right = self.group.management

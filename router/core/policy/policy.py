@@ -118,6 +118,8 @@ class Policy:
             return "there are virtual hosts now" if self.is_active else ""
         if not self.is_active:
             return "there are no virtual hosts any more"
+        if rights.vhost not in self._states:
+            return f"there is no virtual host `{rights.vhost}` any more"
         known = self._users.get((rights.vhost, rights.user))
         if known is None or known.rights is not rights:
             return f"the rights of user `{rights.user}` in virtual host `{rights.vhost}` have changed"

@@ -139,3 +139,7 @@ def test_a_user_has_nothing_of_one_whose_name_begins_with_its_own() -> None:
     for rights, others in ((john, "inbox/john%2Edoe/x"), (doe, "inbox/john/doe"), (doe, "inbox/john.doe")):
         with pytest.raises(Denied):
             rights.source(others)
+    with pytest.raises(Denied, match=r"; as one word of an address `john\.doe` is `john%2Edoe`$"):
+        doe.source("inbox/john.doe")
+    with pytest.raises(Denied, match=r"in virtual host `shop`$"):
+        doe.source("inbox/john")

@@ -45,15 +45,20 @@ def test_more_rights_are_there_at_once(policy: Policy) -> None:
         shop(users=("bob",)),
         shop(any_user_id=True),
         attrs.evolve(SHOP, isolated=True),
-        attrs.evolve(SHOP, name="mill"),
     ],
-    ids=["no targets", "other sources", "another user", "another form", "isolated", "gone"],
+    ids=["no targets", "other sources", "another user", "another form", "isolated"],
 )
 def test_who_has_lost_something_comes_again(policy: Policy, changed: VhostSettings) -> None:
     rights = policy.admit("shop", "alice", HOST, 0.0)
     policy.take_settings((changed,), 1.0)
     said = "the rights of user `alice` in virtual host `shop` have changed"
     assert policy.objection(rights, "shop", HOST) == said
+
+
+def test_who_was_in_a_virtual_host_that_is_gone_is_told_so(policy: Policy) -> None:
+    rights = policy.admit("shop", "alice", HOST, 0.0)
+    policy.take_settings((attrs.evolve(SHOP, name="mill"),), 1.0)
+    assert policy.objection(rights, "shop", HOST) == "there is no virtual host `shop` any more"
 
 
 def test_connections_with_old_rights_and_new_ones_are_counted_apart(policy: Policy) -> None:
