@@ -20,8 +20,8 @@ from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError, file_error, show
+from router.cli.named_files import named_file_findings
 from router.cli.options import file_argument
-from router.security.named_files import named_file_findings
 
 _output = click.option(
     "-o",
