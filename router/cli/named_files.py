@@ -61,7 +61,7 @@ def _parts(router: RouterSettings) -> Iterator[tuple[tuple[Step, ...], RouterSet
         yield ("connectors", at), part(connector.tls, connectors=(connector,))
     if router.http.port is not None:
         yield ("http",), part(router.http.tls, http=router.http)
-    used = {each.tls for each in (*router.listeners, *router.connectors, router.http)}
+    used = {*(each.tls for each in router.listeners), *(each.tls for each in router.connectors), router.http.tls}
     for at, profile in enumerate(router.tls):
         if profile.name not in used:
             yield ("tls", at), part(profile.name)

@@ -224,7 +224,7 @@ def test_routers_behind_a_lost_one_are_told_beside_it() -> None:
     assert all(words.startswith("so: router X") for words in found[0].told_beside())
 
 
-def test_a_router_behind_a_lost_one_is_told_beside_it_though_nobody_tells_of_their_link() -> None:
+def test_a_router_behind_a_lost_one_is_told_beside_it_by_a_link_of_unknown_state() -> None:
     nobody_tells = lost_link("C", "D", state="unknown", last_flap=None)
     found = told(A={"nodes": [absent("C"), absent("D")], "links": [lost_link("A", "C"), nobody_tells]})
     assert [(each.row["subject"], [beside.row["subject"] for beside in each.beside]) for each in found] == [
