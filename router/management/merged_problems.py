@@ -88,9 +88,17 @@ def merged(told: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ProblemNearest
     urgent = sorted(found.values(), key=lambda each: urgency.get(str(each.row["kind"]), len(urgency)))
     causes = _by_what_they_explain(urgent)
     kept: list[ProblemNearestCause] = []
+    waiting: dict[tuple[str, ...], ProblemNearestCause] = {}
     for each in urgent:
         cause = _cause(each, causes)
-        if cause is None:
+        if cause is None and each.row["kind"] in OF_ADDRESS and not each.row["closeness"]:
+            # Between two messages of a slow subscriber its own router has nothing to tell of it.
+            first = waiting.setdefault((each.row["kind"], *_words(each.row, "about")), each)
+            if first is each:
+                kept.append(each)
+            else:
+                first.also_at += each.seen_by
+        elif cause is None:
             kept.append(each)
         elif each.row["kind"] in OF_ADDRESS and not each.row["closeness"]:
             cause.also_at += each.seen_by

@@ -353,7 +353,7 @@ def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
             since=min(trouble.since, snapshot.now - credit.blocked_seconds),
             command=command,
             closeness=CERTAIN if lost else _blocked_closeness(trouble),
-            about=about,
+            about=[*about, *(f"address {text} at {root}" for root in _egresses(trouble.grantors))],
             explains=_slow_ones(snapshot, trouble),
         )
 
@@ -390,11 +390,16 @@ def _is_elsewhere(grantors: Sequence[PartyRow]) -> bool:
     return any(party.root is not None for party in grantors) and all(party.role != "subscriber" for party in grantors)
 
 
+def _egresses(grantors: Sequence[PartyRow]) -> list[str]:
+    """Other routers with subscribers, sorted."""
+    return sorted({str(party.root) for party in grantors if party.role != "subscriber" and party.root is not None})
+
+
 def _who(grantors: Sequence[PartyRow]) -> str:
     """Whoever could give credit and gives none."""
     empty = [party for party in grantors if not party.granted]
     subscribers = [party for party in empty if party.role == "subscriber"]
-    roots = sorted({str(party.root) for party in empty if party.role != "subscriber" and party.root is not None})
+    roots = _egresses(empty)
     parts = [
         f"subscriber {_client(party.container, party.user, party.host)} grants no credit"
         + (f" and has {_owed(party)}" if party.unsettled_count else "")

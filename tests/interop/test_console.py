@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from queue import Queue
+from typing import Any
 
 import attrs
 import pytest
@@ -132,6 +133,31 @@ def test_messages_show_as_rates_on_links_and_at_addresses(watched: Watched) -> N
         thread.join(30)
     browser.run("document.getElementById('tab-Routers').click()")
     assert browser.faults() == []
+
+
+RATES = """(async () => {
+  const { Model } = await import("/model.js");
+  const model = new Model();
+  const told = [];
+  const page = (at, here, told_at) => ({ at, me: "A", totals: { in: 0, out: 0, transit: 0, waiting: 0 },
+    routers: [{ id: "B", here, told_at, in: 9 * told_at, out: 0, transit: 0, waiting: 0 }],
+    links: [{ one: "A", other: "B", state: here ? "up" : "absent", told_at, there: 5 * told_at, back: 0 }],
+    addresses: [], connections: [], problems: [] });
+  for (const step of STEPS) {
+    model.take(page(...step));
+    told.push([model.routerRate("B") ?? null, model.linkRate(model.state.links[0]) ?? null]);
+  }
+  return told;
+})()"""
+
+
+def test_what_is_absent_and_what_nobody_tells_of_any_more_has_no_rate(watched: Watched) -> None:
+    def rates(*steps: tuple[int, bool, int]) -> Any:
+        return watched.browser.run(RATES.replace("STEPS", json.dumps(steps)))
+
+    assert rates((1, True, 1), (2, True, 2)) == [[None, None], [9, 5]]
+    assert rates((1, True, 1), (2, True, 2), (3, False, 2), (4, True, 4))[2:] == [[None, None], [None, None]]
+    assert rates((1, True, 1), (2, True, 2), (11, True, 2), (13, True, 2))[2:] == [[9, 5], [None, None]]
 
 
 def test_it_is_used_by_keyboard_and_read_by_screen_readers(watched: Watched) -> None:

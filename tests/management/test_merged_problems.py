@@ -90,7 +90,10 @@ def test_what_waits_for_a_cause_elsewhere_is_told_of_with_that() -> None:
     slow = {"addresses": [trouble(worker(1), blocked_count=0)]}
     (found,) = told(A=waits, B=slow, C=waits)
     assert (found.row["kind"], found.seen_by, found.also_at) == ("subscriber-slow", ["B"], ["A", "C"])
-    assert [each.seen_by for each in told(A=waits, C=waits)] == [["A"], ["C"]]
+    (found,) = told(A=waits, C=waits)
+    assert (found.seen_by, found.also_at) == (["A"], ["C"]), "B has nothing to tell of just now"
+    other = {"addresses": [trouble(party("circuit out", root="D"))]}
+    assert [each.seen_by for each in told(A=waits, C=other)] == [["A"], ["C"]]
     assert [each.seen_by for each in told(A=slow, C=slow)] == [["A"], ["C"]], "each has a slow one of its own"
 
 

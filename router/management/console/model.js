@@ -2,6 +2,7 @@
 
 const LEAST_S = 0.9;  // between two totals that make a rate
 const WAITS_S = 1;  // for so long messages wait at a router before it shows: bursts do for less
+const OLD_S = 10;  // a rate that nobody has told of for so long says nothing of now
 const FRESH_S = 60;  // after a loss, in which it may happen again
 
 export class Model {
@@ -35,10 +36,16 @@ export class Model {
       if (it.told_at) told(`link ${it.one} ${it.other}`, it.told_at, pick(it, ["there", "back", "bytes_there", "bytes_back"]));
     for (const it of state.addresses) told(`address ${it.key}`, state.tables_at ?? at, pick(it, ["in", "out", "transit"]));
     for (const it of state.connections) told(`connection ${it.id}`, state.tables_at ?? at, pick(it, ["in", "out", "bytes_in", "bytes_out"]));
+    for (const it of state.routers) if (!it.here) this.forget(`router ${it.id}`);
+    for (const it of state.links) if (it.state !== "up") this.forget(`link ${it.one} ${it.other}`);
     for (const [key, known] of this.before) {
-      if (at - known.seen > 120) { this.before.delete(key); this.rates.delete(key); }
+      if (at - known.at > OLD_S) this.rates.delete(key);
+      if (at - known.seen > 120) this.forget(key);
     }
   }
+
+  // What is absent, or gone, has no rate.
+  forget(key) { this.before.delete(key); this.rates.delete(key); }
 
   rate(key, name) { return this.rates.get(key)?.[name]; }
 
