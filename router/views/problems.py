@@ -409,16 +409,16 @@ def _who(grantors: Sequence[PartyRow]) -> str:
         parts.append(f"{len(subscribers) - NAMED} more subscribers grant none")
     if roots:
         parts.append(f"its subscribers at {_routers(roots)} grant none: ask there")
-    return "; ".join(parts) or _unsettled(grantors) or "no subscriber grants credit"
+    return "; ".join(parts) or _with_credit(grantors) or "no subscriber grants credit"
 
 
-def _unsettled(grantors: Sequence[PartyRow]) -> str:
-    """Whoever has credit and owes outcomes: what they have got holds up the rest."""
-    owing = [party for party in grantors if party.role == "subscriber" and party.granted and party.unsettled_count]
+def _with_credit(grantors: Sequence[PartyRow]) -> str:
+    """Whoever has credit, those first that owe outcomes: what they have got holds up the rest."""
+    able = [party for party in grantors if party.role == "subscriber" and party.granted]
     return "; ".join(
-        f"subscriber {_client(party.container, party.user, party.host)} has credit for {party.granted} more,"
-        f" but {_owed(party)}"
-        for party in owing[:NAMED]
+        f"subscriber {_client(party.container, party.user, party.host)} has credit for {party.granted} more"
+        + (f", but {_owed(party)}" if party.unsettled_count else "")
+        for party in sorted(able, key=lambda party: not party.unsettled_count)[:NAMED]
     )
 
 

@@ -214,6 +214,17 @@ def test_blocked_publishers_are_told_whose_credit_they_wait_for() -> None:
     ]
 
 
+def test_a_subscriber_that_has_granted_credit_just_now_is_not_said_to_grant_none() -> None:
+    idle = party("subscriber", container="worker-7", granted=3)
+    busy = party("subscriber", container="worker-8", granted=2, unsettled_count=1)
+    waits = AddressTrouble(text="jobs", credit=credit(blocked_count=0), grantors=[idle, busy])
+    ((_, _, sentence),) = said(addresses=[waits])
+    assert sentence.endswith(
+        ": subscriber ann/worker-8 (h:9) has credit for 2 more, but 1 message without outcome, the last outcome 1 s ago"
+        "; subscriber ann/worker-7 (h:9) has credit for 3 more"
+    )
+
+
 def test_a_slow_subscriber_is_told_of_where_it_is_attached() -> None:
     local = party("subscriber", container="worker-7", unsettled_count=1)
     trouble = AddressTrouble(text="jobs", credit=credit(blocked_count=0), grantors=[local], behind=2, since=NOW - 7)
