@@ -73,6 +73,8 @@ def _faults(router: RouterSettings) -> Iterator[tuple[Severity, str]]:
     except LocalError as error:
         yield Severity.ERROR, str(error)
         return
+    for fault in store.unused.values():
+        yield Severity.WARNING, fault
     for each in store.unusable():
         yield Severity.ERROR, f"{each.subject}: {each.reason}"
     for certificate in store.certificates():

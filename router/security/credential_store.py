@@ -22,7 +22,7 @@ from router.security.certificate_expiry import CertificateExpiry, UnusableFile, 
 from router.security.kerberos import KerberosClientExchange, KerberosExchange, KerberosService, gssapi_library
 from router.security.password_sources import read_secret
 from router.security.revocations import CertificateNumber, read_revoked
-from router.security.tls import TlsProfile, check_unused, client_context, server_context
+from router.security.tls import TlsProfile, client_context, server_context, unused_fault
 from router.security.users import Users
 from router.security.value_from_files import ValueFromFiles
 
@@ -75,8 +75,11 @@ class CredentialStore:
             self.prepare(connector)
         if settings.http.port is not None:
             self.prepare(settings.http)
-        for unused in self._by_name.keys() - {socket.tls for socket in self._profiles}:
-            check_unused(self._by_name[unused])
+        # Defaults that routers of several machines share have profiles that not each of them has files for.
+        unused = sorted(self._by_name.keys() - {socket.tls for socket in self._profiles})
+        faults = ((name, unused_fault(self._by_name[name])) for name in unused)
+        self.unused: dict[str, str] = {name: fault for name, fault in faults if fault}
+        """By name of a profile that nothing used when it was read: what is wrong with its files."""
         for file in self.files():
             file.refresh()
 
@@ -110,6 +113,7 @@ class CredentialStore:
         self._by_name = {name: it for name, it in {**self._by_name, **changed}.items() if name not in removed}
         self._profiles = {**self._profiles, **made}
         self._ends.update(read._ends)
+        self.unused = read.unused
         for name in (*changed, *removed):
             self._revoked.pop(name, None)  # they are read again, where there are such lists
 
@@ -190,6 +194,8 @@ class CredentialStore:
         """Tell the log of all files that can't be used, and of own certificates that have ended."""
         for each in self.files():
             self.tell(each, each.problem)
+        for name, fault in self.unused.items():
+            self._log.warning("tls_files_unusable", profile=name, reason=fault)
 
     def tell(self, content: ValueFromFiles[Any], problem: str) -> None:
         """Tell the log what is wrong with files that were read again: they can't be used, or have ended."""

@@ -100,16 +100,16 @@ def client_context(settings: TlsSettings, *, verify_host: bool) -> ssl.SSLContex
     return context
 
 
-def check_unused(settings: TlsSettings) -> None:
+def unused_fault(settings: TlsSettings) -> str:
     """Read the files of a profile that no listener and no connector uses, as if one did.
 
-    Raises:
-        LocalError: a file cannot be used.
+    Returns: what is wrong with them; empty when nothing is.
     """
     try:
         _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), settings)
     except LocalError as error:
-        raise LocalError(f"{error} (nothing uses this profile)") from None
+        return f"{error} (nothing uses this profile)"
+    return ""
 
 
 def _load(context: ssl.SSLContext, settings: TlsSettings) -> None:
