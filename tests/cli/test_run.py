@@ -247,3 +247,15 @@ def test_a_router_imports_nothing_that_only_other_commands_need() -> None:
     loaded = "import router.cli.run, sys; print(*sys.modules)"
     ended = subprocess.run([sys.executable, "-c", loaded], stdout=subprocess.PIPE, text=True, check=True)
     assert {"networkx", "numpy", "matplotlib", "pycparser", "pyspark", "rich"}.isdisjoint(ended.stdout.split())
+
+
+def test_a_command_is_imported_without_the_collector_which_works_afterwards() -> None:
+    code = (
+        "import gc, click; from router.cli import main\n"
+        "runs = []; gc.callbacks.append(lambda phase, _: runs.append(phase))\n"
+        "main.get_command(click.Context(main), 'run'); print(len(runs), gc.isenabled())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    runs, is_enabled = done.stdout.split()
+    assert int(runs) <= 2, "one begins when it is over"
+    assert is_enabled == "True"
