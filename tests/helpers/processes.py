@@ -122,12 +122,17 @@ class RouterProcess:
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
+        self._lines: list[LogLine] = []
+        """Since the last start,"""
+        self._parsed = 0
+        """as far as the log was parsed."""
 
     def start(self) -> None:
         """Start it, without waiting until it listens."""
         assert not self.is_running, f"router {self.settings.id} runs already"
         self._forget()
-        self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
+        self._log_start = self._parsed = self.log_file.stat().st_size if self.log_file.exists() else 0
+        self._lines = []
         command = [*self._command, "run", str(self._file), "--router", self.settings.id]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
@@ -159,8 +164,19 @@ class RouterProcess:
             return log.read().decode(errors="replace")
 
     def log_lines(self, event: str | None = None) -> list[LogLine]:
-        """Lines since its last start, of one event if *event* is given."""
-        return [line for line in parse_log(self.log_text()) if event is None or line.event == event]
+        """Whole lines since its last start, of one event if *event* is given."""
+        self._parse_new()
+        return [line for line in self._lines if event is None or line.event == event]
+
+    def _parse_new(self) -> None:
+        # Whoever waits for a line asks every 20 ms, and to parse a line takes long.
+        if not self.log_file.exists():
+            return
+        with self.log_file.open("rb") as log:
+            log.seek(self._parsed)
+            whole, newline, _ = log.read().rpartition(b"\n")
+        self._parsed += len(whole) + len(newline)
+        self._lines += parse_log(whole.decode(errors="replace"))
 
     def wait_log(self, event: str, timeout_s: float = START_S) -> LogLine:
         """The first line of that event since its last start, once it is there."""
