@@ -77,10 +77,16 @@ def inherited(declared: Declared) -> set[str]:
     return own | inherited(base)
 
 
+@cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(hot_modules()[module].read_text(encoding="utf-8"))
+
+
 def defined(declared: Declared) -> tuple[set[str], set[str]]:
     """Attributes that the source of a class assigns to `self`, and all that it names: annotated ones and slots too."""
-    tree = ast.parse(hot_modules()[declared.module].read_text(encoding="utf-8"))
-    (body,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == declared.name)
+    (body,) = (
+        node for node in _tree(declared.module).body if isinstance(node, ast.ClassDef) and node.name == declared.name
+    )
     setters = {
         node.name
         for node in body.body

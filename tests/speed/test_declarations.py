@@ -7,9 +7,11 @@ import ctypes
 import importlib
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import attrs
 import cproton_ffi
 import pytest
 
@@ -145,14 +147,42 @@ def test_every_declared_attribute_is_one(declared: Declared) -> None:
     assert (declared.visible | declared.hidden) - named == set()
 
 
-def uses() -> Iterator[tuple[Path, ast.AST]]:
-    """Every node of the code that is never compiled."""
+@attrs.frozen
+class Uses:
+    """Names in the code that is never compiled."""
+
+    defined: set[str] = attrs.Factory(set)
+    """Of functions, and of fields that are declared or set."""
+    attributes: dict[str, str] = attrs.Factory(dict)
+    """A place of each that is used,"""
+    imports: dict[tuple[str, str], str] = attrs.Factory(dict)
+    """and of each module and name that is imported from it."""
+
+    def add(self, node: ast.AST, path: Path) -> None:
+        """Note what *node* uses."""
+        match node:
+            case ast.FunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                self.defined.add(name)
+            case ast.Attribute(attr=name, lineno=line):
+                self.attributes.setdefault(name, f"{path}:{line}")
+                if isinstance(node.ctx, ast.Store):
+                    self.defined.add(name)
+            case ast.ImportFrom(module=str(module), lineno=line):
+                for alias in node.names:
+                    self.imports.setdefault((module, alias.name), f"{path}:{line}")
+
+
+@cache
+def uses() -> Uses:
+    """What the sources use that are never compiled, and the tests."""
+    found = Uses()
     hot = set(hot_modules().values())
     tests = Path(__file__).parents[1]
     for path in (*ROOT.rglob("*.py"), *tests.rglob("*.py")):
         if path not in hot:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                yield path, node
+                found.add(node, path)
+    return found
 
 
 def names_of_others() -> Iterator[str]:
@@ -160,34 +190,21 @@ def names_of_others() -> Iterator[str]:
     yield from ast.Assign._fields
     for declared in CLASSES.values():
         yield from (*declared.visible, *declared.visible_methods)
-    for _, node in uses():
-        if isinstance(node, ast.FunctionDef):
-            yield node.name
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr
+    yield from uses().defined
 
 
 def test_interpreted_code_uses_nothing_that_only_compiled_code_has() -> None:
     hidden = {name for declared in CLASSES.values() for name in (*declared.hidden, *declared.hidden_methods)}
     hidden -= set(names_of_others())
-    wrong = [
-        f"{path}:{node.lineno}: .{node.attr}"
-        for path, node in uses()
-        if isinstance(node, ast.Attribute) and node.attr in hidden
-    ]
+    wrong = [f"{place}: .{name}" for name, place in uses().attributes.items() if name in hidden]
     assert not wrong, "\n".join(wrong)
 
 
 def test_interpreted_code_imports_nothing_that_only_compiled_code_has() -> None:
     hidden = set(hidden_functions())
     wrong = [
-        f"{path}:{node.lineno}: {node.module}.{alias.name}"
-        for path, node in uses()
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if (node.module, alias.name) in hidden
-        or (node.module in hot_modules() and not hasattr(importlib.import_module(node.module), alias.name))
+        f"{place}: {module}.{name}"
+        for (module, name), place in uses().imports.items()
+        if (module, name) in hidden or (module in hot_modules() and not hasattr(importlib.import_module(module), name))
     ]
     assert not wrong, "\n".join(wrong)
