@@ -45,7 +45,17 @@ extensions = [
     for path in modules
     if SPEED != "interpreted"
 ]
-compiled = cythonize(extensions, compiler_directives=OPTIONS, build_dir=f"{FOLDER}/cython", nthreads=os.cpu_count())
+# The C, where scripts/build-wheel builds for several Pythons: it is the same for each.
+SHARED = Path("build/shared")
+if (SHARED / "complete").exists():
+    compiled = extensions
+    for extension in compiled:
+        extension.sources = [str(SHARED / Path(source).with_suffix(".c")) for source in extension.sources]
+else:
+    in_c = str(SHARED) if SHARED.exists() else f"{FOLDER}/cython"
+    compiled = cythonize(extensions, compiler_directives=OPTIONS, build_dir=in_c, nthreads=os.cpu_count())
+    if SHARED.exists():
+        (SHARED / "complete").touch()
 for extension in compiled:
     extension.optional = SPEED != "compiled"  # cythonize doesn't hand it on
 setup(ext_modules=compiled, options={"build": {"build_base": FOLDER}, "build_ext": {"parallel": os.cpu_count()}})
