@@ -19,6 +19,7 @@ from router.testing.anycast_mesh import AnycastMesh, jain_index
 from router.testing.clients import GrantHabit, SimPublisher
 from router.testing.links import FIRST_COUNT, AmqpLink, OneWayWire, serial_difference
 from tests.helpers.credit_plays import Play, calm_play, rough_play
+from tests.helpers.examples import examples
 
 PLAYS = int(os.environ.get("AMQP_MESH_CREDIT_PLAYS", "0"))
 CHUNKS = 10
@@ -26,7 +27,7 @@ LINE = [("R1", "R2"), ("R2", "R3")]
 
 
 def seeds(chunk: int, default: int) -> range:
-    count = max(1, (PLAYS or default) // CHUNKS)
+    count = max(1, (PLAYS or examples(default)) // CHUNKS)
     return range(chunk * count, (chunk + 1) * count)
 
 

@@ -236,6 +236,7 @@ def test_the_window_of_an_anonymous_sender_shrinks_when_nobody_serves_it_any_mor
     assert sender.credit <= 4
 
 
+@pytest.mark.slow
 def test_one_requester_that_is_gone_among_many_leaves_a_server_its_window(bench: Bench) -> None:
     client = bench.client(bench.router("A"))
     client.receiver("topic", credit=100_000).accepting()

@@ -168,6 +168,7 @@ def test_links_that_come_and_go_while_nothing_is_read_have_a_bound(bench: Bench)
     bench.run()
 
 
+@pytest.mark.slow
 def test_sessions_that_come_and_go_while_nothing_is_read_have_a_bound(bench: Bench) -> None:
     router = bench.router("A")
     stranger = bench.raw(router, max_sessions=10)

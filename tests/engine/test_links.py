@@ -45,6 +45,7 @@ def test_begin_attach_and_flow_are_granted_before_any_answer(any_bench: Bench) -
     assert sorted(frame.channel for frame in transfers) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_hundreds_of_sessions_with_one_link_each(bench: Bench) -> None:
     router = bench.router("A")
     client = bench.client(router)
@@ -75,6 +76,7 @@ def test_many_links_in_one_session(bench: Bench) -> None:
     assert [receiver.bodies for receiver in receivers] == [[n] for n in range(200)]
 
 
+@pytest.mark.slow
 def test_channels_are_used_again_and_nothing_is_kept(bench: Bench) -> None:
     router = bench.router("A")
     client = bench.client(router)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
+
 from router.dataplane.connection_port import Port
 from router.engine.connection import Connection
 from router.engine.memory_meter import DUE_BYTES
@@ -268,6 +270,7 @@ def test_large_messages_that_a_subscriber_does_not_read_wait_elsewhere(bench: Be
     assert not port.is_laden
 
 
+@pytest.mark.slow
 def test_outcomes_that_a_publisher_hardly_reads_are_charged_to_it(bench: Bench) -> None:
     router = bench.router("A", forwarding={"connection_bytes": MARK})
     receiver = bench.client(router).receiver("topic", credit=1_000_000).accepting()

@@ -517,6 +517,7 @@ def test_one_that_used_its_credit_among_a_thousand_idle_ones_gets_the_next_at_on
         assert receiver.bodies == list(range(number + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_thousands_of_addresses_between_two_routers(bench: Bench) -> None:
     count = 10_000 if "AMQP_MESH_PROMISE_PLAYS" in os.environ else 1500

@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers import promises
 from tests.helpers.engine import Bench
+from tests.helpers.examples import examples
 from tests.helpers.peer import message
 from tests.helpers.promises import Kind
 
@@ -27,7 +28,7 @@ PARTS = [0, *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(1, 
 
 def play(kind: Kind, default: int, chunk: int = 0, **options: Any) -> None:
     """Plays of a kind, *default* of them when the environment does not say how many, in `CHUNKS` parts."""
-    count = max(1, (PLAYS or default) // CHUNKS)
+    count = max(1, (PLAYS or examples(default)) // CHUNKS)
     steps = messages = 0
     for seed in range(chunk * count, (chunk + 1) * count):
         found = promises.run(seed, kind, **options)

@@ -60,6 +60,7 @@ def test_circuits_are_whole_when_a_neighbor_has_been_silent(bench: Bench, addres
             assert len(unanswered) <= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", [ANYCAST, MULTICAST])
 def test_a_link_that_carries_nothing_any_more_holds_nobody_up_for_long(bench: Bench, address: str) -> None:
     # Its connection lasts until `idle_timeout_s`, and so would the credit that the neighbor behind it holds.

@@ -41,7 +41,7 @@ class Field:
         return names
 
 
-@pytest.fixture(scope="module", params=["line of two", "full mesh of four"])
+@pytest.fixture(scope="module", params=["line of two", pytest.param("full mesh of four", marks=pytest.mark.slow)])
 def field(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     folder = tmp_path_factory.mktemp("oslo")
     is_line = request.param.startswith("line")
