@@ -8,6 +8,8 @@ from router.guard.performatives cimport size_at
 from router.guard.outcome_rewriting cimport default_outcome
 from router.guard.guard_constants cimport *
 
+cdef Py_ssize_t MOST_SND_MODE
+cdef Py_ssize_t MOST_RCV_MODE
 cdef Py_ssize_t LINK_WORK
 cdef Py_ssize_t SESSION_WORK
 cdef Py_ssize_t SEARCHED_SESSIONS
@@ -35,7 +37,8 @@ cdef class EndpointGuard(HandshakeGuard):
         remote=Py_ssize_t, initial=Py_ssize_t, window=Py_ssize_t, outgoing_window=Py_ssize_t, handle_max=Py_ssize_t,
         new=PeerSession, own=OwnSession)
     cdef bint _check_begin(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t channel, PeerSession session)
-    @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, nul=Py_ssize_t, name=bytes,
+    @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, snd_mode=Py_ssize_t,
+        rcv_mode=Py_ssize_t, nul=Py_ssize_t, name=bytes,
         link=PeerLink, outcome=tuple)
     cdef bint _check_attach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     cdef bint _check_open(self, const unsigned char *data, Py_ssize_t at)

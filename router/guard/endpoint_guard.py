@@ -41,6 +41,9 @@ MAX_NAME_BYTES: Final = 4096
 """Of a link. An engine compares each new name with all of its session."""
 PLAIN_BYTES: Final = 512
 """Few attaches and dispositions are larger; what an attach has beyond it is counted."""
+MOST_SND_MODE: Final = 2
+MOST_RCV_MODE: Final = 1
+"""Settle modes of a link that there are, beside lower ones."""
 LINK_WORK: Final = 500
 """Cost of an Attach or Detach, counted in deliveries of a disposition: each some tenths of a microsecond."""
 SESSION_WORK: Final = 100
@@ -148,8 +151,7 @@ class EndpointGuard(HandshakeGuard):
         name = self.read_name(data)
         handle = self.read_uint(data)
         role = self.read_bool(data)
-        for _ in range(2):  # settle modes
-            self.pass_field(data)
+        snd_mode, rcv_mode = self.read_ubyte(data), self.read_ubyte(data)
         outcome = default_outcome(bytes(data[self.at : self.stop])) if role == 1 and self.left else None
         for _ in range(2):  # source, target
             nul = nul_of_address(data, self.at, self.stop) if self.left else WRONG
@@ -161,6 +163,9 @@ class EndpointGuard(HandshakeGuard):
         count = self.read_uint(data)
         if name is None or handle < 0 or role < 0 or count == WRONG:
             return self._break_at(data, at, DECODE_ERROR, "an attach without name, handle or role")
+        if snd_mode > MOST_SND_MODE or rcv_mode > MOST_RCV_MODE:
+            why = f"snd-settle-mode {snd_mode}" if snd_mode > MOST_SND_MODE else f"rcv-settle-mode {rcv_mode}"
+            return self._break_at(data, at, INVALID_FIELD, f"an attach with {why}, which is none")
         if 0 in name:
             return self._break_at(data, at, INVALID_FIELD, "an attach with a NUL in the name of its link")
         if len(name) > MAX_NAME_BYTES:

@@ -45,7 +45,7 @@ cdef class FrameGuard(EndpointGuard):
         session=PeerSession, stop=Py_ssize_t, left=Py_ssize_t, uints="Py_ssize_t *", links=list, link=PeerLink,
         coming=Py_ssize_t)
     cdef bint _is_plain_flow(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
-    @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink)
+    @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink, size=Py_ssize_t)
     cdef bint _check_transfer(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     @cython.locals(
         head=Py_ssize_t,

@@ -18,7 +18,7 @@ from typing import Final
 
 import cython
 
-from router.guard.endpoint_guard import MAX_HANDLE, PLAIN_BYTES, UNATTACHED_HANDLE, EndpointGuard
+from router.guard.endpoint_guard import INVALID_FIELD, MAX_HANDLE, PLAIN_BYTES, UNATTACHED_HANDLE, EndpointGuard
 from router.guard.endpoints import PeerLink, PeerSession
 from router.guard.flow_answers import closed_window
 from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED
@@ -30,6 +30,8 @@ if not cython.compiled:  # else they come by the .pxd
         FLOW_UINTS,
         FRAMES,
         MOST_REPEATED_BYTES,
+        MOST_TAG_BYTES,
+        PLAIN_TRANSFER_BYTES,
         REJECTED,
         SENDER,
         TRANSFER,
@@ -190,6 +192,8 @@ class FrameGuard(EndpointGuard):
             return False
         if stop > at + length or field + 2 > stop or not 0 < count <= stop - field:
             return False
+        if stop - field > PLAIN_TRANSFER_BYTES:
+            return False
         handle = 0
         if data[field] == 0x52:
             handle = data[field + 1]
@@ -311,6 +315,10 @@ class FrameGuard(EndpointGuard):
                 return self._break_at(data, at, UNATTACHED_HANDLE, f"a transfer on handle {handle}")
         if link.is_receiver:
             return self._break_at(data, at, NOT_ALLOWED, f"a transfer on handle {handle}, which is of a receiver")
+        self.pass_field(data)  # its delivery-id
+        size = self.size_of_binary(data)
+        if size > MOST_TAG_BYTES:
+            return self._break_at(data, at, INVALID_FIELD, f"a delivery-tag of {size} bytes: at most {MOST_TAG_BYTES}")
         session.next_incoming = (session.next_incoming + 1) & MASK
         return True
 

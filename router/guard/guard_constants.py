@@ -50,5 +50,9 @@ ABSENT: Final = -2
 """It is null, or left out."""
 MOST_REPEATED_BYTES: Final = 1 << 22
 """Of a large disposition, each of whose deliveries an engine gives a copy of its state."""
+MOST_TAG_BYTES: Final = 32
+"""Of a delivery."""
+PLAIN_TRANSFER_BYTES: Final = 36
+"""Fields of a transfer in so many bytes have no longer tag: each of the two before it takes one at least."""
 FLOW_UINTS: Final = 8
 """Fields with which a flow of a link begins: the session's four, handle, delivery-count, link-credit, available."""

@@ -59,6 +59,10 @@ cdef class PerformativeReader:
     @cython.locals(at=Py_ssize_t)
     cdef Py_ssize_t read_ushort(self, const unsigned char *data) noexcept
     @cython.locals(at=Py_ssize_t)
+    cdef Py_ssize_t read_ubyte(self, const unsigned char *data) noexcept
+    @cython.locals(at=Py_ssize_t)
+    cdef Py_ssize_t size_of_binary(self, const unsigned char *data) noexcept
+    @cython.locals(at=Py_ssize_t)
     cdef bytes read_name(self, const unsigned char *data)
     @cython.locals(name=bytes)
     cdef bint has_nul(self, const unsigned char *data)

@@ -140,6 +140,23 @@ class PerformativeReader:
             return ABSENT
         return WRONG
 
+    def read_ubyte(self, data: bytes | memoryview) -> int:
+        """As `read_uint`, for a ubyte; what is something else is passed."""
+        at = self.at
+        if not self.left or at >= self.stop:
+            return ABSENT
+        self.pass_field(data)
+        if data[at] == 0x40:
+            return ABSENT
+        return data[at + 1] if data[at] == 0x50 and self.at == at + 2 else WRONG
+
+    def size_of_binary(self, data: bytes | memoryview) -> int:
+        """Pass the next field. Returns: its bytes; 0 for what is no binary."""
+        at = self.at
+        if not self.left or at >= self.stop or data[at] not in (0xA0, 0xB0) or not self.pass_field(data):
+            return 0
+        return self.at - at - (2 if data[at] == 0xA0 else 5)
+
     def read_name(self, data: bytes | memoryview) -> bytes | None:
         """A string, None when it is something else."""
         at = self.at

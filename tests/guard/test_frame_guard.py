@@ -30,10 +30,14 @@ def begin(remote: int | None = None, *, channel: int = 0) -> bytes:
     return write(0x11, [None if remote is None else ushort(remote), 7, 100, 100], channel=channel)
 
 
-def attach(handle: int, *, is_receiver: bool, name: Any = "link", channel: int = 0) -> bytes:
-    return write(
-        0x12, [name, handle, is_receiver, None, None, source("a"), target("a"), None, None, 0], channel=channel
-    )
+def attach(
+    handle: int, *, is_receiver: bool, name: Any = "link", channel: int = 0, modes: tuple[Any, Any] = (None, None)
+) -> bytes:
+    return write(0x12, [name, handle, is_receiver, *modes, source("a"), target("a"), None, None, 0], channel=channel)
+
+
+def tagged(size: int, *, number: int = 0) -> bytes:
+    return write(0x14, [0, number, b"t" * size, 0], payload=b"payload")
 
 
 def flow(handle: Any = None, **fields: Any) -> bytes:
@@ -57,6 +61,7 @@ GOOD = [
     [OPEN, begin(channel=9), attach(0x7FFFFFFF, is_receiver=False, channel=9)],
     [OPEN, BEGIN, SENDER, write(0x16, [0, False]), RECEIVER],
     [OPEN, b"\x00\x00\x00\x08\x02\x00\x00\x00", BEGIN],
+    [OPEN, BEGIN, attach(0, is_receiver=False, modes=(ubyte(2), ubyte(1))), tagged(32), tagged(32, number=1 << 31)],
     [OPEN, BEGIN, SENDER, raw(b"\x00\x80\x00\x00\x00\x00\x00\x00\x00\x14\xc0\x02\x01\x43")],
     [OPEN, BEGIN, write(0x15, [False, 0xFFFFFFFF, 0, True])],
 ]
@@ -78,6 +83,12 @@ BAD = [
     ([write(0x10, ["a" * 300 + "\0"])], INVALID),
     ([OPEN, BEGIN, attach(0, is_receiver=True, name="\0")], INVALID),
     ([OPEN, BEGIN, attach(0, is_receiver=False, name="n" * 300 + "\0")], INVALID),
+    ([OPEN, BEGIN, attach(0, is_receiver=False, modes=(ubyte(3), None))], INVALID),
+    ([OPEN, BEGIN, attach(0, is_receiver=True, modes=(ubyte(0), ubyte(2)))], INVALID),
+    ([OPEN, BEGIN, SENDER, tagged(33)], INVALID),
+    ([OPEN, BEGIN, SENDER, TRANSFER, tagged(33)], INVALID),
+    ([OPEN, BEGIN, SENDER, TRANSFER, tagged(300, number=1 << 31)], INVALID),
+    ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\x26\x03\x43\x40\xa0\x21" + bytes(33))], INVALID),
     ([OPEN, write(0x19, [])], DECODE),
     ([OPEN, write(0x11, [ubyte(0), 0, 0, 0])], DECODE),
     ([OPEN, write(0x11, [None, 0, None, 0])], DECODE),
