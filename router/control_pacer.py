@@ -78,7 +78,8 @@ class TimeAllowance:
 
     def refill(self, share: float, now: float) -> None:
         """Add *share* of the time until *now* (seconds)."""
-        self.left_s = min(self.most_s, self.left_s + max(0.0, now - self.since) * share)
+        if now > self.since:
+            self.left_s = min(self.most_s, self.left_s + (now - self.since) * share)
         self.since = now
 
     def use(self, used_s: float) -> None:
@@ -152,7 +153,9 @@ class ControlPacer:
         self._took_paced = False
         """The message taken last was of one of them."""
         self._charged: dict[ConnectionId, int] = {}
-        """Bytes of the messages that are handled next, by connection."""
+        """Bytes of the messages that are handled next, by connection,"""
+        self._charged_bytes = 0
+        """and of all of them."""
         self._used_s = 0.0
         """Used for these so far, seconds."""
 
@@ -178,17 +181,23 @@ class ControlPacer:
             message: its bytes.
             now: seconds, monotonic.
         """
+        neighbor = self._neighbors.get(connection)
+        if neighbor is not None and self._is_free(neighbor):
+            return True  # what time has added since is not needed
         neighbor = self._neighbor(connection, now)
         self._refill_piece(now)
-        is_free = not neighbor.waiting and self._has_time(neighbor) and self.is_piece_left()
+        is_free = self._is_free(neighbor)
         if not is_free and neighbor.hello_at + self._hello_pause_s <= now and _is_hello(message):
             neighbor.hello_at = now
             return True
         return is_free
 
+    def _is_free(self, neighbor: NeighborAllowance) -> bool:
+        return not neighbor.waiting and self._has_time(neighbor) and self.is_piece_left()
+
     def is_piece_left(self) -> bool:
         """Whether one more message may be handled before others have their turn."""
-        return self._used_s < self._piece.left_s and sum(self._charged.values()) < PIECE_BYTES
+        return self._used_s < self._piece.left_s and self._charged_bytes < PIECE_BYTES
 
     def keep(self, connection: ConnectionId, message: bytes, now: float) -> FirstOccurrence | None:
         """Have a message wait.
@@ -285,6 +294,7 @@ class ControlPacer:
         """
         self.add(used_s)
         self._charged[connection] = self._charged.get(connection, 0) + size
+        self._charged_bytes += size
 
     def add(self, used_s: float) -> None:
         """Note that *used_s* (seconds) were used for the messages that are handled next."""
@@ -300,7 +310,7 @@ class ControlPacer:
         used_s, self._used_s = self._used_s, 0.0
         if not self._charged:
             return
-        total = sum(self._charged.values())
+        total, self._charged_bytes = self._charged_bytes, 0
         self._refill_piece(now)
         self._piece.use(self._pieces_share * self._pause_after(used_s))
         self._rests_until = max(self._rests_until, now - self._piece.left_s / self._pieces_share)

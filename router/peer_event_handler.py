@@ -31,7 +31,14 @@ from router.core.events import (
 )
 from router.core.forwarding.fib import AddressEntry
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
-from router.core.linkstate.messages import MAX_COST, CircuitStates, Hello, MobileAddressUpdate, mobile_address
+from router.core.linkstate.messages import (
+    MAX_COST,
+    CircuitStates,
+    Hello,
+    MobileAddressUpdate,
+    RouterAdvertisement,
+    mobile_address,
+)
 from router.core.policy.denial import Denied
 from router.core.policy.policy import Policy
 from router.dataplane.links import EgressLink, IngressLink
@@ -403,6 +410,10 @@ class PeerEventHandler:
             self._pacer.note(connection.id, len(message), self._pacer.measure() - begin)
 
     def _take_control(self, connection: Connection, neighbor: NeighborLinks, message: bytes) -> None:
+        known = neighbor.known(message)
+        if known is not None:
+            self._emit(known)
+            return
         try:
             control = message_codec.decode_control(message)
         except PeerProtocolError as error:
@@ -420,16 +431,17 @@ class PeerEventHandler:
             control = attrs.evolve(control, message=self._allowed(connection, content))
         if isinstance(content, CircuitStates):
             self._circuits_told(connection, neighbor, content)
-        else:
-            self._emit(
-                ControlReceived(
-                    connection=connection.id,
-                    to=control.to,
-                    message=control.message,
-                    ingress=control.ingress,
-                    trace=control.trace,
-                )
-            )
+            return
+        received = ControlReceived(
+            connection=connection.id,
+            to=control.to,
+            message=control.message,
+            ingress=control.ingress,
+            trace=control.trace,
+        )
+        if isinstance(content, Hello | RouterAdvertisement):
+            neighbor.remember(message, received)
+        self._emit(received)
 
     def _allowed(self, connection: Connection, update: MobileAddressUpdate) -> MobileAddressUpdate:
         allowed, refused = without_refused(update, connection.settings.allowed_prefixes)

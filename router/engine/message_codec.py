@@ -7,6 +7,7 @@ Source: docs/reference/inter-router-protocol.md#control-messages.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -37,7 +38,15 @@ from router.binding.message import decode_message as decode_by_proton
 from router.binding.message import encode_message as encode_by_proton
 from router.core.errors import DecodeError, LocalError
 from router.core.ids_and_conditions import AREA, RouterId
-from router.core.linkstate.messages import KINDS, ControlMessage, MobileAddressRequest, MobileAddressUpdate, from_body
+from router.core.linkstate.messages import (
+    KINDS,
+    ControlMessage,
+    Hello,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    RouterAdvertisement,
+    from_body,
+)
 from router.engine.control_value_codec import ControlValueReader, ControlValueWriter, UnsupportedValue
 from router.guard.value_check import count_values
 
@@ -69,6 +78,8 @@ _INT_MAX: Final = 2**31 - 1
 _DESCRIPTOR: Final = b"\x00\x53"
 """Of a section, before its code: smallulong."""
 _SECTIONS: Final = (HEADER, MESSAGE_ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES, VALUE)
+REMEMBERED: Final = 256
+"""HELLOs and advertisements whose bytes are remembered: at rest they are the same again and again."""
 
 
 class UnreadableMessage(DecodeError):
@@ -206,6 +217,12 @@ def encode_control(to: str, message: ControlMessage, ingress: RouterId, trace: S
         trace: the routers that it passed, the origin first, this one last.
     Raises: LocalError when *message* is of a kind that this router does not speak.
     """
+    if isinstance(message, Hello | RouterAdvertisement):
+        return _encode_again(to, message, ingress, tuple(trace))
+    return _encode(to, message, ingress, trace)
+
+
+def _encode(to: str, message: ControlMessage, ingress: RouterId, trace: Sequence[RouterId]) -> bytes:
     if message.opcode not in KINDS:
         raise LocalError(f"a message of kind {message.opcode} can only be read")
     # In qdrouterd the mobile addresses are C code and the rest is Python, which shows in keys, integers and properties.
@@ -223,6 +240,9 @@ def encode_control(to: str, message: ControlMessage, ingress: RouterId, trace: S
         body = {key: _narrow(value) for key, value in _items(message)}
     written.section(VALUE, body)
     return bytes(written.data)
+
+
+_encode_again: Final = functools.lru_cache(maxsize=REMEMBERED)(_encode)
 
 
 def _items(message: ControlMessage) -> list[tuple[str, object]]:

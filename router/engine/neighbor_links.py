@@ -20,6 +20,7 @@ from router.binding.proton_functions import Handle, text
 from router.core.addressing.address import CIRCUITS as CIRCUITS_ADDRESS
 from router.core.addressing.address import local_address
 from router.core.errors import PeerProtocolError
+from router.core.events import ControlReceived
 from router.core.forwarding.fib import Fib
 from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import CircuitStates
@@ -45,6 +46,10 @@ CIRCUITS_TO: Final = local_address(CIRCUITS_ADDRESS)
 CONTROL_WINDOW: Final = 250
 CONTROL_BACKLOG: Final = 10000
 """Control messages that may wait for a neighbor's credit before it is given up."""
+REMEMBERED: Final = 256
+"""Control messages that come again and again, of one neighbor,"""
+MOST_REMEMBERED_BYTES: Final = 512
+"""and bytes of one of them."""
 
 
 @attrs.frozen
@@ -78,6 +83,8 @@ class NeighborLinks:
         self._parts = bytearray()
         self._tag = self._sent = self._received = 0
         self._control_ids: dict[str, tuple[Handle, int]] = {}
+        self._remembered: dict[bytes, ControlReceived] = {}
+        """HELLOs and advertisements that were read, by their bytes: most come again as they are, with nothing new."""
         peer = connection.peer
         assert peer is not None, "the neighbor has not said who it is"
         self._pairs = 1 if peer.has(LSU_PUSH) else PRIORITIES
@@ -279,6 +286,17 @@ class NeighborLinks:
             except PeerProtocolError as error:
                 self._connection.fail(error)
 
+    def known(self, message: bytes) -> ControlReceived | None:
+        """Find what *message* says, if it has come before. Returns: None when it has to be read."""
+        return self._remembered.get(message)
+
+    def remember(self, message: bytes, read: ControlReceived) -> None:
+        """Remember what *message*, which may come again, says."""
+        if len(message) <= MOST_REMEMBERED_BYTES:
+            if len(self._remembered) >= REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
+            self._remembered[message] = read
+
     def read_control(self, delivery: Handle) -> bytes | None:
         """The control message of *delivery*, None while it is not complete; credit is given anew when half is used.
 
@@ -294,7 +312,7 @@ class NeighborLinks:
                 return None
             message = bytes(self._parts)
             pn.pn_delivery_update(delivery, pn.ACCEPTED)
-        self._parts = bytearray()
+        self._parts.clear()
         self._received += 1
         pn.pn_delivery_settle(delivery)  # advances the link
         left = pn.pn_link_credit(link)

@@ -158,6 +158,9 @@ class AddressInstallation:
         Args:
             now: seconds, monotonic.
         """
+        if not self._backlogs:
+            self._is_first, self._direct, self._due = False, 0, math.inf
+            return []
         is_due = self._is_first or now >= self._due
         left = sum(len(backlog.changes) for backlog in self._backlogs.values()) - MOST_CHANGES
         if is_due:
