@@ -8,7 +8,7 @@ import random
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,6 @@ from router.net.service_notifier import ServiceNotifier
 from router.runtime import Runtime
 from router.security.credential_store import CredentialStore, Socket
 from router.views.management_service import serve_management
-from router.views.problem_snapshots import LOOK_S
 from router.views.reload import Read, SettingsReloader
 from router.views.state_log import log_state
 
@@ -131,9 +130,9 @@ class Daemon:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*STOPPING, *OTHERS))  # held back since the process began
             async with trio.open_nursery() as nursery:
                 accepting = trio.CancelScope()
-                nursery.start_soon(self._keep_up, self._look_out)
-                nursery.start_soon(self._wait_for_sockets, nursery)
                 self._nursery = nursery
+                runtime.tell_look(self._look)
+                nursery.start_soon(self._wait_for_sockets, nursery)
                 nursery.start_soon(self._accept, nursery, accepting)
                 nursery.start_soon(self._keep_up, self._watch_users)
                 for connector in self.connectors:
@@ -501,12 +500,15 @@ class Daemon:
             runtime.remove_connection(connection)
         return connection
 
-    async def _look_out(self) -> None:
+    def _look(self) -> None:
         """Look at what changes, so that it is known since when, and how fast, when somebody asks."""
-        while True:
-            await trio.sleep(LOOK_S)
-            for _ in self.view.look():
-                await trio.lowlevel.checkpoint()
+        work = self.view.look()
+        if next(work, work) is None and self._nursery is not None:  # of very many things a task looks at the rest
+            self._nursery.start_soon(self._keep_up, self._look_on, work)
+
+    async def _look_on(self, work: Iterator[None]) -> None:
+        for _ in work:
+            await trio.lowlevel.checkpoint()
 
     async def _watch_users(self) -> None:
         """Close connections of who would be let in no more: by the file of users, or the revocation lists."""

@@ -19,12 +19,14 @@ cdef class ConnectionTurns(RoundHandler):
     cdef public double work_at
     cdef public double teardowns_at
     cdef public double account_at
+    cdef public double look_at
     cdef public object account
     cdef public double trim_at
     cdef object _deadline_changed
     cdef object _deadline_came
     cdef object _quieted
     cdef object _work
+    cdef object _look
     cdef list _dirty
     cdef bint _is_round_due
 
@@ -36,7 +38,7 @@ cdef class ConnectionTurns(RoundHandler):
     cpdef object settle(self)
     @cython.locals(data_plane=RouterDataPlane, credit_manager=CreditManager, settlement=Settlement, now=double, port=Port, dirty=list, faults=int)
     cdef _settle(self)
-    cdef _port_fault(self, Port port, object error)
+    cpdef _port_fault(self, Port port, object error)
     @cython.locals(connection=Connection)
     cdef _flush(self, Port port)
     @cython.locals(due=double, other=double)

@@ -21,6 +21,10 @@ from router.engine.connection import Connection
 from router.net.poller import RoundHandler
 from router.peer_memory_account import AllPeersMemoryAccount, Log
 
+LOOK_S: Final = 1.0
+"""Between two looks at what changes, at most,"""
+EARLY_LOOK_S: Final = 0.2
+"""and so much less where there is a turn: HELLOs are due each second, less a tenth."""
 MOST_FAULTS: Final = 10
 """Faults of one turn; what is left is for the next one, so that one that comes again and again holds up nobody else."""
 
@@ -55,7 +59,10 @@ class ConnectionTurns(RoundHandler):
         self._deadline_changed: Callable[[], None] = lambda: None
         self._deadline_came: Callable[[], None] = lambda: None
         self._quieted: Callable[[], None] = lambda: None
+        self.look_at = math.inf
+        """Time of the next look, seconds."""
         self._work: Callable[[], None] = lambda: None
+        self._look: Callable[[], None] = lambda: None
         self._dirty: list[Port] = []
         self._is_round_due = False
         """The poller goes on with what was left to read."""
@@ -76,6 +83,11 @@ class ConnectionTurns(RoundHandler):
     def tell_work(self, work: Callable[[], None]) -> None:
         """Call *work* when work that is done in pieces goes on: at `work_at`."""
         self._work = work
+
+    def tell_look(self, look: Callable[[], None]) -> None:
+        """Call *look* from now on each second or so, where there is a turn for something else, then."""
+        self._look = look
+        self.look_at = self.clock() + LOOK_S
 
     def touched(self, port: Port) -> None:
         """A connection has something to write."""
@@ -193,7 +205,7 @@ class ConnectionTurns(RoundHandler):
         for other in (self.control_deadline, self.trim_at, self.work_at, self.teardowns_at, self.account_at):
             if other < due:
                 due = other
-        return due
+        return min(self.look_at, due)
 
     def next_deadline(self, not_before: float = -math.inf) -> float:
         """Find the time at which deadlines must be handled, and note it as `scheduled`.
@@ -214,6 +226,15 @@ class ConnectionTurns(RoundHandler):
         if self.work_at <= now:
             self.work_at = math.inf
             self._work()
+
+    def look_if_due(self, now: float) -> None:
+        """Look, if that is due soon after *now* (seconds): a wake-up of its own would cost more than the look."""
+        if self.look_at <= now + EARLY_LOOK_S:
+            self.look_at = now + LOOK_S
+            try:
+                self._look()
+            except Exception as error:  # a fault of ours must not keep messages waiting
+                self.turn_fault(error)
 
     def look_at_account(self, at: float) -> None:
         """Call `AllPeersMemoryAccount.handle_deadline` at that time, seconds.

@@ -36,7 +36,6 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.policy.denial import Denied
 from router.core.policy.policy import Policy
-from router.dataplane.connection_port import Port
 from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
 from router.dataplane.router_data_plane import RouterDataPlane
@@ -331,6 +330,7 @@ class Runtime(ConnectionTurns):
             if self.teardowns_at <= now:
                 self.teardowns.go_on(now)
             self.go_on_working(now)
+            self.look_if_due(now)
         finally:
             self.settle()
         if self.pacer.at <= now:
@@ -444,13 +444,6 @@ class Runtime(ConnectionTurns):
         connection = source.port.id if source is not None else ""
         self.log.error("message_fault", connection=connection, address=address, exc_info=error)
         self.recorder.fault("message_fault", address)
-
-    def _port_fault(self, port: Port, error: Exception) -> None:
-        connection = self.connections.get(port.id)
-        if connection is None:
-            self.turn_fault(error)
-        else:
-            self.connection_fault(connection, error)
 
     def report_refused(self, now: float) -> None:
         """Tell of messages for which there was no room to wait, and of neighbors excluded from multicasts.

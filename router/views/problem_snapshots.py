@@ -52,8 +52,6 @@ from router.views.problem_inputs import (
 from router.views.problems import problems
 from router.views.socket_rows import connector_rows
 
-LOOK_S: Final = 1.0
-"""Between two looks."""
 RATES_S: Final = 0.4
 """Age of the last look at the rates of links from which on a snapshot looks again."""
 MOST_LOOKED: Final = 10_000
