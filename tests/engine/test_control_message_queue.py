@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 from proton import int32
 
 from router.control_message_queue import (
-    CREDIT_BYTES,
     MESSAGE_BYTES,
     MOST_FLOWS,
-    MOST_STALE,
     ControlMessageQueue,
     origin_of,
 )
@@ -81,10 +79,10 @@ def test_who_says_little_goes_before_who_says_much() -> None:
     taken(queue, 5000)
     for number in range(10):
         queue.add(said_by("D", number))
-        assert taken(queue, 3)[0] == "D"
+        assert taken(queue, 62)[0] == "D"
 
 
-def test_who_says_much_has_no_more_for_being_through_with_it_now_and_then() -> None:
+def test_who_is_through_with_what_it_said_has_one_turn_in_a_round() -> None:
     queue = ControlMessageQueue()
     for number in range(1000):
         queue.add(said_by("X", number))
@@ -95,7 +93,23 @@ def test_who_says_much_has_no_more_for_being_through_with_it_now_and_then() -> N
         served[origin] += 1
         if origin == "D":
             queue.add(said_by("D"))
-    assert served["D"] - served["X"] <= CREDIT_BYTES / (len(said_by("D")) + MESSAGE_BYTES) + 1
+    assert abs(served["D"] - served["X"]) <= 20, "by bytes, which differ by a few"
+
+
+def test_a_flood_in_many_names_that_never_waits_long_does_not_hold_up_the_others() -> None:
+    queue = ControlMessageQueue()
+    served = []
+    for number in range(2000):
+        queue.add(said_by(f"X{number % 100}", number))
+        queue.add(said_by(f"X{(number + 50) % 100}", number))
+        served += taken(queue, 1)
+        if number == 1000:
+            for each in range(3):
+                queue.add(said_by("D", each))
+    at = [place for place, origin in enumerate(served) if origin == "D"]
+    assert len(at) == 3
+    assert at[0] == 1001
+    assert at[2] <= 1001 + 2 * 101
 
 
 def test_messages_of_one_origin_stay_in_their_order() -> None:
@@ -140,7 +154,7 @@ def test_flows_are_bounded_and_so_is_what_is_remembered_of_them() -> None:
         queue.take()
         queue.add(said_by("D"))
         queue.take()
-        assert len(queue._line) <= 2 * len(queue._flows) + MOST_STALE + 1
+        assert len(queue._line) == len(queue._flows)
     queue.take()
     assert (queue.bytes, len(queue._flows), len(queue._line)) == (0, 0, 0)
 

@@ -105,8 +105,8 @@ def test_news_that_a_neighbor_passes_on_do_not_wait_behind_a_flood_that_it_passe
     count_work(a)
     flood_size = NEWS // 2
     for number in range(flood_size):
-        origin = f"X{number % 300}"
-        peers = {f"X{(number + far) % 300}": int32(1) for far in range(1, 10)}
+        origin = f"X{number % 30}"
+        peers = {f"X{(number + far) % 30}": int32(1) for far in range(1, 10)}
         state = {"id": origin, "area": "0", "ls_seq": int32(number), "peers": peers}
         relay(raw, "LSU", origin, {"instance": int32(1), "ls_seq": int32(number), "ls": state})
     bench.advance(1.0)
