@@ -35,7 +35,9 @@ if not cython.compiled:  # else they come by the .pxd
     )
 
 LEAST_PIECE_BYTES: Final = 4096
-MOST_PIECE_BYTES: Final = 65536
+MOST_PIECE_BYTES: Final = 131072
+MOST_SHARED_PIECE_BYTES: Final = 65536
+"""Bytes read at once while others have single messages: a call beside a flood of 10 kB would wait twice as long."""
 PIECE_FRAMES: Final = 16
 """So many frames are read at once, as far as one can tell from those before, within these bounds: the receiver of small
 messages works on the first ones, and grants credit anew, while the router still reads. All of what a socket has at
@@ -168,11 +170,14 @@ class ByteStreams:
         else:
             pn.report_error(self._transport, guard.condition, guard.description)
 
-    def fill(self, fd: int) -> int:
+    def fill(self, fd: int, is_shared: bool) -> int:
         """Read a piece from a non-blocking socket; what that causes is handled by `dispatch`.
 
         Where there is a rest, the engine is given more of that instead.
 
+        Args:
+            fd: descriptor of the socket.
+            is_shared: whether others have single messages: they wait for one piece, which is then a smaller one.
         Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
         """
         if self._rest:
@@ -185,6 +190,8 @@ class ByteStreams:
         self._copies = 0
         before = pn_transport_get_frames_input(self._transport)
         most = min(self._piece, self._fair_piece)
+        if is_shared and most > MOST_SHARED_PIECE_BYTES:
+            most = MOST_SHARED_PIECE_BYTES
         count = self._read(fd, most)
         if count > 0:
             frames = pn_transport_get_frames_input(self._transport) - before
@@ -221,6 +228,10 @@ class ByteStreams:
     def is_heavy(self) -> bool:
         """Whether others go before it: there is more to read than was read last, or that has caused many copies."""
         return self._may_have_more or self._copies >= MANY_COPIES or self.has_rest()
+
+    def has_single_messages(self) -> bool:
+        """Whether what was read last was a few small messages, and no more was there: somebody waits for each."""
+        return self._copies > 0 and self._count < LEAST_PIECE_BYTES and not self._may_have_more
 
     def empty(self, fd: int, most: int) -> int:
         """Write what is pending to a non-blocking socket, straight from the engine's buffer.

@@ -44,9 +44,13 @@ cdef class Poller:
     cdef double _away_s
     cdef Py_ssize_t _heavy_turns
     cdef double _heavy_debt_s
+    cdef double _begun
+    cdef double _shared_until
+    cdef public bint is_shared
     cdef public Py_ssize_t rounds
 
     cpdef object go_on(self, int fd)
+    cdef share(self)
     @cython.locals(is_due=bint, is_trio_due=bint, count=int, timeout_ms=int, now=double)
     cdef bint _serve_rounds(self) except -1
     @cython.locals(state=TrioState, until=double, now=double, wait_ms=double)

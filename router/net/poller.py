@@ -40,6 +40,8 @@ LONGEST_ROUNDS_S: Final = 0.05
 """Longest wait of trio's other tasks, however long their last turn was."""
 HEAVY_S: Final = 100e-6
 """After so long of a round no further heavy channel has its turn: a few pieces of small messages."""
+SHARED_S: Final = 0.1
+"""After somebody has had single messages, heavy channels leave room for the next one for so long."""
 FAULT_PAUSE_S: Final = 0.1
 """After a fault that is no channel's, which may come again at once."""
 LONGEST_WAIT_MS: Final = 60_000
@@ -138,6 +140,11 @@ class Poller:
         self._heavy_turns = 0
         self._heavy_debt_s = 0.0
         """Time that heavy channels have taken beyond their share of the rounds."""
+        self._begun = 0.0
+        """Begin of the round, seconds."""
+        self._shared_until = -math.inf
+        self.is_shared = True
+        """Somebody has had single messages lately, so pieces of heavy channels are to be short."""
         self.rounds = 0
         """Rounds of reading and writing since the start."""
 
@@ -154,6 +161,10 @@ class Poller:
     def go_on(self, fd: int) -> None:
         """Have a channel go on in the next rounds, though its socket may not be ready."""
         self._unfinished[fd] = None
+
+    def share(self) -> None:
+        """Note that a channel has had single messages in this round, for whom somebody may wait."""
+        self._shared_until = self._begun + SHARED_S
 
     def remove(self, fd: int) -> None:
         """Before the socket is closed."""
@@ -284,6 +295,7 @@ class Poller:
                 return is_due
             now = self._clock()
             self._begin(now)
+        self.is_shared = now < self._shared_until
         self._serve_heavy(heavy, now + HEAVY_S)
         self._serving = None
         self._heavy_debt_s = self._clock() - now - HEAVY_S
@@ -318,6 +330,7 @@ class Poller:
 
     def _begin(self, now: float) -> None:
         self.rounds += 1
+        self._begun = now
         self._turns.begin(now)
 
     def close(self) -> None:

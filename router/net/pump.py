@@ -205,7 +205,7 @@ class Pump(PolledSocket):
             self._end_if_done()
             return
         else:
-            count = connection.fill(self._fd)
+            count = connection.fill(self._fd, self._poller.is_shared)
             if count == -1:
                 return
             if count == 0:
@@ -214,6 +214,8 @@ class Pump(PolledSocket):
                 self._lose(os.strerror(-1 - count))
         self._turns.arrived(connection)
         self.is_heavy = connection.peer is None or connection.is_heavy()
+        if connection.has_single_messages():
+            self._poller.share()
         if connection.has_rest() and not self._is_stopped:
             self._poller.go_on(self._fd)
         if not self._knows_peer and connection.peer is not None:
@@ -283,7 +285,7 @@ class Pump(PolledSocket):
         connection = self._connection
         if not self._is_reading or connection.capacity() <= 0:
             return
-        count = connection.fill(self._fd)
+        count = connection.fill(self._fd, True)
         if count == 0:
             connection.received_end()
         elif count < -1:

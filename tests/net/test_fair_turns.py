@@ -19,7 +19,7 @@ from mesh_config.models import ListenerSettings, RouterSettings
 from router.dataplane.backpressure import TURN_BYTES
 from router.dataplane.links import IngressLink
 from router.dataplane.transfer_stages import PIECE_BYTES
-from router.engine.byte_streams import LEAST_PIECE_BYTES, PIECE_COPIES
+from router.engine.byte_streams import LEAST_PIECE_BYTES, MOST_PIECE_BYTES, MOST_SHARED_PIECE_BYTES, PIECE_COPIES
 from router.net.poller import PolledSocket, Poller
 from router.net.pump import MOST_WRITTEN_BYTES, Pump
 from router.runtime import Runtime
@@ -254,6 +254,41 @@ async def test_as_many_messages_as_ever_are_read_at_once_when_for_one_subscriber
         await publish(bench, publisher.sender(MULTICAST), 100, SUBSCRIBERS)
         copies = await publish(bench, publisher.sender("alone"), 500, 1)
         assert max(copies) >= LEAST_PIECE_BYTES // MESSAGE_BYTES
+
+
+async def most_read(bench: Stand, sender: PeerSender, data: bytes) -> int:
+    """Bytes of messages that are read at most in a round, of many that are sent one after the other."""
+    before, began = bench.count_begun(), bench.poller.rounds
+    while bench.count_begun() < before + 400:
+        for _ in range(min(sender.credit, 40)):
+            sender.send(data)
+        rounds = bench.poller.rounds
+        await bench.until(lambda rounds=rounds: bench.poller.rounds > rounds)  # type: ignore[misc]
+    return len(data) * max(count for number, count in bench.begun.items() if number > began)
+
+
+async def test_a_flood_is_read_in_longer_pieces_while_nobody_else_has_single_messages() -> None:
+    data = message(b"x" * 10_000)
+    async with stand() as bench:
+        await bench.subscriber("large", 10_000)
+        flood = (await bench.client()).peer.sender("large")
+        await most_read(bench, flood, data)  # its credit grows
+        assert MOST_SHARED_PIECE_BYTES + len(data) < await most_read(bench, flood, data)
+        talker, itself = await bench.subscriber("talk", 10)
+        sender = talker.peer.sender("talk")
+
+        def talk(received: Received) -> None:
+            received.settle()
+            itself.flow(1)
+            sender.send(received.data)
+
+        itself.policy = talk
+        sender.send(message("hello"))
+        await bench.until(lambda: len(itself.messages) > 10)
+        assert await most_read(bench, flood, data) <= MOST_SHARED_PIECE_BYTES + len(data)
+        sender.detach()
+        await bench.until(lambda: not bench.poller.is_shared)
+        assert MOST_SHARED_PIECE_BYTES + len(data) < await most_read(bench, flood, data) <= MOST_PIECE_BYTES + len(data)
 
 
 class Backlog:
