@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -49,6 +51,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(900))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen_remains() -> Iterator[None]:
+    """Keep the collector from looking through what a module has left, as often as the tests of all later modules do."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

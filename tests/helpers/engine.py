@@ -412,6 +412,10 @@ class Bench:
         self.check()
         for runtime in self.routers.values():
             check_nothing_left(runtime)
+        # An open connection is held by proton, with all that knows it.
+        for wire in self.wires:
+            wire.cut()
+        self.run()
 
 
 def is_leaving(link: IngressLink | EgressLink) -> TypeGuard[EgressLink]:
