@@ -22,6 +22,13 @@ HOME = Path(pyspark.__file__).parent
 LOOPBACK = "127.0.0.1"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For processes that live for seconds."""
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""Settings for a few rows at a time: to compile what reads them takes longer than to interpret it. Whole runs as they
+are without these are in `test_spark_cluster.py`."""
 WAIT_S = 90
 
 
@@ -123,12 +130,12 @@ def connect() -> Iterator[str]:
     settings = {
         "spark.master": "local[2,2]",
         "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "4",
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.host": LOOPBACK,
         "spark.driver.extraJavaOptions": QUICK,
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": "0",
+        **FEW_ROWS,
     }
     options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     name = "org.apache.spark.sql.connect.service.SparkConnectServer"

@@ -8,24 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from router.whatif.pipeline.spark_session import SparkAddress, start
+from tests.whatif.cluster import FEW_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-QUICK = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "2",
-}
-"""Settings for a few rows at a time: to compile what reads them takes longer than to interpret it. Whole runs as they
-are without these are in `test_spark_cluster.py`."""
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark on this machine, with two workers. While there is this session, whatever wants Spark uses it."""
-    address = SparkAddress(master="local[2,2]", workers=2, settings=QUICK)
+    address = SparkAddress(master="local[2,2]", workers=2, settings=FEW_ROWS)
     session = start(address, tmp_path_factory.mktemp("spark") / "spark.log")
     yield session
     session.stop()
