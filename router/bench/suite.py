@@ -67,7 +67,7 @@ class Plan:
     idle_routers: int = 60
     idle_s: float = 10.0
     """Time that they are looked at,"""
-    idle_settle_s: float = 6.0
+    idle_settle_s: float = 15.0
     """and time before it, from when all know each other."""
     command: Sequence[str] = COMMAND
     is_interpreted: bool = False

@@ -235,7 +235,8 @@ def dripping(where: str, *, count: int, every_s: float, duration_s: float) -> tu
     return mesh, publisher.sent - before, mesh.missed.get(slow.link, 0)
 
 
-@pytest.mark.parametrize(("where", "every_s"), [("R1", 0.9), ("R2", 0.55), ("R3", 0.55), ("R3", 0.9)])
+@pytest.mark.parametrize("where", ["R1", "R2", "R3"])
+@pytest.mark.parametrize("every_s", [0.55, 0.9])
 def test_one_that_grants_one_credit_in_each_grace_holds_up_the_others_for_little(where: str, every_s: float) -> None:
     mesh, sent, missed = dripping(where, count=1, every_s=every_s, duration_s=10.0)
     assert sent > 0.5 * 10.0 / SERVICE_S, "in pauses of 1, 2 and 4 seconds the others are served"
@@ -246,10 +247,8 @@ def test_one_that_grants_one_credit_in_each_grace_holds_up_the_others_for_little
             assert subscriber.received == list(range(1, len(subscriber.received) + 1)), "nobody else misses any"
 
 
-@pytest.mark.parametrize(
-    ("where", "count", "every_s"),
-    [("R1", 100, 0.5), ("R2", 20, 0.1), ("R3", 10, 0.25), ("R3", 100, 0.5), ("R1", 10, 0.25)],
-)
+@pytest.mark.parametrize("where", ["R1", "R2", "R3"])
+@pytest.mark.parametrize(("count", "every_s"), [(100, 0.5), (20, 0.1), (10, 0.25)])
 def test_one_that_grants_in_bursts_or_is_moderately_slower_misses_nothing(
     where: str, count: int, every_s: float
 ) -> None:
