@@ -45,7 +45,10 @@ def run(file: str, router_id: str | None, log_level: str | None) -> None:
     bound.
     """
     # They come to the daemon when it listens; the others end nothing, also after it has stopped.
-    with _unheeded(OTHERS), _held_back((*STOPPING, *OTHERS)):
+    # Nor must one be ignored, as SIGINT is by what a shell starts in the background: trio sets anew what is set for it,
+    # and the system drops one that is held back when it is set to be ignored.
+    ignored = [number for number in STOPPING if signal.getsignal(number) is signal.SIG_IGN]
+    with _unheeded((*OTHERS, *ignored)), _held_back((*STOPPING, *OTHERS)):
         _run(file, router_id, log_level)
 
 

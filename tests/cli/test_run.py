@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,16 @@ def running(*words: str) -> Iterator[subprocess.Popen[str]]:
         finally:
             if process.poll() is None:
                 process.kill()
+
+
+@contextmanager
+def inheriting(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
+    """Processes that start meanwhile heed a signal, or have it ignored, as a shell does in the background."""
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 @pytest.mark.parametrize(
@@ -189,10 +199,15 @@ def test_sigterm_and_sigint_stop_a_router_in_order(alpha: subprocess.Popen[str],
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_one_that_is_told_to_stop_while_it_starts_stops_in_order(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN], ids=["heeded", "ignored"])
+def test_one_that_is_told_to_stop_while_it_starts_stops_in_order(
+    tmp_path: Path, number: signal.Signals, inherited: signal.Handlers
+) -> None:
     file = tmp_path / "router.yaml"
     os.mkfifo(file)
-    with running(str(file)) as process:
+    with ExitStack() as ends:
+        with inheriting(number, inherited):
+            process = ends.enter_context(running(str(file)))
         with file.open("w", encoding="utf-8") as writer:  # waits until the router reads its settings
             process.send_signal(number)
             writer.write("router: {id: A, listeners: [{port: 0}]}")
