@@ -6,7 +6,8 @@ such neighbors together get `share` of the time, since after each message of the
 what it took. Before that, too, messages of all neighbors are handled in pieces of `PIECE_S`, with pauses three times as
 long, and nine times as long while the router is busy with what clients send: who calls beside them waits for one piece
 at most, and keeps nine tenths of the router. A message can't be divided, so the pause after one that took longer grows
-with the square of that: few calls meet it.
+with the square of that: few calls meet it. Reading what comes can't be put off. It counts as the neighbor's own: its
+messages pause for it, and nobody else's.
 
 Of those that wait, the neighbor is next that has used least, as in start-time fair queueing; who isn't paced goes
 before those who are, and doesn't wait for their pauses. Of one neighbor's messages those of origins that say little are
@@ -82,9 +83,9 @@ class TimeAllowance:
             self.left_s = min(self.most_s, self.left_s + (now - self.since) * share)
         self.since = now
 
-    def use(self, used_s: float) -> None:
-        """Take off *used_s* (seconds); a debt has a bound."""
-        self.left_s = max(-BURST_S, self.left_s - used_s)
+    def use(self, used_s: float, most_debt_s: float = BURST_S) -> None:
+        """Take off *used_s*, down to a debt of *most_debt_s* (both in seconds)."""
+        self.left_s = max(-most_debt_s, self.left_s - used_s)
 
 
 @attrs.define(eq=False)
@@ -93,6 +94,10 @@ class NeighborAllowance(TimeAllowance):
 
     hello_at: float = -math.inf
     """Time of the last HELLO that has gone ahead, seconds."""
+    reading: TimeAllowance = attrs.field(factory=lambda: TimeAllowance(PIECE_S, -math.inf))
+    """Allowance for reading what it sends, which can't be put off."""
+    reads_until: float = -math.inf
+    """End of the pause after that, seconds: of its messages, and of nobody else's."""
     waiting: ControlMessageQueue = attrs.field(factory=ControlMessageQueue)
     used_s: float = 0.0
     """Time that it is taken to have used, seconds: the less, the sooner is its turn."""
@@ -186,6 +191,7 @@ class ControlPacer:
             return True  # what time has added since is not needed
         neighbor = self._neighbor(connection, now)
         self._refill_piece(now)
+        neighbor.reading.refill(self._pieces_share, now)
         is_free = self._is_free(neighbor)
         if not is_free and neighbor.hello_at + self._hello_pause_s <= now and _is_hello(message):
             neighbor.hello_at = now
@@ -193,7 +199,8 @@ class ControlPacer:
         return is_free
 
     def _is_free(self, neighbor: NeighborAllowance) -> bool:
-        return not neighbor.waiting and self._has_time(neighbor) and self.is_piece_left()
+        may_be_read = not neighbor.waiting and neighbor.reading.left_s > 0
+        return may_be_read and self._has_time(neighbor) and self.is_piece_left()
 
     def is_piece_left(self) -> bool:
         """Whether one more message may be handled before others have their turn."""
@@ -243,18 +250,18 @@ class ControlPacer:
 
     def _due(self, neighbor: NeighborAllowance) -> float:
         """Time at which its next message may be taken, seconds."""
-        return max(self._rests_until, self._paced_until) if self._is_paced(neighbor) else self._rests_until
+        return max(self._rests_until, self._own_due(neighbor))
+
+    def _own_due(self, neighbor: NeighborAllowance) -> float:
+        """The same, but for the pause that all have."""
+        return max(neighbor.reads_until, self._paced_until) if self._is_paced(neighbor) else neighbor.reads_until
 
     def _next_due(self) -> float:
         return min(map(self._due, self._turns.values()), default=math.inf)
 
     def take(self, now: float) -> tuple[ConnectionId, bytes] | None:
         """The message whose turn it is at *now* (seconds); None when none may be taken."""
-        ready = [
-            connection
-            for connection, neighbor in self._turns.items()
-            if not self._is_paced(neighbor) or self._paced_until <= now
-        ]
+        ready = [connection for connection, neighbor in self._turns.items() if self._own_due(neighbor) <= now]
         if not ready:
             self.at = self._next_due()
             return None
@@ -296,6 +303,24 @@ class ControlPacer:
         self._charged[connection] = self._charged.get(connection, 0) + size
         self._charged_bytes += size
 
+    def note_read(self, connection: ConnectionId, used_s: float, now: float) -> None:
+        """Note that reading a message took *used_s*, whether it is handled next or has to wait.
+
+        Others don't wait for it: a flood that is read would keep them waiting for as long as it lasts.
+
+        Args:
+            connection: by which it came.
+            used_s: seconds.
+            now: seconds, monotonic.
+        """
+        self._control_s += used_s
+        neighbor = self._neighbor(connection, now)
+        self._bill(neighbor, used_s)
+        neighbor.reading.refill(self._pieces_share, now)
+        neighbor.reading.use(used_s, self._pieces_share * LONGEST_PAUSE_S)
+        if neighbor.reading.left_s < 0:
+            neighbor.reads_until = now - neighbor.reading.left_s / self._pieces_share
+
     def add(self, used_s: float) -> None:
         """Note that *used_s* (seconds) were used for the messages that are handled next."""
         self._used_s += used_s
@@ -312,22 +337,27 @@ class ControlPacer:
             return
         total, self._charged_bytes = self._charged_bytes, 0
         self._refill_piece(now)
-        self._piece.use(self._pieces_share * self._pause_after(used_s))
+        self._piece.use(self._pieces_share * self._pause_after(used_s), self._pieces_share * LONGEST_PAUSE_S)
         self._rests_until = max(self._rests_until, now - self._piece.left_s / self._pieces_share)
         self._all.refill(self._share, now)
         for connection, size in self._charged.items():
             neighbor = self._neighbors.get(connection)
             part_s = used_s * size / total
-            if neighbor is None or (neighbor.left_s > 0 and not neighbor.is_paced):
-                self._all.use(part_s)  # what the others use has its pauses, and must not use up what these have
-            if neighbor is not None:
+            if neighbor is None:
+                self._all.use(part_s)
+            else:
                 neighbor.refill(self._share, now)
-                neighbor.use(part_s)
-                if not self._turns:
-                    self._level_s = max(self._level_s, neighbor.used_s)
-                neighbor.used_s += part_s
+                self._bill(neighbor, part_s)
         self._charged.clear()
         self.at = self._next_due()
+
+    def _bill(self, neighbor: NeighborAllowance, used_s: float) -> None:
+        if neighbor.left_s > 0 and not neighbor.is_paced:
+            self._all.use(used_s)  # what the others use has its pauses, and must not use up what these have
+        neighbor.use(used_s)
+        if not self._turns:
+            self._level_s = max(self._level_s, neighbor.used_s)
+        neighbor.used_s += used_s
 
     def _pause_after(self, used_s: float) -> float:
         """Pause that others are owed after *used_s*, both in seconds."""

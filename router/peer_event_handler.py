@@ -381,7 +381,7 @@ class PeerEventHandler:
             return
         begin = self._pacer.measure()
         message = neighbor.read_control(delivery)
-        self._pacer.add(self._pacer.measure() - begin)
+        self._pacer.note_read(connection.id, self._pacer.measure() - begin, self._data_plane.clock.now)
         if message is None:
             return
         if not connection.was_of_use:

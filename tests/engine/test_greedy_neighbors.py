@@ -166,6 +166,47 @@ def test_who_has_its_allowance_does_not_wait_for_the_pauses_of_who_has_not() -> 
     assert pacer.at == pytest.approx(3.0), "neither does it make them longer"
 
 
+def test_others_don_t_wait_for_the_time_it_takes_to_read_a_flood() -> None:
+    pacer = new_pacer()
+    greedy, honest = ConnectionId(1), ConnectionId(2)
+    pacer.may_pass(greedy, b"flood", 1.0)
+    pacer.may_pass(honest, b"news", 1.0)
+    pacer.charge(1.0)
+    for millisecond in range(100):  # a tenth of the time, and nothing of it is handled
+        now = 2.0 + millisecond / 1000
+        pacer.note_read(greedy, 0.0001, now)
+        if not pacer.may_pass(greedy, b"flood", now):
+            pacer.keep(greedy, b"flood", now)
+    assert pacer.may_pass(honest, b"news", 2.1)
+    pacer.note(honest, 4, 0.001)
+    pacer.charge(2.1)
+    pacer.keep(honest, b"news", 2.1)
+    pacer.note_read(greedy, 0.001, 2.2)
+    assert pacer.take(2.2) == (honest, b"news"), "what was read of the other one is not on its account"
+
+
+def test_reading_a_flood_puts_off_its_own_messages_for_a_bounded_time() -> None:
+    pacer = new_pacer()
+    greedy = ConnectionId(1)
+    assert pacer.may_pass(greedy, b"flood", 1.0)
+    pacer.note_read(greedy, 5.0, 1.0)
+    assert not pacer.may_pass(greedy, b"flood", 1.0)
+    pacer.keep(greedy, b"flood", 1.0)
+    assert 1.0 < pacer.at <= 1.0 + LONGEST_PAUSE_S
+    assert pacer.take(1.0) is None
+    assert pacer.take(pacer.at) == (greedy, b"flood")
+
+
+def test_no_pause_is_longer_than_the_longest_whatever_has_come_together() -> None:
+    pacer = new_pacer()
+    one, other = ConnectionId(1), ConnectionId(2)
+    for _ in range(20):
+        pacer.may_pass(one, b"news", 1.0)
+        pacer.note(one, 4, LONGEST_PAUSE_S)
+        pacer.charge(1.0)
+    assert pacer.may_pass(other, b"news", 1.001 + LONGEST_PAUSE_S)
+
+
 def test_the_neighbor_that_has_used_least_is_next() -> None:
     pacer = new_pacer()
     for number in range(1, 5):
