@@ -68,6 +68,8 @@ class CredentialStore:
         """By name of the profile: what its file of lists revokes."""
         self._ends: dict[str, ValueFromFiles[list[CertificateExpiry]]] = {}
         """By path of the file: the certificates in it."""
+        self._told: dict[str, tuple[object, ...]] = {}
+        """By name of the profile: marks of its files that the log was told of as ones that can't be used."""
         self._by_name = {profile.name: profile for profile in settings.tls}
         for listener in settings.listeners:
             self.prepare(listener)
@@ -192,6 +194,7 @@ class CredentialStore:
 
     def report(self) -> None:
         """Tell the log of all files that can't be used, and of own certificates that have ended."""
+        self._told.clear()
         for each in self.files():
             self.tell(each, each.problem)
         for name, fault in self.unused.items():
@@ -200,12 +203,22 @@ class CredentialStore:
     def tell(self, content: ValueFromFiles[Any], problem: str) -> None:
         """Tell the log what is wrong with files that were read again: they can't be used, or have ended."""
         if not problem:
+            if isinstance(content, TlsProfile) and self._told.get(content.settings.name) != content.seen:
+                self._told.pop(content.settings.name, None)  # they can be used again
             if any(content is each for each in self._ends.values()):
                 self._warn_of_ended(content.content)
         elif any(content is users.file for users in self.users.values()):
             self._log.warning("users_file_unusable", reason=problem)
-        elif (profile := self._profile_of(content)) is not None:
+        elif (profile := self._profile_of(content)) is not None and not self._is_told(profile, content):
+            self._told[profile] = content.seen
             self._log.warning("tls_files_unusable", profile=profile, reason=problem)
+
+    def _is_told(self, profile: str, content: ValueFromFiles[Any]) -> bool:
+        """Whether the log has these files already: each socket of a profile reads them."""
+        told = self._told.get(profile, ())
+        if isinstance(content, TlsProfile):
+            return content.seen == told
+        return any(mark in told for mark in content.seen)  # its revocation lists, which are read on their own as well
 
     def _warn_of_ended(self, certificates: list[CertificateExpiry]) -> None:
         for each in certificates:

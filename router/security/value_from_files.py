@@ -39,6 +39,11 @@ class ValueFromFiles(Generic[Content]):
         self._seen = self._marks()
         self.content = read()
 
+    @property
+    def seen(self) -> tuple[object, ...]:
+        """Marks of the files as they were read last, others once they are."""
+        return self._seen
+
     def is_changed(self) -> bool:
         """Whether the files are others than those that were read."""
         return self._marks() != self._seen

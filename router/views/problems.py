@@ -416,10 +416,18 @@ def _with_credit(grantors: Sequence[PartyRow]) -> str:
     """Whoever has credit, those first that owe outcomes: what they have got holds up the rest."""
     able = [party for party in grantors if party.role == "subscriber" and party.granted]
     return "; ".join(
-        f"subscriber {_client(party.container, party.user, party.host)} has credit for {party.granted} more"
-        + (f", but {_owed(party)}" if party.unsettled_count else "")
+        f"subscriber {_client(party.container, party.user, party.host)} has {_taking(party)}"
         for party in sorted(able, key=lambda party: not party.unsettled_count)[:NAMED]
     )
+
+
+def _taking(party: PartyRow) -> str:
+    """Credit of a subscriber, or outcomes that it owes: of one that goes on settling, its pace alone is the cause."""
+    if not party.unsettled_count:
+        return f"credit for {party.granted} more"
+    if party.last_outcome_seconds is not None and party.last_outcome_seconds < HUNG_S:
+        return f"{_owed(party)}: more come than it takes"
+    return f"credit for {party.granted} more, but {_owed(party)}"
 
 
 def _owed(party: PartyRow) -> str:

@@ -220,7 +220,8 @@ def test_a_subscriber_that_has_granted_credit_just_now_is_not_said_to_grant_none
     waits = AddressTrouble(text="jobs", credit=credit(blocked_count=0), grantors=[idle, busy])
     ((_, _, sentence),) = said(addresses=[waits])
     assert sentence.endswith(
-        ": subscriber ann/worker-8 (h:9) has credit for 2 more, but 1 message without outcome, the last outcome 1 s ago"
+        ": subscriber ann/worker-8 (h:9) has 1 message without outcome, the last outcome 1 s ago:"
+        " more come than it takes"
         "; subscriber ann/worker-7 (h:9) has credit for 3 more"
     )
 
@@ -520,19 +521,29 @@ def test_settled_messages_to_nobody_are_told_of_and_counted() -> None:
     assert not scan.problems()
 
 
+def test_a_subscriber_that_settles_steadily_is_said_to_get_more_than_it_takes() -> None:
+    steady = party("subscriber", container="search-1", granted=9, unsettled_count=1)
+    late = credit(blocked_count=0, waiting_count=250, oldest_wait_seconds=6)
+    ((_, _, sentence),) = said(addresses=[AddressTrouble(text="search", credit=late, grantors=[steady])])
+    assert sentence.endswith(
+        ": subscriber ann/search-1 (h:9) has 1 message without outcome, the last outcome 1 s ago:"
+        " more come than it takes"
+    )
+
+
 def test_a_subscriber_with_credit_that_settles_nothing_is_named() -> None:
-    frozen = party("subscriber", container="fl4", granted=957, unsettled_count=43)
+    frozen = party("subscriber", container="fl4", granted=957, unsettled_count=43, last_outcome_seconds=12)
     late = credit(blocked_count=0, waiting_count=11, oldest_wait_seconds=14)
     ((kind, _, sentence),) = said(addresses=[AddressTrouble(text="jobs", credit=late, grantors=[frozen])])
     assert kind == "subscriber-slow"
     assert sentence == (
         "11 messages of jobs wait at router R1, the oldest for 14 s:"
-        " subscriber ann/fl4 (h:9) has credit for 957 more, but 43 messages without outcome, the last outcome 1 s ago"
+        " subscriber ann/fl4 (h:9) has credit for 957 more, but 43 messages without outcome, the last outcome 12 s ago"
     )
     ((kind, _, sentence),) = said(addresses=[AddressTrouble(text="jobs", credit=credit(), grantors=[frozen])])
     assert kind == "publishers-blocked"
     assert sentence.endswith(
-        ": subscriber ann/fl4 (h:9) has credit for 957 more, but 43 messages without outcome, the last outcome 1 s ago"
+        ": subscriber ann/fl4 (h:9) has credit for 957 more, but 43 messages without outcome, the last outcome 12 s ago"
     )
 
 

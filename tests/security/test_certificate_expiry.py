@@ -10,7 +10,14 @@ import pytest
 import structlog
 from cryptography import x509
 
-from mesh_config.models import HttpSettings, ListenerSettings, MeshSettings, RouterSettings, TlsSettings
+from mesh_config.models import (
+    ConnectorSettings,
+    HttpSettings,
+    ListenerSettings,
+    MeshSettings,
+    RouterSettings,
+    TlsSettings,
+)
 from router.cli.management import ManagementClient
 from router.core.errors import LocalError
 from router.security.certificate_expiry import ends_in
@@ -73,6 +80,45 @@ def test_a_list_of_revocations_that_cannot_be_read_is_told_of_until_it_is_mended
     lists.write_bytes(good)
     credentials.refresh()
     assert credentials.unusable() == []
+
+
+def test_files_that_cannot_be_used_are_told_of_once_per_profile_and_change(certificates: Certificates) -> None:
+    path, lists = Path(certificates.issue("A")), Path(certificates.revoke())
+    good, good_lists = path.read_bytes(), lists.read_bytes()
+    profile = TlsSettings(name="t", certificate=str(path), ca=certificates.ca, crl=str(lists))
+    settings = RouterSettings(
+        id="A",
+        listeners=(ListenerSettings(tls="t"), ListenerSettings(name="other", tls="t")),
+        connectors=(ConnectorSettings(host="localhost", port=1, tls="t"),),
+        tls=(profile,),
+    )
+    credentials = CredentialStore(settings, structlog.get_logger())
+
+    def told() -> list[str]:
+        with structlog.testing.capture_logs() as logs:
+            credentials.refresh()
+        return [each["event"] for each in logs]
+
+    once = ["tls_files_unusable"]
+    path.write_text("nothing", encoding="ascii")
+    assert (told(), told()) == (once, [])
+    path.write_text("nothing else", encoding="ascii")
+    assert told() == once
+    for _ in range(2):
+        path.unlink()
+        assert told() == once
+        path.write_bytes(good)
+        assert told() == []
+    path.unlink()
+    lists.rename(lists.with_suffix(".away"))
+    assert told() == once
+    lists.write_bytes(good_lists)
+    path.write_bytes(good)
+    assert told() == []
+    lists.write_text("no list", encoding="ascii")
+    assert told() == once
+    lists.write_bytes(good_lists)
+    assert told() == []
 
 
 def test_own_certificates_that_have_ended_are_told_of(certificates: Certificates) -> None:
