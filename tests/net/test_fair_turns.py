@@ -177,6 +177,22 @@ async def stand() -> AsyncIterator[Stand]:
     stand.poller.close()
 
 
+async def talking(bench: Stand, credit: int) -> tuple[Client, PeerSender]:
+    """Connect one who talks with itself, and its link: each message that it gets it sends again."""
+    talker, itself = await bench.subscriber("talk", credit)
+    sender = talker.peer.sender("talk")
+
+    def talk(received: Received) -> None:
+        received.settle()
+        itself.flow(1)
+        sender.send(received.data)
+
+    itself.policy = talk
+    sender.send(message("hello"))
+    await bench.until(lambda: len(itself.messages) > 10)
+    return talker, sender
+
+
 @pytest.mark.parametrize(
     "bodies", [[b"x" * 2_000_000], [b"x" * 10_000] * 90], ids=["one message of 2 MB", "90 messages of 10 kB"]
 )
@@ -185,17 +201,7 @@ async def test_what_one_round_writes_to_a_connection_is_bounded_and_others_come_
 ) -> None:
     async with stand() as bench:
         client, receiver = await bench.subscriber(MULTICAST, len(bodies))
-        talker, itself = await bench.subscriber("talk", 1)
-        sender = talker.peer.sender("talk")
-
-        def talk(received: Received) -> None:
-            received.settle()
-            itself.flow(1)
-            sender.send(received.data)
-
-        itself.policy = talk
-        sender.send(message("hello"))
-        await bench.until(lambda: len(itself.messages) > 10)
+        talker, _ = await talking(bench, credit=1)
         began = bench.poller.rounds
         data = [message(body) for body in bodies]
 
@@ -274,17 +280,7 @@ async def test_a_flood_is_read_in_longer_pieces_while_nobody_else_has_single_mes
         flood = (await bench.client()).peer.sender("large")
         await most_read(bench, flood, data)  # its credit grows
         assert MOST_SHARED_PIECE_BYTES + len(data) < await most_read(bench, flood, data)
-        talker, itself = await bench.subscriber("talk", 10)
-        sender = talker.peer.sender("talk")
-
-        def talk(received: Received) -> None:
-            received.settle()
-            itself.flow(1)
-            sender.send(received.data)
-
-        itself.policy = talk
-        sender.send(message("hello"))
-        await bench.until(lambda: len(itself.messages) > 10)
+        _, sender = await talking(bench, credit=10)
         assert await most_read(bench, flood, data) <= MOST_SHARED_PIECE_BYTES + len(data)
         sender.detach()
         await bench.until(lambda: not bench.poller.is_shared)
