@@ -137,11 +137,12 @@ def test_the_document_can_go_to_standard_output() -> None:
 def test_a_benchmark_that_ends_early_leaves_no_router_behind(number: signal.Signals, moment: str) -> None:
     """Forking: when the router's process comes to be, in which moment signals have been lost."""
     command = [sys.executable, "-m", "router", "bench", "stream-100B", "--hops", "1", "--seconds", "600"]
-    previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # else it is ignored there as it may be here
-    try:
+    previous = {each: signal.signal(each, signal.SIG_DFL) for each in (signal.SIGHUP, signal.SIGINT)}
+    try:  # else they are ignored there as they may be here
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     finally:
-        signal.signal(signal.SIGHUP, previous)
+        for each, handler in previous.items():
+            signal.signal(each, handler)
     try:
         while not (started := children(process.pid)):
             assert process.poll() is None
