@@ -91,16 +91,13 @@ def merged(told: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ProblemNearest
     waiting: dict[tuple[str, ...], ProblemNearestCause] = {}
     for each in urgent:
         cause = _cause(each, causes)
-        if cause is None and each.row["kind"] in OF_ADDRESS and not each.row["closeness"]:
+        is_told_elsewhere = each.row["kind"] in OF_ADDRESS and not each.row["closeness"]
+        if cause is None and is_told_elsewhere:
             # Between two messages of a slow subscriber its own router has nothing to tell of it.
-            first = waiting.setdefault((each.row["kind"], *_words(each.row, "about")), each)
-            if first is each:
-                kept.append(each)
-            else:
-                first.also_at += each.seen_by
-        elif cause is None:
+            cause = waiting.setdefault((each.row["kind"], *_words(each.row, "about")), each)
+        if cause is None or cause is each:
             kept.append(each)
-        elif each.row["kind"] in OF_ADDRESS and not each.row["closeness"]:
+        elif is_told_elsewhere:
             cause.also_at += each.seen_by
         else:
             cause.beside.append(each)
