@@ -148,7 +148,9 @@ class PerformativeReader:
         self.pass_field(data)
         if data[at] == 0x40:
             return ABSENT
-        return data[at + 1] if data[at] == 0x50 and self.at == at + 2 else WRONG
+        if data[at] == 0x50 and self.at == at + 2:
+            return data[at + 1]
+        return WRONG  # apart, since a conditional expression would be an unsigned char
 
     def size_of_binary(self, data: bytes | memoryview) -> int:
         """Pass the next field. Returns: its bytes; 0 for what is no binary."""

@@ -62,6 +62,7 @@ GOOD = [
     [OPEN, BEGIN, SENDER, write(0x16, [0, False]), RECEIVER],
     [OPEN, b"\x00\x00\x00\x08\x02\x00\x00\x00", BEGIN],
     [OPEN, BEGIN, attach(0, is_receiver=False, modes=(ubyte(2), ubyte(1))), tagged(32), tagged(32, number=1 << 31)],
+    [OPEN, BEGIN, attach(0, is_receiver=False, modes=(0, 9))],  # no ubytes: an engine takes them for none
     [OPEN, BEGIN, SENDER, raw(b"\x00\x80\x00\x00\x00\x00\x00\x00\x00\x14\xc0\x02\x01\x43")],
     [OPEN, BEGIN, write(0x15, [False, 0xFFFFFFFF, 0, True])],
 ]
