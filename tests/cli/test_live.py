@@ -22,7 +22,7 @@ from router.cli.row_choice import RowChoice
 from router.cli.stat import fitted
 from router.cli.stat_columns import LINKS, ROUTERS
 from tests.cli.test_messages import call, command
-from tests.helpers.processes import MeshProcesses, wait_until
+from tests.helpers.processes import MeshProcesses, wait_until, without_idle_timeout
 
 WAIT_S = 20
 
@@ -37,7 +37,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with MeshProcesses(generate("line", 3), tmp_path_factory.mktemp("mesh")) as mesh:
+    with MeshProcesses(without_idle_timeout(generate("line", 3)), tmp_path_factory.mktemp("mesh")) as mesh:
         mesh.start()
         mesh.wait_converged()
         with Client(RouterAccess(mesh.url("R3"))) as slow:
@@ -145,7 +145,7 @@ def left(stage: Stage) -> int:
 def test_top_writes_a_table_for_each_look(stage: Stage) -> None:
     lines = call(stage.mesh, "top", "--looks", "2", "--interval", "0.2").stdout.splitlines()
     assert [line[:2] for line in lines].count("--") == 2
-    told = [line.split()[:2] for line in lines]  # columns are wider while links of who was killed are still there
+    told = [line.split()[:2] for line in lines]
     assert told.count(["SLOW", "R3"]) == 2, lines
     assert told.count(["BLOCKED", "R1"]) == 2, lines
 

@@ -416,6 +416,15 @@ class MeshProcesses:
         return attrs.evolve(mesh, routers=routers)
 
 
+def without_idle_timeout(settings: MeshSettings) -> MeshSettings:
+    """A mesh that asks nobody for heartbeats: clients of tests give some only while a test waits for them."""
+    routers = {
+        key: attrs.evolve(router, listeners=tuple(attrs.evolve(each, idle_timeout_s=0.0) for each in router.listeners))
+        for key, router in settings.routers.items()
+    }
+    return attrs.evolve(settings, routers=routers)
+
+
 def cpu_seconds(pid: int) -> float:
     """Processor time that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()

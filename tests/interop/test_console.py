@@ -24,7 +24,7 @@ from mesh_config.models import MIB, ForwardingSettings, HttpSettings
 from router.management.console.routes import console_routes
 from router.net.http_server import HttpCounters, HttpServer
 from tests.helpers.browser import Browser
-from tests.helpers.processes import MeshProcesses, ReservedPort
+from tests.helpers.processes import MeshProcesses, ReservedPort, without_idle_timeout
 
 pytestmark = pytest.mark.interop
 
@@ -60,17 +60,9 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with ExitStack() as stack:
         port = ReservedPort()
         stack.callback(port.close)
-        made = generate("full", 4)
+        made = without_idle_timeout(generate("full", 4))
         forwarding = ForwardingSettings(connection_bytes=MIB)
-        # Clients of these tests are not asked for heartbeats while a test waits.
-        routers = {
-            key: attrs.evolve(
-                router,
-                forwarding=forwarding,
-                listeners=tuple(attrs.evolve(each, idle_timeout_s=0.0) for each in router.listeners),
-            )
-            for key, router in made.routers.items()
-        }
+        routers = {key: attrs.evolve(router, forwarding=forwarding) for key, router in made.routers.items()}
         routers["R1"] = attrs.evolve(routers["R1"], http=HttpSettings(port=port.number))
         mesh = stack.enter_context(MeshProcesses(attrs.evolve(made, routers=routers), folder / "mesh"))
         mesh.start()

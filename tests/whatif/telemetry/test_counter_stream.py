@@ -14,7 +14,6 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -34,7 +33,7 @@ from router.whatif.pipeline.table_files import from_rows, read_table
 from router.whatif.pipeline.unfinished_run import RunError
 from router.whatif.telemetry.counter_stream import CURRENT, Job, Watch
 from tests.helpers.peer import message
-from tests.helpers.processes import MeshProcesses, wait_until
+from tests.helpers.processes import MeshProcesses, wait_until, without_idle_timeout
 from tests.helpers.secured_mesh import PASSWORD, USER, secured_mesh
 from tests.helpers.sockets import Sockets
 
@@ -75,11 +74,7 @@ class Traffic:
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
-    settings = generate("line", 3)
-    # Spark may take long to start, and nobody lets the clients beat meanwhile.
-    for key, router in settings.routers.items():
-        patient = tuple(attrs.evolve(listener, idle_timeout_s=0) for listener in router.listeners)
-        settings.routers[key] = attrs.evolve(router, listeners=patient)
+    settings = without_idle_timeout(generate("line", 3))  # Spark may take long to start
     with MeshProcesses(settings, tmp_path_factory.mktemp("mesh")) as mesh:
         mesh.start()
         mesh.wait_converged()
