@@ -32,6 +32,8 @@ HUNG_S: Final = 10
 """Without any outcome for so long a subscriber is the cause of what waits for it, whoever sends how much."""
 APART_S: Final = 3.0
 """After this time a router that was lost with a link would be known to be lost."""
+UNHEARD_S: Final = 5.0
+"""So long after its own start, or after the mesh file named it, a router may still be about to hear of another one."""
 
 
 def problems(snapshot: ProblemInputs) -> list[Problem]:
@@ -82,7 +84,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
     absent = _absent_routers(snapshot)
     reached_by = _last_absent_ones(snapshot, absent)
     for node in snapshot.nodes:
-        if not node.is_reachable:
+        if not node.is_reachable and not _may_yet_come(node, snapshot.now):
             yield Problem(
                 kind="router-absent",
                 subject=node.id,
@@ -96,7 +98,8 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
             )
     for link in snapshot.links:
         # Those of an absent router say nothing more.
-        if link.state == "absent" and not {link.one, link.other} & absent:
+        is_missed = link.state == "absent" and not _may_yet_come(link, snapshot.now)
+        if is_missed and not {link.one, link.other} & absent:
             far = _far_end(link, me)
             is_apart = link.last_flap is not None and snapshot.now - link.since >= APART_S
             yield Problem(
@@ -135,6 +138,11 @@ def _dead_or_cut_off(snapshot: ProblemInputs, node: NodeRow) -> str:
 
 def _absent_routers(snapshot: ProblemInputs) -> set[str]:
     return {node.id for node in snapshot.nodes if not node.is_reachable}
+
+
+def _may_yet_come(known: NodeRow | MeshLinkRow, now: float) -> bool:
+    """Tell whether what is absent was never there, and is not missed yet at *now*, seconds."""
+    return known.last_flap is None and now - known.since < UNHEARD_S
 
 
 def _last_absent_ones(snapshot: ProblemInputs, absent: Set[str]) -> dict[str, str]:

@@ -78,6 +78,17 @@ def test_a_healthy_router_has_no_problem() -> None:
     assert said(nodes=[healthy], links=[row(MeshLinkRow, state="up")]) == []
 
 
+@pytest.mark.parametrize(("age", "is_missed"), [(1.0, False), (5.0, True)])
+def test_what_was_never_seen_is_missed_some_seconds_after_the_start(age: float, is_missed: bool) -> None:
+    unseen = {"since": 100.0, "last_flap": None}
+    node = row(NodeRow, id="R3", is_reachable=False, reason="never seen since this router started", **unseen)
+    link = row(
+        MeshLinkRow, one="R1", other="R2", state="absent", reason="its ends have never seen each other", **unseen
+    )
+    found = [each.kind for each in problems(ProblemInputs(router="R1", now=100.0 + age, nodes=[node], links=[link]))]
+    assert found == (["router-absent", "link-absent"] if is_missed else [])
+
+
 @pytest.mark.parametrize(
     ("parts", "kind", "subject", "sentence"),
     [
