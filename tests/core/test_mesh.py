@@ -439,6 +439,17 @@ def test_a_calm_mesh_costs_only_its_hellos_and_refreshes(meshes: list[Mesh]) -> 
         assert new["control_sent_RA"] - old["control_sent_RA"] <= 3 * 10 * 3
 
 
+def test_neighbors_of_each_other_pass_on_no_refresh(meshes: list[Mesh]) -> None:
+    mesh = Mesh.of_edges([(a, b, 1) for a, b in nx.complete_graph("ABCDEFGH").edges], seed=1)
+    meshes.append(mesh)
+    settle(mesh)
+    mesh.run_for(60.0)
+    before = sum(router.plane.counters()["control_sent_RA"] for router in mesh.living())
+    mesh.run_for(600.0)
+    sent = sum(router.plane.counters()["control_sent_RA"] for router in mesh.living()) - before
+    assert 8 * 7 * 20 <= sent <= 8 * 7 * 27, "each router's own, in 22.5 to 30 s, to seven neighbors"
+
+
 def test_a_mesh_can_be_made_of_settings() -> None:
     quick = LinkStateSettings(hello_interval_s=0.1, hello_max_age_s=0.3)
     settings = MeshSettings(

@@ -47,6 +47,8 @@ def assert_plain_knows(mesh: Mesh, name: str) -> None:
     assert router.addresses() == expected
 
 
+REFRESH_S = 30.5
+"""In so many seconds each router has told all others that it lives."""
 MESHES = {
     "pair": [("a", "qb", 1)],
     "plain in the middle": [("a", "qb", 1), ("qb", "c", 1)],
@@ -75,6 +77,22 @@ def test_all_learn_all(name: str) -> None:
             assert_plain_knows(mesh, router)
             # Link state is only sent to a plain router that asked.
             assert plain(mesh, router).updates_unasked == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("share", [0, 3, 2])
+def test_refreshes_of_all_reach_all(seed: int, share: int) -> None:
+    graph = nx.powerlaw_cluster_graph(16, 3, 0.7, seed=seed)
+    names = {each: f"q{each:02}" if share and (each + seed) % share == 0 else f"r{each:02}" for each in graph}
+    mesh = mixed([(names[a], names[b], 1 + (a * b + seed) % 3) for a, b in graph.edges], seed=seed)
+    settle(mesh)
+    for _ in range(10):
+        mesh.run_for(33.0)
+        for router in mesh.living():
+            if router.id.startswith("r"):
+                known = router.plane._link_state.database.nodes.values()
+                late = {node.id: mesh.now - node.heard_at for node in known if mesh.now - node.heard_at > REFRESH_S}
+                assert not late, f"{router.id} has not heard of them for so many seconds"
 
 
 def test_changes_of_addresses_reach_across_a_plain_router() -> None:

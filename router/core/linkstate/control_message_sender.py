@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import attrs
@@ -138,6 +138,7 @@ class ControlMessageSender:
         reach: FloodTargets = FloodTargets.EVERY,
         *,
         is_news: bool = False,
+        told: Collection[RouterId] = (),
     ) -> None:
         """Pass *message*, which is or follows from *received*, to the neighbors in *reach* where it has not been.
 
@@ -148,13 +149,14 @@ class ControlMessageSender:
             reach: which neighbors.
             is_news: it says what this router did not know: then its trace is no reason to leave out anybody who would
                 have sent it here himself. What was news to all goes no further by itself, so this ends.
+            told: routers that get it from others.
         """
         trace = received.trace or (message.id,)
         if self.router_id in trace and not is_news:
             return
         arrived = self._neighbors.connections[received.connection].router
         for router, neighbor in self._neighbors.active.items():
-            has_been_there = router in (arrived, message.id) or (router in trace and not is_news)
+            has_been_there = router in (arrived, message.id) or router in told or (router in trace and not is_news)
             if not has_been_there and _is_in(neighbor, reach):
                 self.write(neighbor.connection, to, message, trace)
 

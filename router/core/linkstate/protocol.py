@@ -173,7 +173,8 @@ class LinkState:
         if is_news or is_unknown_beyond or node.relayed_at + self.copy_age_s <= now:
             node.is_advertisement_spread = True
             node.relayed_at = now
-            self._sender.relay(received, message, ALL_LINK_STATE_TO, is_news=is_news)
+            told = () if is_news or is_unknown_beyond else self._neighbors_of_all(received.trace or (message.id,))
+            self._sender.relay(received, message, ALL_LINK_STATE_TO, is_news=is_news, told=told)
         if is_news:
             self._sender.tell_origin(received, message, link_state_to(node.id))
         if node.is_behind:
@@ -181,6 +182,18 @@ class LinkState:
         elif message.ls_seq == node.ls_seq:
             self._confirm(node, now)
         return True
+
+    def _neighbors_of_all(self, trace: tuple[RouterId, ...]) -> set[RouterId]:
+        """Neighbors of the routers that a message has passed, of those that pass it to all whom nobody else tells.
+
+        The first of them has told all of its neighbors, and each further one those of them that none before it has.
+        """
+        found: set[RouterId] = set()
+        for router in trace:
+            node = self.database.nodes.get(router)
+            if node is not None and node.has_trees:  # a qdrouterd passes it along trees
+                found.update(self.routes.topology.edges.get(router, ()))
+        return found
 
     def on_update(self, received: ControlReceived, message: LinkStateUpdate, now: float) -> None:
         """Handle an LSU, asked for or pushed.
