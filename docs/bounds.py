@@ -64,7 +64,7 @@ CONSTANTS = (
     ("router.management.node", "MAX_RESULT_BYTES", "A reply of `$management`, in bytes.", "it ends there, and says so"),
     ("mesh_config.check_router", "MOST_PATTERN_WORDS", "Words of all patterns in `addresses`.", "refused"),
     ("router.dataplane.message_sender", "MAX_STREAMS", "Streaming links to one neighbor.", "large messages share them"),
-    ("router.engine.neighbor_links", "CONTROL_BACKLOG", "Control messages that wait for a neighbor.", "closed"),
+    ("router.engine.control_links", "CONTROL_BACKLOG", "Control messages that wait for a neighbor.", "closed"),
 )
 """Module and name of each; what it bounds, and what happens beyond it. `closed` is the connection."""
 

@@ -297,7 +297,7 @@ class PeerEventHandler:
         """A link is gone: with its messages, its subscription, or its neighbor."""
         neighbor = self.neighbors.get(connection.id)
         circuits = neighbor.circuits if neighbor is not None else None
-        if neighbor is not None and neighbor.is_control(link):
+        if neighbor is not None and neighbor.control.has(link):
             if not (connection.is_server or connection.was_of_use):
                 condition = proton_data.read_condition(pn.pn_link_remote_condition(link))
                 connection.fault = f"{connection.host} wants no neighbor: {condition}"
@@ -380,7 +380,8 @@ class PeerEventHandler:
                 connection.port.touch()
             return
         begin = self._pacer.measure()
-        message = neighbor.read_control(delivery)
+        limit = self._data_plane.current_settings.forwarding.control_message_bytes
+        message = neighbor.control.read(delivery, limit)
         self._pacer.note_read(connection.id, self._pacer.measure() - begin, self._data_plane.clock.now)
         if message is None:
             return
@@ -410,7 +411,7 @@ class PeerEventHandler:
             self._pacer.note(connection.id, len(message), self._pacer.measure() - begin)
 
     def _take_control(self, connection: Connection, neighbor: NeighborLinks, message: bytes) -> None:
-        known = neighbor.known(message)
+        known = neighbor.control.known(message)
         if known is not None:
             self._emit(known)
             return
@@ -440,7 +441,7 @@ class PeerEventHandler:
             trace=control.trace,
         )
         if isinstance(content, Hello | RouterAdvertisement):
-            neighbor.remember(message, received)
+            neighbor.control.remember(message, received)
         self._emit(received)
 
     def _allowed(self, connection: Connection, update: MobileAddressUpdate) -> MobileAddressUpdate:

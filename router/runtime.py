@@ -549,7 +549,7 @@ class Runtime(ConnectionTurns):
         if what[1] is not self._encoded[0][1] or what != self._encoded[0]:  # a flooded message goes to each neighbor
             self._encoded = (what, bytes(message_codec.encode_control(*what)))
         try:
-            neighbor.send_control(self._encoded[1])
+            neighbor.control.send(self._encoded[1])
         except PeerProtocolError as error:
             self._peers.close(self.connections[action.connection], error.condition, str(error))
 

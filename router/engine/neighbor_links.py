@@ -20,7 +20,6 @@ from router.binding.proton_functions import Handle, text
 from router.core.addressing.address import CIRCUITS as CIRCUITS_ADDRESS
 from router.core.addressing.address import local_address
 from router.core.errors import PeerProtocolError
-from router.core.events import ControlReceived
 from router.core.forwarding.fib import Fib
 from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import CircuitStates
@@ -36,6 +35,7 @@ from router.dataplane.links import (
 )
 from router.engine.circuits import CIRCUIT, Circuits
 from router.engine.connection import CIRCUITS, LSU_PUSH, NUMBERS, STREAMING_LINKS, Connection
+from router.engine.control_links import ControlLinks
 from router.engine.message_codec import encode_control
 
 CONTROL: Final = "qd.router"
@@ -43,13 +43,6 @@ DATA: Final = "qd.router-data"
 PRIORITIES: Final = 10
 """Data link pairs to a qdrouterd; between our own routers one is enough, since priority reorders nothing."""
 CIRCUITS_TO: Final = local_address(CIRCUITS_ADDRESS)
-CONTROL_WINDOW: Final = 250
-CONTROL_BACKLOG: Final = 10000
-"""Control messages that may wait for a neighbor's credit before it is given up."""
-REMEMBERED: Final = 256
-"""Control messages that come again and again, of one neighbor,"""
-MOST_REMEMBERED_BYTES: Final = 512
-"""and bytes of one of them."""
 
 
 @attrs.frozen
@@ -78,13 +71,8 @@ class NeighborLinks:
         self._connection = connection
         self._data_plane = data_plane
         self._ids = link_ids
-        self._control_in: Handle | None = None
-        self._control_out: Handle | None = None
-        self._parts = bytearray()
-        self._tag = self._sent = self._received = 0
+        self.control = ControlLinks(connection.port)
         self._control_ids: dict[str, tuple[Handle, int]] = {}
-        self._remembered: dict[bytes, ControlReceived] = {}
-        """HELLOs and advertisements that were read, by their bytes: most come again as they are, with nothing new."""
         peer = connection.peer
         assert peer is not None, "the neighbor has not said who it is"
         self._pairs = 1 if peer.has(LSU_PUSH) else PRIORITIES
@@ -142,7 +130,7 @@ class NeighborLinks:
             if capability not in (CONTROL, DATA):
                 condition = Condition.QD_NO_ROUTE if self.is_up else Condition.QD_CONNECTION_ROLE
                 raise PeerProtocolError("this listener is for routers, not for clients", condition=condition)
-            if capability == CONTROL and (self._control_out if is_sender else self._control_in) is not None:
+            if capability == CONTROL and (self.control.outgoing if is_sender else self.control.incoming):
                 raise PeerProtocolError("a connection has one control link each way")
             if len(self._connection.links) >= self._data_plane.current_settings.forwarding.max_links:
                 raise PeerProtocolError("too many links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
@@ -156,11 +144,7 @@ class NeighborLinks:
     def _register(self, handle: Handle, capability: str) -> None:
         is_sender = pn.pn_link_is_sender(handle)
         if capability == CONTROL:
-            if is_sender:
-                self._control_out = handle
-            else:
-                self._control_in = handle
-                pn.pn_link_flow(handle, CONTROL_WINDOW)
+            self.control.add(handle, is_sender)
         elif is_sender:
             link = EgressDataLink(self._new_id(), self._connection.port, handle, _name(handle))
             self._add_egress(link)
@@ -201,37 +185,23 @@ class NeighborLinks:
         return link
 
     def _look_up(self) -> None:
-        both = (self._control_in, self._control_out)
-        self.is_up = all(
-            handle is not None and pn.pn_link_state(handle) == pn.LOCAL_ACTIVE | pn.REMOTE_ACTIVE for handle in both
-        )
+        both = (self.control.incoming, self.control.outgoing)
+        self.is_up = all(handle and pn.pn_link_state(handle) == pn.LOCAL_ACTIVE | pn.REMOTE_ACTIVE for handle in both)
 
     # Detaching
 
-    def is_control(self, handle: Handle) -> bool:
-        """Whether the link is one of the two control links."""
-        return handle in (self._control_in, self._control_out)
-
     def end_control(self, session: Handle) -> bool:
         """Forget the control links of a session that is over; whether there were any. Their handles go with it."""
-        gone = [
-            handle
-            for handle in (self._control_in, self._control_out)
-            if handle is not None and pn.pn_link_session(handle) == session
-        ]
+        gone = self.control.of_session(session)
         for handle in gone:
             self.detach(handle)
         return bool(gone)
 
     def detach(self, handle: Handle) -> None:
         """The link is gone. Without a control link the neighbor is lost: `is_up` tells."""
-        if self.is_control(handle):
+        if self.control.has(handle):
             self.is_up = False
-            if handle == self._control_in:
-                self._control_in = None
-                self._parts = bytearray()
-            else:
-                self._control_out = None
+            self.control.remove(handle)
             return
         connection = self._connection
         link = connection.take_link(handle)
@@ -250,86 +220,23 @@ class NeighborLinks:
     def control_ends(self) -> list[ControlLinkView]:
         """Control links that are there, for management."""
         found = []
-        for way, handle, count in (("out", self._control_out, self._sent), ("in", self._control_in, self._received)):
-            if handle is not None:
+        links = self.control
+        for way, handle, count in (("out", links.outgoing, links.sent), ("in", links.incoming, links.received)):
+            if handle:
                 known = self._control_ids.get(way)
                 if known is None or known[0] != handle:  # numbers are given to those alone that somebody looks at
                     known = self._control_ids[way] = (handle, next(self._ids))
                 found.append(ControlLinkView(known[1], way, handle, _name(handle), count))
         return found
 
-    def send_control(self, message: bytes) -> None:
-        """Write one control message, pre-settled.
-
-        Raises:
-            PeerProtocolError: the neighbor grants no credit for it, and too many wait already.
-        """
-        link = self._control_out
-        if link is None:
-            return
-        if pn.pn_link_queued(link) > CONTROL_BACKLOG:
-            raise PeerProtocolError("no credit for control messages", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-        self._tag += 1
-        delivery = pn.new_delivery(link, self._tag)
-        pn.pn_link_send(link, message, len(message))
-        pn.pn_link_advance(link)
-        pn.pn_delivery_settle(delivery)
-        self._sent += 1
-        self._connection.port.touch()
-
     def _tell(self, message: CircuitStates) -> None:
         # The data plane may ask for it in another connection's turn, so the fault is raised when ours comes.
         me = message.id
         if self.is_up:
             try:
-                self.send_control(bytes(encode_control(CIRCUITS_TO, message, me, (me,))))
+                self.control.send(bytes(encode_control(CIRCUITS_TO, message, me, (me,))))
             except PeerProtocolError as error:
                 self._connection.fail(error)
-
-    def known(self, message: bytes) -> ControlReceived | None:
-        """Find what *message* says, if it has come before. Returns: None when it has to be read."""
-        return self._remembered.get(message)
-
-    def remember(self, message: bytes, read: ControlReceived) -> None:
-        """Remember what *message*, which may come again, says."""
-        if len(message) <= MOST_REMEMBERED_BYTES:
-            if len(self._remembered) >= REMEMBERED:
-                del self._remembered[next(iter(self._remembered))]
-            self._remembered[message] = read
-
-    def read_control(self, delivery: Handle) -> bytes | None:
-        """The control message of *delivery*, None while it is not complete; credit is given anew when half is used.
-
-        What has arrived behind it is read with its own event: an attach that it speaks of may be between the two.
-        """
-        link = self._control_in
-        if link is None or pn.pn_delivery_link(delivery) != link or pn.pn_link_current(link) != delivery:
-            return None
-        message: bytes | None = None
-        if not pn.pn_delivery_aborted(delivery):
-            self._read_part(link, delivery)
-            if pn.pn_delivery_partial(delivery):
-                return None
-            message = bytes(self._parts)
-            pn.pn_delivery_update(delivery, pn.ACCEPTED)
-        self._parts.clear()
-        self._received += 1
-        pn.pn_delivery_settle(delivery)  # advances the link
-        left = pn.pn_link_credit(link)
-        if 2 * left <= CONTROL_WINDOW:  # a frame for each message would wake a neighbor at rest twice as often
-            pn.pn_link_flow(link, CONTROL_WINDOW - left)
-        self._connection.port.touch()
-        return message
-
-    def _read_part(self, link: Handle, delivery: Handle) -> None:
-        size = pn.pn_delivery_pending(delivery)
-        if size:
-            self._parts += pn.receive(link, size)
-        limit = self._data_plane.current_settings.forwarding.control_message_bytes
-        if len(self._parts) > limit:
-            raise PeerProtocolError(
-                f"control message is larger than {limit} bytes", condition=Condition.RESOURCE_LIMIT_EXCEEDED
-            )
 
 
 def _name(handle: Handle) -> str:

@@ -17,7 +17,8 @@ from router.dataplane.links import EgressCircuitLink
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.circuits import MAX_NAMES, MAX_UNANSWERED
 from router.engine.connection import CIRCUITS, MAX_REFUSED, Connection
-from router.engine.neighbor_links import CONTROL_BACKLOG, NeighborLinks
+from router.engine.control_links import CONTROL_BACKLOG
+from router.engine.neighbor_links import NeighborLinks
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, allocated, least_growth

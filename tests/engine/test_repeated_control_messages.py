@@ -5,7 +5,7 @@ from __future__ import annotations
 from router.core.events import ControlReceived
 from router.core.linkstate.messages import Hello
 from router.core.recording.recorded_control_plane import RecordedControlPlane
-from router.engine.neighbor_links import REMEMBERED
+from router.engine.control_links import REMEMBERED
 from router.runtime import Runtime
 from tests.engine.test_raw_neighbor import join
 from tests.helpers.engine import Bench
@@ -47,4 +47,4 @@ def test_no_neighbor_has_more_than_so_many_messages_remembered(bench: Bench) -> 
         raw.advertise()
     bench.advance(3)
     links = [a.neighbor(connection) for connection in a.connections]
-    assert max(len(each._remembered) for each in links if each is not None) == REMEMBERED
+    assert max(len(each.control.remembered) for each in links if each is not None) == REMEMBERED

@@ -1,0 +1,149 @@
+"""The two links to a neighbor for control messages: read whole and acknowledged, written pre-settled.
+
+Source: docs/reference/inter-router-protocol.md#links.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import cython
+
+from router.core.errors import PeerProtocolError
+from router.core.events import ControlReceived
+from router.core.ids_and_conditions import Condition
+from router.dataplane.connection_port import Port
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.proton_functions import (
+        ACCEPTED,
+        NULL,
+        Handle,
+        new_delivery,
+        pn_delivery_aborted,
+        pn_delivery_link,
+        pn_delivery_partial,
+        pn_delivery_pending,
+        pn_delivery_settle,
+        pn_delivery_update,
+        pn_link_advance,
+        pn_link_credit,
+        pn_link_current,
+        pn_link_flow,
+        pn_link_queued,
+        pn_link_send,
+        pn_link_session,
+        receive,
+    )
+
+CONTROL_WINDOW: Final = 250
+CONTROL_BACKLOG: Final = 10000
+"""Control messages that may wait for a neighbor's credit before it is given up."""
+REMEMBERED: Final = 256
+"""Control messages that come again and again, of one neighbor,"""
+MOST_REMEMBERED_BYTES: Final = 512
+"""and bytes of one of them."""
+
+
+class ControlLinks:
+    """Those of one connection, as far as they are attached."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self.incoming: Handle = NULL
+        self.outgoing: Handle = NULL
+        self.sent = self.received = 0
+        """Messages."""
+        self._parts = bytearray()
+        """Of a message that is not complete."""
+        self.remembered: dict[bytes, ControlReceived] = {}
+        """HELLOs and advertisements that were read, by their bytes: most come again as they are, with nothing new."""
+
+    def add(self, handle: Handle, is_sender: bool) -> None:
+        """Take a link that was attached for control messages; give credit on an incoming one."""
+        if is_sender:
+            self.outgoing = handle
+        else:
+            self.incoming = handle
+            pn_link_flow(handle, CONTROL_WINDOW)
+
+    def has(self, handle: Handle) -> bool:
+        """Whether it is one of the two."""
+        return handle != NULL and handle in (self.incoming, self.outgoing)
+
+    def of_session(self, session: Handle) -> list[Handle]:
+        """Those of the two that belong to *session*."""
+        return [each for each in (self.incoming, self.outgoing) if each != NULL and pn_link_session(each) == session]
+
+    def remove(self, handle: Handle) -> None:
+        """Forget one that is gone, with what has arrived of a message on it."""
+        if handle == self.incoming:
+            self.incoming = NULL
+            self._parts = bytearray()
+        elif handle == self.outgoing:
+            self.outgoing = NULL
+
+    def send(self, message: bytes) -> None:
+        """Write one control message, if the link for it is there.
+
+        Raises:
+            PeerProtocolError: the neighbor grants no credit for it, and too many wait already.
+        """
+        link = self.outgoing
+        if link == NULL:
+            return
+        if pn_link_queued(link) > CONTROL_BACKLOG:
+            raise PeerProtocolError("no credit for control messages", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+        self.sent += 1
+        delivery = new_delivery(link, self.sent)
+        pn_link_send(link, message, len(message))
+        pn_link_advance(link)
+        pn_delivery_settle(delivery)
+        self._port.touch()
+
+    def read(self, delivery: Handle, limit: int) -> bytes | None:
+        """The control message of *delivery*, None while it is not complete; credit is given anew when half is used.
+
+        What has arrived behind it is read with its own event: an attach that it speaks of may be between the two.
+
+        Args:
+            delivery: of any link of the connection.
+            limit: most bytes of a message.
+
+        Raises:
+            PeerProtocolError: it is larger.
+        """
+        link = self.incoming
+        if link == NULL or pn_delivery_link(delivery) != link or pn_link_current(link) != delivery:
+            return None
+        message: bytes | None = None
+        if not pn_delivery_aborted(delivery):
+            size = pn_delivery_pending(delivery)
+            if size > 0:
+                self._parts += receive(link, size)
+            if len(self._parts) > limit:
+                why = f"control message is larger than {limit} bytes"
+                raise PeerProtocolError(why, condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+            if pn_delivery_partial(delivery):
+                return None
+            message = bytes(self._parts)
+            pn_delivery_update(delivery, ACCEPTED)
+        self._parts.clear()
+        self.received += 1
+        pn_delivery_settle(delivery)  # advances the link
+        left = pn_link_credit(link)
+        if 2 * left <= CONTROL_WINDOW:  # a frame for each message would wake a neighbor at rest twice as often
+            pn_link_flow(link, CONTROL_WINDOW - left)
+        self._port.touch()
+        return message
+
+    def known(self, message: bytes) -> ControlReceived | None:
+        """Find what *message* says, if it has come before. Returns: None when it has to be read."""
+        return self.remembered.get(message)
+
+    def remember(self, message: bytes, read: ControlReceived) -> None:
+        """Remember what *message*, which may come again, says."""
+        if len(message) <= MOST_REMEMBERED_BYTES:
+            if len(self.remembered) >= REMEMBERED:
+                del self.remembered[next(iter(self.remembered))]
+            self.remembered[message] = read
