@@ -65,9 +65,9 @@ class Plan:
     links: int = 2000
     """For the account of memory."""
     idle_routers: int = 60
-    idle_s: float = 10.0
+    idle_s: float = 30.0
     """Time that they are looked at,"""
-    idle_settle_s: float = 15.0
+    idle_settle_s: float = 60.0
     """and time before it, from when all know each other."""
     command: Sequence[str] = COMMAND
     is_interpreted: bool = False
