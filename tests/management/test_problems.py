@@ -35,7 +35,7 @@ from router.views.problem_inputs import (
     WrongRole,
 )
 from router.views.problem_snapshots import PATIENCE_S, RECENT_S, WAIT_S, ProblemScan
-from router.views.problems import DAY_S, problems
+from router.views.problems import DAY_S, UNHEARD_S, problems
 from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
@@ -78,7 +78,7 @@ def test_a_healthy_router_has_no_problem() -> None:
     assert said(nodes=[healthy], links=[row(MeshLinkRow, state="up")]) == []
 
 
-@pytest.mark.parametrize(("age", "is_missed"), [(1.0, False), (5.0, True)])
+@pytest.mark.parametrize(("age", "is_missed"), [(1.0, False), (UNHEARD_S, True)])
 def test_what_was_never_seen_is_missed_some_seconds_after_the_start(age: float, is_missed: bool) -> None:
     unseen = {"since": 100.0, "last_flap": None}
     node = row(NodeRow, id="R3", is_reachable=False, reason="never seen since this router started", **unseen)
@@ -421,6 +421,7 @@ def test_only_what_can_be_a_problem_has_a_row_and_the_mesh_is_looked_at_in_piece
     links = {(RouterId("A"), router): 1 for router in absent} | {(RouterId("A"), RouterId("B")): 1}
     expected = ExpectedMesh(name="mesh", routers=dict.fromkeys([a.me, b.me, *absent]), links=links)
     a.mesh_presence.expect(expected, a.clock())
+    bench.advance(UNHEARD_S)
     taken = scan.snapshot()
     everything = attrs.evolve(taken, nodes=list(node_rows(a, 0)), links=list(mesh_link_rows(a, 0)))
     assert len(everything.nodes) == 202
