@@ -19,7 +19,7 @@ cdef class ConnectionTurns(RoundHandler):
     cdef public double work_at
     cdef public double teardowns_at
     cdef public double account_at
-    cdef public double look_at
+    cdef public double next_look
     cdef public object account
     cdef public double trim_at
     cdef object _deadline_changed
@@ -41,5 +41,5 @@ cdef class ConnectionTurns(RoundHandler):
     cpdef _port_fault(self, Port port, object error)
     @cython.locals(connection=Connection)
     cdef _flush(self, Port port)
-    @cython.locals(due=double, other=double)
+    @cython.locals(of_work=double)
     cpdef double earliest(self)

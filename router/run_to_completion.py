@@ -59,7 +59,7 @@ class ConnectionTurns(RoundHandler):
         self._deadline_changed: Callable[[], None] = lambda: None
         self._deadline_came: Callable[[], None] = lambda: None
         self._quieted: Callable[[], None] = lambda: None
-        self.look_at = math.inf
+        self.next_look = math.inf
         """Time of the next look, seconds."""
         self._work: Callable[[], None] = lambda: None
         self._look: Callable[[], None] = lambda: None
@@ -87,7 +87,7 @@ class ConnectionTurns(RoundHandler):
     def tell_look(self, look: Callable[[], None]) -> None:
         """Call *look* from now on each second or so, where there is a turn for something else, then."""
         self._look = look
-        self.look_at = self.clock() + LOOK_S
+        self.next_look = self.clock() + LOOK_S
 
     def touched(self, port: Port) -> None:
         """A connection has something to write."""
@@ -201,11 +201,8 @@ class ConnectionTurns(RoundHandler):
 
     def earliest(self) -> float:
         """Time of the next deadline, seconds; infinity when there is none."""
-        due = self.data_plane.next_deadline()
-        for other in (self.control_deadline, self.trim_at, self.work_at, self.teardowns_at, self.account_at):
-            if other < due:
-                due = other
-        return min(self.look_at, due)
+        of_work = min(self.work_at, self.teardowns_at, self.account_at, self.trim_at, self.next_look)
+        return min(self.data_plane.next_deadline(), self.control_deadline, of_work)
 
     def next_deadline(self, not_before: float = -math.inf) -> float:
         """Find the time at which deadlines must be handled, and note it as `scheduled`.
@@ -229,8 +226,8 @@ class ConnectionTurns(RoundHandler):
 
     def look_if_due(self, now: float) -> None:
         """Look, if that is due soon after *now* (seconds): a wake-up of its own would cost more than the look."""
-        if self.look_at <= now + EARLY_LOOK_S:
-            self.look_at = now + LOOK_S
+        if self.next_look <= now + EARLY_LOOK_S:
+            self.next_look = now + LOOK_S
             try:
                 self._look()
             except Exception as error:  # a fault of ours must not keep messages waiting

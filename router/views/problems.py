@@ -32,6 +32,8 @@ HUNG_S: Final = 10
 """Without any outcome for so long a subscriber is the cause of what waits for it, whoever sends how much."""
 APART_S: Final = 3.0
 """After this time a router that was lost with a link would be known to be lost."""
+MOST_UNNAMED: Final = 3
+"""Absent routers that the mesh file doesn't name, each told of by itself; more of them are one problem."""
 UNHEARD_S: Final = 5.0
 """So long after its own start, or after the mesh file named it, a router may still be about to hear of another one."""
 
@@ -83,8 +85,13 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
     beside = {_far_end(link, me) for link in snapshot.links}
     absent = _absent_routers(snapshot)
     reached_by = _last_absent_ones(snapshot, absent)
-    for node in snapshot.nodes:
-        if not node.is_reachable and not _may_yet_come(node, snapshot.now):
+    missed = [node for node in snapshot.nodes if not node.is_reachable and not _may_yet_come(node, snapshot.now)]
+    unnamed = _many_unnamed(snapshot, missed)
+    if unnamed:
+        yield _unnamed_ones(me, unnamed)
+    told = {node.id for node in unnamed}
+    for node in missed:
+        if node.id not in told:
             yield Problem(
                 kind="router-absent",
                 subject=node.id,
@@ -113,6 +120,28 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
                 about=_of_link(link),
                 explains=[f"link {link.name}"],
             )
+
+
+def _many_unnamed(snapshot: ProblemInputs, missed: Sequence[NodeRow]) -> Sequence[NodeRow]:
+    """Find among *missed* those that no mesh file names; none where they are few, or there is no file."""
+    unnamed = [node for node in missed if not node.is_configured]
+    has_file = any(node.is_configured for node in snapshot.nodes)
+    return unnamed if has_file and len(unnamed) > MOST_UNNAMED else ()
+
+
+def _unnamed_ones(me: str, unnamed: Sequence[NodeRow]) -> Problem:
+    last = sorted(unnamed, key=lambda node: (-node.since, node.id))
+    return Problem(
+        kind="router-absent",
+        subject="routers that the mesh file doesn't name",
+        sentence=f"{len(unnamed)} routers that the mesh file doesn't name are absent, last of all"
+        f" {', '.join(node.id for node in last[:NAMED])}",
+        since=last[0].since,
+        command=f"amqp-mesh stat routers --router {me}",
+        closeness=HEARSAY,
+        about=[],
+        explains=[],
+    )
 
 
 def _of_link(link: MeshLinkRow) -> list[str]:

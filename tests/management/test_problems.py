@@ -78,6 +78,20 @@ def test_a_healthy_router_has_no_problem() -> None:
     assert said(nodes=[healthy], links=[row(MeshLinkRow, state="up")]) == []
 
 
+def test_many_that_no_file_names_are_one_problem_beside_those_that_it_names() -> None:
+    made_up = [
+        row(NodeRow, id=f"X{number}", is_reachable=False, is_configured=False, since=NOW - 60 - number, last_flap=1)
+        for number in range(4)
+    ]
+    named = row(NodeRow, id="R3", is_reachable=False, is_configured=True, reason="lost", since=NOW - 90, last_flap=1)
+    found = said(nodes=[*made_up, named])
+    assert ("router-absent", "R3", "router R3 is absent: lost") in found
+    words = "4 routers that the mesh file doesn't name are absent, last of all X0, X1, X2"
+    assert sorted(sentence for _, _, sentence in found) == [words, "router R3 is absent: lost"]
+    assert len(said(nodes=[*made_up[:3], named])) == 4
+    assert len(said(nodes=made_up)) == 4, "there is no mesh file"
+
+
 @pytest.mark.parametrize(("age", "is_missed"), [(1.0, False), (UNHEARD_S, True)])
 def test_what_was_never_seen_is_missed_some_seconds_after_the_start(age: float, is_missed: bool) -> None:
     unseen = {"since": 100.0, "last_flap": None}

@@ -173,7 +173,7 @@ class LinkState:
         if is_news or is_unknown_beyond or node.relayed_at + self.copy_age_s <= now:
             node.is_advertisement_spread = True
             node.relayed_at = now
-            told = () if is_news or is_unknown_beyond else self._neighbors_of_all(received.trace or (message.id,))
+            told = () if is_news or is_unknown_beyond else self._told_along(received.trace or (message.id,))
             self._sender.relay(received, message, ALL_LINK_STATE_TO, is_news=is_news, told=told)
         if is_news:
             self._sender.tell_origin(received, message, link_state_to(node.id))
@@ -183,15 +183,15 @@ class LinkState:
             self._confirm(node, now)
         return True
 
-    def _neighbors_of_all(self, trace: tuple[RouterId, ...]) -> set[RouterId]:
-        """Neighbors of the routers that a message has passed, of those that pass it to all whom nobody else tells.
+    def _told_along(self, trace: tuple[RouterId, ...]) -> set[RouterId]:
+        """Routers that hear what has come by *trace* from a router of our kind in it.
 
-        The first of them has told all of its neighbors, and each further one those of them that none before it has.
+        The first has told all of its neighbors, and each further one those of its own that hear of it from none before.
         """
         found: set[RouterId] = set()
         for router in trace:
             node = self.database.nodes.get(router)
-            if node is not None and node.has_trees:  # a qdrouterd passes it along trees
+            if node is not None and node.has_trees:  # DEV-39: so only routers of our kind do it
                 found.update(self.routes.topology.edges.get(router, ()))
         return found
 
