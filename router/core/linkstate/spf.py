@@ -54,24 +54,24 @@ class TreePlace:
     """Neighbors away from the root, in the order of their ids, each with the routers below it, itself included."""
 
 
-def shortest_paths(graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]], root: RouterId) -> Paths:
-    """Every shortest path from *root*, which is in *graph*; edges have their cost as `cost`."""
+def shortest_paths(graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]], costs: Edges, root: RouterId) -> Paths:
+    """Every shortest path from *root*, which is in *graph*, by the *costs* of its edges."""
     import networkx as nx  # noqa: PLC0415 - see above
 
-    predecessors, distance = nx.dijkstra_predecessor_and_distance(graph, root, weight="cost")
+    predecessors, distance = nx.dijkstra_predecessor_and_distance(graph, root, weight=lambda near, far, _: costs[near][far])
     # Whole costs: networkx' types say float.
-    costs = {router: int(cost) for router, cost in distance.items()}
-    order = tuple(sorted(costs, key=lambda router: (costs[router], router)))
+    distances = {router: int(far) for router, far in distance.items()}
+    order = tuple(sorted(distances, key=lambda router: (distances[router], router)))
     chosen: dict[RouterId, RouterId] = {}
     next_hop: dict[RouterId, RouterId] = {}
     hops = {root: 0}
     for router in order[1:]:
-        before = min(predecessors[router], key=lambda candidate: (costs[candidate], candidate))
+        before = min(predecessors[router], key=lambda candidate: (distances[candidate], candidate))
         chosen[router] = before
         next_hop[router] = router if before == root else next_hop[before]
         hops[router] = hops[before] + 1
     return Paths(
-        root=root, distance=costs, predecessor=chosen, order=order, next_hop=next_hop, radius=max(hops.values())
+        root=root, distance=distances, predecessor=chosen, order=order, next_hop=next_hop, radius=max(hops.values())
     )
 
 
@@ -94,7 +94,7 @@ class Topology:
         self.runs = 0
         """Runs of Dijkstra's algorithm since the start."""
         self._graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]] | None = None
-        """Made with the first edges."""
+        """Made with the first edges; their costs are in `edges` alone."""
         self._paths: dict[RouterId, Paths] = {}
 
     def __getstate__(self) -> dict[str, object]:
@@ -111,15 +111,15 @@ class Topology:
             return False
         before, self.edges = self.edges, edges
         self._paths.clear()
-        # To make the graph anew would take longer than Dijkstra's algorithm.
+        # To make the graph anew, or to note costs in it, would take longer than Dijkstra's algorithm.
         graph = self._graph = self._graph if self._graph is not None else _new_graph()
         graph.remove_nodes_from([router for router in before if router not in edges])
         graph.add_nodes_from(router for router in edges if router not in before)
         for near, peers in edges.items():
             old = before.get(near, {})
-            if peers != old:
+            if peers.keys() != old.keys():
                 graph.remove_edges_from([(near, far) for far in old if far not in peers])
-                graph.add_weighted_edges_from(((near, far, cost) for far, cost in peers.items()), weight="cost")
+                graph.add_edges_from([(near, far) for far in peers if far not in old])
         return True
 
     def count_edges(self) -> int:
@@ -132,7 +132,7 @@ class Topology:
         if found is None and root in self.edges:
             assert self._graph is not None, "it has routers"
             self.runs += 1
-            found = self._paths[root] = shortest_paths(self._graph, root)
+            found = self._paths[root] = shortest_paths(self._graph, self.edges, root)
         return found
 
     def tree(self, root: RouterId, at: RouterId) -> TreePlace:
