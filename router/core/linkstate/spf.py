@@ -58,7 +58,8 @@ def shortest_paths(graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]], 
     """Every shortest path from *root*, which is in *graph*, by the *costs* of its edges."""
     import networkx as nx  # noqa: PLC0415 - see above
 
-    predecessors, distance = nx.dijkstra_predecessor_and_distance(graph, root, weight=lambda near, far, _: costs[near][far])
+    by_cost = nx.dijkstra_predecessor_and_distance(graph, root, weight=lambda near, far, _: costs[near][far])
+    predecessors, distance = by_cost
     # Whole costs: networkx' types say float.
     distances = {router: int(far) for router, far in distance.items()}
     order = tuple(sorted(distances, key=lambda router: (distances[router], router)))
