@@ -59,7 +59,7 @@ def words_of(fault: str, truth: str) -> list[str]:
     if fault == "flapping-link":
         link = " ".join(parts[2:5])
         return [f"link {link} is absent", f"ink {link} comes and goes"]
-    return [f"Client {parts[2]} sends faster"]
+    return [f"Client {parts[2]} ("]
 
 
 def play(example: ModuleType, fault: str, rng: random.Random) -> None:
