@@ -85,8 +85,13 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
     beside = {_far_end(link, me) for link in snapshot.links}
     absent = _absent_routers(snapshot)
     reached_by = _last_absent_ones(snapshot, absent)
-    missed = [node for node in snapshot.nodes if not node.is_reachable and not _may_yet_come(node, snapshot.now)]
-    unnamed = _many_unnamed(snapshot, missed)
+    missed = [
+        node
+        for node in snapshot.nodes
+        if not node.is_reachable and (node.id in dialled or not _may_yet_come(node, snapshot.now))
+    ]
+    # Why a connector fails is told with the router that it is for, so that one stays by itself.
+    unnamed = _many_unnamed(snapshot, [node for node in missed if node.id not in dialled])
     if unnamed:
         yield _unnamed_ones(me, unnamed)
     told = {node.id for node in unnamed}
@@ -105,9 +110,9 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
             )
     for link in snapshot.links:
         # Those of an absent router say nothing more.
-        is_missed = link.state == "absent" and not _may_yet_come(link, snapshot.now)
+        far = _far_end(link, me)
+        is_missed = link.state == "absent" and (far in dialled or not _may_yet_come(link, snapshot.now))
         if is_missed and not {link.one, link.other} & absent:
-            far = _far_end(link, me)
             is_apart = link.last_flap is not None and snapshot.now - link.since >= APART_S
             yield Problem(
                 kind="link-absent",

@@ -90,17 +90,24 @@ def test_many_that_no_file_names_are_one_problem_beside_those_that_it_names() ->
     assert sorted(sentence for _, _, sentence in found) == [words, "router R3 is absent: lost"]
     assert len(said(nodes=[*made_up[:3], named])) == 4
     assert len(said(nodes=made_up)) == 4, "there is no mesh file"
+    failing = row(ConnectorRow, router="X0", connection_status="FAILED", connection_msg="refused")
+    assert len(said(nodes=[*made_up, named], connectors=[failing])) == 5, "of X0 it is said why it can't be reached"
 
 
-@pytest.mark.parametrize(("age", "is_missed"), [(1.0, False), (UNHEARD_S, True)])
-def test_what_was_never_seen_is_missed_some_seconds_after_the_start(age: float, is_missed: bool) -> None:
+@pytest.mark.parametrize(
+    ("age", "dialled", "is_missed"), [(1.0, (), False), (UNHEARD_S, (), True), (1.0, ("R2", "R3"), True)]
+)
+def test_what_was_never_seen_is_missed_some_seconds_after_the_start(
+    age: float, dialled: Sequence[str], is_missed: bool
+) -> None:
     unseen = {"since": 100.0, "last_flap": None}
     node = row(NodeRow, id="R3", is_reachable=False, reason="never seen since this router started", **unseen)
     link = row(
         MeshLinkRow, one="R1", other="R2", state="absent", reason="its ends have never seen each other", **unseen
     )
-    found = [each.kind for each in problems(ProblemInputs(router="R1", now=100.0 + age, nodes=[node], links=[link]))]
-    assert found == (["router-absent", "link-absent"] if is_missed else [])
+    failing = [row(ConnectorRow, router=each, connection_status="FAILED", connection_msg="no") for each in dialled]
+    found = ProblemInputs(router="R1", now=100.0 + age, nodes=[node], links=[link], connectors=failing)
+    assert [each.kind for each in problems(found)] == (["router-absent", "link-absent"] if is_missed else [])
 
 
 @pytest.mark.parametrize(
