@@ -41,5 +41,4 @@ cdef class ConnectionTurns(RoundHandler):
     cpdef _port_fault(self, Port port, object error)
     @cython.locals(connection=Connection)
     cdef _flush(self, Port port)
-    @cython.locals(of_work=double)
     cpdef double earliest(self)

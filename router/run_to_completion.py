@@ -201,8 +201,15 @@ class ConnectionTurns(RoundHandler):
 
     def earliest(self) -> float:
         """Time of the next deadline, seconds; infinity when there is none."""
-        of_work = min(self.work_at, self.teardowns_at, self.account_at, self.trim_at, self.next_look)
-        return min(self.data_plane.next_deadline(), self.control_deadline, of_work)
+        return min(
+            self.data_plane.next_deadline(),
+            self.control_deadline,
+            self.work_at,
+            self.teardowns_at,
+            self.account_at,
+            self.trim_at,
+            self.next_look,
+        )
 
     def next_deadline(self, not_before: float = -math.inf) -> float:
         """Find the time at which deadlines must be handled, and note it as `scheduled`.

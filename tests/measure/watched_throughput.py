@@ -29,7 +29,7 @@ from router.bench.cases import STREAM
 from router.bench.cases import Path as Way
 from router.bench.measuring import RunResult, measure
 from tests.helpers.browser import Browser
-from tests.helpers.processes import MeshProcesses, ReservedPort
+from tests.helpers.processes import MeshProcesses, ReservedPort, without_idle_timeout
 
 ADDRESSES = 200
 ROUNDS = 6
@@ -74,10 +74,8 @@ def main(rounds: int) -> None:
     with ExitStack() as stack:
         port = ReservedPort()
         stack.callback(port.close)
-        made = generate("full", 4)
-        before = made.routers["R1"]
-        patient = tuple(attrs.evolve(each, idle_timeout_s=0.0) for each in before.listeners)  # clients rest meanwhile
-        first = attrs.evolve(before, http=HttpSettings(port=port.number), listeners=patient)
+        made = without_idle_timeout(generate("full", 4))  # clients rest meanwhile
+        first = attrs.evolve(made.routers["R1"], http=HttpSettings(port=port.number))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         settings = attrs.evolve(made, routers={**made.routers, "R1": first})
         own, *others = sorted(os.sched_getaffinity(0), reverse=True)

@@ -58,10 +58,12 @@ def shortest_paths(graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]], 
     """Every shortest path from *root*, which is in *graph*, by the *costs* of its edges."""
     import networkx as nx  # noqa: PLC0415 - see above
 
-    by_cost = nx.dijkstra_predecessor_and_distance(graph, root, weight=lambda near, far, _: costs[near][far])
-    predecessors, distance = by_cost
+    def cost(near: RouterId, far: RouterId, _: object) -> int:
+        return costs[near][far]
+
+    predecessors, found = nx.dijkstra_predecessor_and_distance(graph, root, weight=cost)
     # Whole costs: networkx' types say float.
-    distances = {router: int(far) for router, far in distance.items()}
+    distances = {router: int(distance) for router, distance in found.items()}
     order = tuple(sorted(distances, key=lambda router: (distances[router], router)))
     chosen: dict[RouterId, RouterId] = {}
     next_hop: dict[RouterId, RouterId] = {}
