@@ -7,7 +7,7 @@ the control plane what concerns it by events.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -100,6 +100,8 @@ class PeerEventHandler:
         self._emit = emit
         self._freed = freed
         self.neighbors: dict[ConnectionId, NeighborLinks] = {}
+        self._lost_neighbors: dict[ConnectionId, NeighborLinks] = {}
+        """Links to neighbors whose connections have ended, until the last of them is taken away."""
         self.asking: Connection | None = None
         """The client that asks to be let in, or for a link, at this moment."""
         self.torn: set[ConnectionId] = set()
@@ -340,7 +342,7 @@ class PeerEventHandler:
         connection.port.touch()
 
     def _detach(self, connection: Connection, link: Handle) -> None:
-        neighbor = self.neighbors.get(connection.id)
+        neighbor = self.neighbors.get(connection.id, self._lost_neighbors.get(connection.id))
         if neighbor is None:
             self._client_links.detach(connection, link)
         else:
@@ -363,12 +365,12 @@ class PeerEventHandler:
                     link.end()
             self._teardowns.begin(connection, links, self._data_plane.clock.now, end)
             return
-        for link in links:
-            self._detach(connection, link.handle)
-        self._freed(len(links))
+        fault = self.take_away(connection, [link for link in links if isinstance(link, EgressLink)])
         if neighbor.circuits is not None:
             neighbor.circuits.session_ended(session)
-        end()
+        self._teardowns.begin(connection, _most_needed_first(links), self._data_plane.clock.now, end)
+        if fault is not None:
+            raise fault
 
     def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
         """A control message, or part of one."""
@@ -473,19 +475,25 @@ class PeerEventHandler:
         Raises: the first fault of ours with one of a neighbor's links, after all of them were seen to.
         """
         fault = None
-        if connection.id in self.neighbors:
+        now, links = self._data_plane.clock.now, list(connection.links.values())
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is not None:
             # What loses its way as they go one by one must not find a new one here.
             self._data_plane.ports.pop(connection.id, None)
             connection.port.open_no_more()
-            fault = self.take_away(connection, list(connection.links.values()))
-        else:
-            connection.port.is_leaving = True
-            self._teardowns.begin(connection, list(connection.links.values()), self._data_plane.clock.now)
-        self._told_prefixes.discard(connection.id)
-        self._told_messages.discard(connection.id)
-        if self.neighbors.pop(connection.id, None) is not None:
+            fault = self.take_away(connection, [link for link in links if isinstance(link, EgressLink)])
+            del self.neighbors[connection.id]
+            self._lost_neighbors[connection.id] = neighbor
+            self._teardowns.begin(
+                connection, _most_needed_first(links), now, partial(self._lost_neighbors.pop, connection.id)
+            )
             self._pacer.forget(connection.id)
             self._emit(ControlLinkDown(connection=connection.id))
+        else:
+            connection.port.is_leaving = True
+            self._teardowns.begin(connection, links, now)
+        self._told_prefixes.discard(connection.id)
+        self._told_messages.discard(connection.id)
         if connection.rights is not None:
             self._policy.leave(connection.rights, remote_address(connection.host))
         container = connection.peer.container if connection.peer is not None else ""
@@ -542,6 +550,13 @@ class PeerEventHandler:
 def remote_address(host: str) -> str:
     """The address in *host*, which is `address:port` or `[address]:port`; empty for none."""
     return host.rpartition(":")[0].strip("[]")
+
+
+def _most_needed_first(links: Iterable[IngressLink | EgressLink]) -> list[IngressLink | EgressLink]:
+    """Links on which a neighbor publishes, those first that hold credit or messages: others wait for these."""
+    ingress = [link for link in links if isinstance(link, IngressLink)]
+    ingress.sort(key=lambda link: not (pn.pn_link_credit(link.handle) or pn.pn_unsettled_head(link.handle)))
+    return list(ingress)
 
 
 def _throw_away(link: Handle) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
@@ -219,3 +220,42 @@ def test_a_connection_that_ends_while_its_sessions_do_leaves_nothing(bench: Benc
     bench.advance(1)
     assert not router.teardowns.has(plug.connection)
     assert router.fib.find(MULTICAST) is None
+
+
+def circuits_of_publishers(bench: Bench) -> tuple[Runtime, Plug]:
+    """A router with a circuit for each of very many publishers at a neighbor, and its end of the wire to that."""
+    near, far = bench.router("A"), bench.router("B")
+    plug = bench.join(near, far).ends[0]
+    bench.advance(5)
+    subscriber, publisher = bench.client(near), bench.client(far)
+    theirs, ours = publisher.session(), subscriber.session()
+    for number in range(MANY):
+        subscriber.receiver(f"unicast/{number}", credit=2, session=ours)
+    bench.advance(5)
+    for number in range(MANY):
+        publisher.sender(f"unicast/{number}", session=theirs)
+    bench.advance(5)
+    assert isinstance(plug, Plug)
+    assert len(plug.connection.port.circuits_in) == MANY
+    return near, plug
+
+
+def test_circuits_of_a_lost_neighbor_are_taken_away_some_at_a_time(bench: Bench) -> None:
+    router, plug = circuits_of_publishers(bench)
+    port = plug.connection.port
+    plug.give_end()
+    left = [len(port.circuits_in)]
+    while router.teardowns.has(plug.connection):
+        router.handle_deadline()
+        left.append(len(port.circuits_in))
+    assert left[0] >= MANY - LINKS_AT_ONCE
+    assert all(one - other <= LINKS_AT_ONCE for one, other in itertools.pairwise(left))
+    assert left[-1] == 0
+    bench.advance(5)
+    publisher = bench.client(router)
+    senders = [publisher.sender(f"unicast/{number}") for number in range(MANY)]
+    bench.run()
+    for sender in senders:
+        sender.send(message("one"))
+    bench.advance(5)
+    assert {sender.credit for sender in senders} == {2}, "nothing is left with a circuit that is gone"
