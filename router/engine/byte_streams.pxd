@@ -43,6 +43,7 @@ cdef class ByteStreams:
     @cython.locals(total=Py_ssize_t, capacity=Py_ssize_t, size=Py_ssize_t, count=Py_ssize_t)
     cdef Py_ssize_t _read(self, int fd, Py_ssize_t most)
     cpdef bint is_heavy(self)
+    cpdef bint is_attaching(self)
     cpdef bint has_single_messages(self)
     @cython.locals(count=Py_ssize_t, more=Py_ssize_t)
     cpdef Py_ssize_t empty(self, int fd, Py_ssize_t most)

@@ -229,6 +229,10 @@ class ByteStreams:
         """Whether others go before it: there is more to read than was read last, or that has caused many copies."""
         return self._may_have_more or self._copies >= MANY_COPIES or self.has_rest()
 
+    def is_attaching(self) -> bool:
+        """Whether there is more to read than links and sessions that begin and end, which were enough work for now."""
+        return self._guard.has_endpoints and self.has_rest()
+
     def has_single_messages(self) -> bool:
         """Whether what was read last was a few small messages, and no more was there: somebody waits for each."""
         return self._copies > 0 and self._count < LEAST_PIECE_BYTES and not self._may_have_more

@@ -24,6 +24,7 @@ cdef class EndpointGuard(HandshakeGuard):
     cdef public Py_ssize_t attach_bytes
     cdef public Py_ssize_t asked_bytes
     cdef public bint has_default_outcomes
+    cdef public bint has_endpoints
     cdef public bint has_questions
     cdef list _questions
     cdef public Table peer_sessions

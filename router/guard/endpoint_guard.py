@@ -62,6 +62,8 @@ class EndpointGuard(HandshakeGuard):
         self._handle_max = handle_max
         self._work = 0
         """Cost of the frames that were fed last."""
+        self.has_endpoints = False
+        """Sessions or links begin or end by what was fed last."""
         self._is_open = False
         self.corrections: list[tuple[int, bytes]] = []
         """Places in what was fed last at which an engine is to be given other bytes, and these: for a link-credit that
@@ -104,6 +106,7 @@ class EndpointGuard(HandshakeGuard):
             self._is_open = False
             return True
         self._work += LINK_WORK if code in (ATTACH, DETACH) else SESSION_WORK
+        self.has_endpoints = True
         if code == BEGIN:
             return self._check_begin(data, at, channel, session)
         if session is None:

@@ -107,7 +107,7 @@ class FrameGuard(EndpointGuard):
         """
         at = 0
         self._work = 0
-        self._has_settled = self._is_overlap = False
+        self._has_settled = self._is_overlap = self.has_endpoints = False
         if self.corrections:
             self.corrections.clear()
         if self.is_broken:

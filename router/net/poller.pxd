@@ -12,6 +12,7 @@ cdef uint64_t EVENTS
 
 cdef class PolledSocket:
     cdef public bint is_heavy
+    cdef public bint is_attaching
     cdef public Py_ssize_t served
 
     cpdef object read(self)
@@ -44,23 +45,27 @@ cdef class Poller:
     cdef double _away_s
     cdef Py_ssize_t _heavy_turns
     cdef double _heavy_debt_s
+    cdef double _attaching_at
     cdef double _begun
     cdef double _shared_until
     cdef public bint is_shared
     cdef public Py_ssize_t rounds
 
     cpdef object go_on(self, int fd)
-    cdef share(self)
+    cpdef object share(self)
     @cython.locals(is_due=bint, is_trio_due=bint, count=int, timeout_ms=int, now=double)
     cdef bint _serve_rounds(self) except -1
     @cython.locals(state=TrioState, until=double, now=double, wait_ms=double)
     cdef int _time_to_wait(self) except -1
     @cython.locals(state=TrioState, at=int)
     cdef bint _is_trio_due(self, int count, double now) except -1
-    @cython.locals(at=int, fd=int, events=uint32_t, channel=PolledSocket, heavy=list, is_any_light=bint, is_due=bint)
+    @cython.locals(at=int, fd=int, events=uint32_t, channel=PolledSocket, heavy=list, is_any_light=bint, is_due=bint,
+                   is_attaching=bint, end=double)
     cdef bint _serve(self, int count, double now) except -1
+    @cython.locals(others=list)
+    cdef list _allowed(self, list heavy, bint is_shared)
     @cython.locals(at=int, fd=int)
     cdef list _ready_to_go_on(self, int count)
-    @cython.locals(fd=int, events=uint32_t, goes_on=bint, channel=PolledSocket)
-    cdef _serve_heavy(self, list heavy, double end)
+    @cython.locals(fd=int, events=uint32_t, goes_on=bint, is_attaching=bint, channel=PolledSocket)
+    cdef bint _serve_heavy(self, list heavy, double end) except -1
     cdef _begin(self, double now)

@@ -40,6 +40,9 @@ LONGEST_ROUNDS_S: Final = 0.05
 """Longest wait of trio's other tasks, however long their last turn was."""
 HEAVY_S: Final = 100e-6
 """After so long of a round no further heavy channel has its turn: a few pieces of small messages."""
+ATTACHING_PAUSE: Final = 3.0
+"""After a turn of one whose links come and go, the next such turn is so much later, in parts of what it took: others
+keep three quarters of the time."""
 SHARED_S: Final = 0.1
 """After somebody has had single messages, heavy channels leave room for the next one for so long."""
 FAULT_PAUSE_S: Final = 0.1
@@ -57,6 +60,8 @@ class PolledSocket:
     def __init__(self, is_heavy: bool = False) -> None:
         self.is_heavy = is_heavy
         """It had much to read the last time; who waits for room to write is heavy too."""
+        self.is_attaching = False
+        """It had links and sessions that begin and end, more of them than a turn takes."""
         self.served = 0
         """The poller's own: the number of its last turn as a heavy one, or of the last one before it came."""
 
@@ -140,6 +145,8 @@ class Poller:
         self._heavy_turns = 0
         self._heavy_debt_s = 0.0
         """Time that heavy channels have taken beyond their share of the rounds."""
+        self._attaching_at = -math.inf
+        """Time from which the next of those whose links come and go has its turn, seconds, if others want to have one."""
         self._begun = 0.0
         """Begin of the round, seconds."""
         self._shared_until = -math.inf
@@ -286,6 +293,8 @@ class Poller:
                 channel.read()
         is_any_light = self._serving is not None
         self._serving = None
+        if now < self._attaching_at and heavy:
+            heavy = self._allowed(heavy, is_any_light or now < self._shared_until)
         if not heavy:
             return self._turns.settle_round()
         if is_any_light:
@@ -296,18 +305,34 @@ class Poller:
             now = self._clock()
             self._begin(now)
         self.is_shared = now < self._shared_until
-        self._serve_heavy(heavy, now + HEAVY_S)
+        is_attaching = self._serve_heavy(heavy, now + HEAVY_S)
         self._serving = None
         self._heavy_debt_s = self._clock() - now - HEAVY_S
-        return self._turns.settle_round()
+        is_due = self._turns.settle_round()
+        if is_attaching:
+            end = self._clock()
+            self._attaching_at = end + ATTACHING_PAUSE * (end - now)
+        return is_due
+
+    def _allowed(self, heavy: list[tuple[int, int, int]], is_shared: bool) -> list[tuple[int, int, int]]:
+        """Those of *heavy* that have their turn though it is too early for ones whose links come and go.
+
+        That is too early only where others want a turn: heavy ones, or others than these (*is_shared*).
+        """
+        others = [each for each in heavy if each[1] in self._channels and not self._channels[each[1]].is_attaching]
+        return others if others or is_shared else heavy
 
     def _ready_to_go_on(self, count: int) -> list[tuple[int, int, int]]:
         """Those that go on though they are not ready: who is goes on when it is read."""
         named = {self._ready[at] >> 32 for at in range(count)}
         return [(self._channels[fd].served, fd, 0) for fd in self._unfinished if fd not in named]
 
-    def _serve_heavy(self, heavy: list[tuple[int, int, int]], end: float) -> None:
-        """Those that have waited longest, one at least; the kernel names the others again."""
+    def _serve_heavy(self, heavy: list[tuple[int, int, int]], end: float) -> bool:
+        """Those that have waited longest, one at least; the kernel names the others again.
+
+        Returns: whether links of one of them come and go.
+        """
+        is_attaching = False
         heavy.sort()
         for _, fd, events in heavy:
             channel = self._channels.get(fd)
@@ -316,6 +341,7 @@ class Poller:
             self._serving = channel
             self._heavy_turns += 1
             channel.served = self._heavy_turns
+            is_attaching = is_attaching or channel.is_attaching
             goes_on = fd in self._unfinished
             if goes_on:
                 del self._unfinished[fd]
@@ -326,7 +352,8 @@ class Poller:
             elif goes_on:
                 channel.go_on()
             if self._clock() >= end:
-                return
+                break
+        return is_attaching
 
     def _begin(self, now: float) -> None:
         self.rounds += 1

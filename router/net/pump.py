@@ -214,6 +214,7 @@ class Pump(PolledSocket):
                 self._lose(os.strerror(-1 - count))
         self._turns.arrived(connection)
         self.is_heavy = connection.peer is None or connection.is_heavy()
+        self.is_attaching = self.is_heavy and connection.is_attaching()
         if connection.has_single_messages():
             self._poller.share()
         if connection.has_rest() and not self._is_stopped:

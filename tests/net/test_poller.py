@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -19,6 +19,7 @@ class Always(PolledSocket):
     def __init__(self, stand: Stand, name: str, *, is_heavy: bool = False, writes: bool = False) -> None:
         super().__init__(is_heavy)
         self.name = name
+        self.on_read: Callable[[], object] = lambda: None
         self._stand = stand
         self.ours, self.theirs = socket.socketpair()
         self.theirs.send(b"x")
@@ -29,6 +30,7 @@ class Always(PolledSocket):
 
     def read(self) -> None:
         self._stand.tell(self.name)
+        self.on_read()
 
     def write(self) -> None:
         self._stand.tell(self.name + " writes")
@@ -131,6 +133,32 @@ async def test_heavy_turns_that_take_longer_are_paid_back_by_rounds_of_light_one
         began = len(bench.rounds)
         told = (await bench.until(began + 2))[began:]
         assert told == [["flood"], ["flood"]], "nobody waits while no light channel has anything"
+
+
+@pytest.mark.parametrize("is_heavy", [False, True])
+async def test_whose_links_come_and_go_leaves_others_three_quarters_of_the_time(is_heavy: bool) -> None:
+    async with stand(HEAVY_S / 4) as bench:
+        crowd = Always(bench, "crowd", is_heavy=True)
+        crowd.is_attaching = True
+        rounds = await bench.until(4)
+        assert rounds == [["crowd"]] * 4, "nobody else wants a turn"
+        other = Always(bench, "other", is_heavy=is_heavy)
+        began = len(bench.rounds)
+        told = (await bench.until(began + 42))[began:]
+        assert 8 <= sum("crowd" in each for each in told) <= 11
+        bench.poller.remove(other.ours.fileno())
+        began = len(bench.rounds)
+        assert (await bench.until(began + 5))[began + 4] == ["crowd"]
+
+
+async def test_whose_links_come_and_go_waits_while_others_have_single_messages() -> None:
+    async with stand(HEAVY_S / 4) as bench:
+        crowd = Always(bench, "crowd", is_heavy=True)
+        crowd.is_attaching = True
+        crowd.on_read = bench.poller.share
+        told = await bench.until(41)
+        assert 8 <= told.count(["crowd"]) <= 11
+        assert told.count([]) == 41 - told.count(["crowd"])
 
 
 async def test_who_comes_has_no_turn_before_those_that_have_waited() -> None:
