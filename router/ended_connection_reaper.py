@@ -33,7 +33,7 @@ class LinksToReap:
 
     connection: Connection
     links: deque[IngressLink | EgressLink]
-    done: Callable[[], None]
+    done: Callable[[], object]
     """Called after the last of them."""
 
 
@@ -74,7 +74,7 @@ class EndedLinkReaper:
         connection: Connection,
         links: Iterable[IngressLink | EgressLink],
         now: float,
-        done: Callable[[], None] = lambda: None,
+        done: Callable[[], object] = lambda: None,
     ) -> None:
         """Links of a connection have ended, at *now*, seconds: take away the first of them.
 

@@ -146,7 +146,7 @@ class Poller:
         self._heavy_debt_s = 0.0
         """Time that heavy channels have taken beyond their share of the rounds."""
         self._attaching_at = -math.inf
-        """Time from which the next of those whose links come and go has its turn, seconds, if others want to have one."""
+        """Time from which the next of those whose links come and go has its turn, if others want one, seconds."""
         self._begun = 0.0
         """Begin of the round, seconds."""
         self._shared_until = -math.inf
