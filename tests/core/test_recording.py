@@ -15,7 +15,7 @@ from router.core.events import Action, ControlLinkUp, ControlReceived, Event
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import MobileAddressUpdate
 from router.core.recording.control_plane_state import from_plain, to_plain
-from router.core.recording.recorded_control_plane import OutsideFault, RecordedControlPlane
+from router.core.recording.recorded_control_plane import STATE_PAUSE_S, OutsideFault, RecordedControlPlane
 from router.core.recording.recording_format import MAGIC, decode, encode, standing
 from router.core.recording.recording_player import Player
 from router.simulation.mesh import Mesh
@@ -160,6 +160,24 @@ def test_what_is_too_large_for_the_ring_is_recorded_without_a_state() -> None:
     player = replayed(made.text)
     assert player.control is None
     assert player.unplayed > 0
+
+
+def test_states_are_made_with_pauses_by_what_they_cost() -> None:
+    made = play(1)
+    recorded = RecordedControlPlane(made.control, max_bytes=8 << 20, max_calls=32, now=40.0, on_fault=never)
+    (first,) = recorded.segments()
+    assert first.state is not None
+    pause = STATE_PAUSE_S * len(first.state)
+
+    def newest(now: float) -> bytes | None:
+        for _ in range(16):
+            recorded.handle_deadline(now=now)
+        return recorded.segments()[-1].state
+
+    assert newest(40.0) is None
+    assert newest(40.0 + pause / 2) is None
+    assert newest(40.0 + pause) is not None
+    assert newest(40.0 + 1.5 * pause) is None
 
 
 def test_a_call_that_raises_is_recorded_and_raises_again() -> None:

@@ -8,6 +8,7 @@ objects that they had and gave; nothing is encoded before somebody wants to read
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ LARGE_BYTES: Final = 65536
 STATE_ADDRESS_BYTES: Final = 40
 STATE_ROUTER_BYTES: Final = 300
 """About what an address and a router take in a state."""
+STATE_PAUSE_S: Final = 1e-6
+"""Pause after a state for each of its bytes: a fortieth of it is what making it takes."""
 
 
 @attrs.frozen
@@ -65,7 +68,7 @@ class Segment:
     began: float
     """Seconds, monotonic."""
     state: bytes | None
-    """`freeze` of the control plane before the first of them; None when it is too large to be kept."""
+    """`freeze` of the control plane before the first of them; None when it is too large, or was too soon."""
     bytes: int
     """An estimate of the memory taken."""
     calls: list[Call] = attrs.field(factory=list)
@@ -119,6 +122,8 @@ class RecordedControlPlane:
         self._half_calls = max(1, max_calls // 2)
         self._on_fault = on_fault
         self._older: Segment | None = None
+        self._state_at = -math.inf
+        """Time from which another state may be made, seconds."""
         self._newer = self._begun(now)
         self._calls = self._newer.calls
         self._weighed = 0
@@ -199,8 +204,10 @@ class RecordedControlPlane:
     def _begun(self, now: float) -> Segment:
         control, most = self._control, self._share_bytes // 2
         state: bytes | None = None
-        if STATE_ADDRESS_BYTES * control.known_addresses + STATE_ROUTER_BYTES * control.known_routers <= most:
+        size = STATE_ADDRESS_BYTES * control.known_addresses + STATE_ROUTER_BYTES * control.known_routers
+        if size <= most and now >= self._state_at:
             state = freeze(control)
+            self._state_at = now + STATE_PAUSE_S * len(state)
         if state is None or len(state) > most:
             return Segment(began=now, state=None, bytes=0)
         return Segment(began=now, state=state, bytes=len(state))

@@ -3,7 +3,7 @@
 | line | keys |
 |---|---|
 | the first | `amqp-mesh-recording` (the version of the format), `program`, `router`, `instance`, `reason`, `written` |
-| a state | `t`, `state`: see `router.core.recording.control_plane_state`; None when it was too large |
+| a state | `t`, `state`: see `router.core.recording.control_plane_state`; None when too large, or too soon |
 | a call | `t`, `events` (None: a deadline), `actions` (how many of each kind), `digest` of all of them |
 | a call that raised | `t`, `events`, `raised` |
 | a fault between calls | `t`, `mark`, `of` |
