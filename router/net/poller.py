@@ -43,6 +43,9 @@ HEAVY_S: Final = 100e-6
 ATTACHING_PAUSE: Final = 3.0
 """After a turn of one whose links come and go, the next such turn is so much later, in parts of what it took: others
 keep three quarters of the time."""
+CALLING_S: Final = 0.002
+"""After somebody has had single messages, those whose links come and go rest for so long though nobody else is ready:
+who calls again and again is away for a moment each time."""
 SHARED_S: Final = 0.1
 """After somebody has had single messages, heavy channels leave room for the next one for so long."""
 FAULT_PAUSE_S: Final = 0.1
@@ -294,7 +297,7 @@ class Poller:
         is_any_light = self._serving is not None
         self._serving = None
         if now < self._attaching_at and heavy:
-            heavy = self._allowed(heavy, is_any_light or now < self._shared_until)
+            heavy = self._allowed(heavy, is_any_light or now < self._shared_until - SHARED_S + CALLING_S)
         if not heavy:
             return self._turns.settle_round()
         if is_any_light:

@@ -151,13 +151,13 @@ async def test_whose_links_come_and_go_leaves_others_three_quarters_of_the_time(
         assert (await bench.until(began + 5))[began + 4] == ["crowd"]
 
 
-async def test_whose_links_come_and_go_waits_while_others_have_single_messages() -> None:
+async def test_whose_links_come_and_go_rests_a_moment_after_others_single_messages() -> None:
     async with stand(HEAVY_S / 4) as bench:
         crowd = Always(bench, "crowd", is_heavy=True)
         crowd.is_attaching = True
         crowd.on_read = bench.poller.share
         told = await bench.until(41)
-        assert 8 <= told.count(["crowd"]) <= 11
+        assert 20 <= told.count(["crowd"]) <= 21, "rounds take a millisecond here, so every other one"
         assert told.count([]) == 41 - told.count(["crowd"])
 
 
