@@ -516,6 +516,8 @@ class PeerEventHandler:
         """Take away *links* of a connection that has ended. Returns: the first fault of ours with one of them."""
         faults = []
         for link in links:
+            if connection.links.get(link.handle) is not link:
+                continue  # it went while it waited, and its handle may be another one's
             try:
                 self._detach(connection, link.handle)
             except Exception as error:  # a fault of ours with one link must not leave the others behind

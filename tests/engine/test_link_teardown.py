@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 
@@ -220,6 +221,24 @@ def test_a_connection_that_ends_while_its_sessions_do_leaves_nothing(bench: Benc
     bench.advance(1)
     assert not router.teardowns.has(plug.connection)
     assert router.fib.find(MULTICAST) is None
+
+
+def test_a_link_that_went_while_it_waited_takes_no_other_with_it(bench: Bench) -> None:
+    router = bench.router("A")
+    peer = crowd(bench, router, MULTICAST)
+    plug = plug_of(peer)
+    plug.give_end()
+    links = plug.connection.links
+    *_, last = links
+    waits = links[last]
+    links[last] = other = copy.copy(waits)
+    while router.teardowns.has(plug.connection):
+        router.handle_deadline()
+    assert list(links.values()) == [other]
+    links[last] = waits
+    router.teardowns.begin(plug.connection, [waits], bench.now)
+    router.handle_deadline()
+    assert not links
 
 
 def circuits_of_publishers(bench: Bench) -> tuple[Runtime, Plug]:
