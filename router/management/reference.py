@@ -64,7 +64,7 @@ application properties `statusCode` and `statusDescription`.
 | `GET-LOG` | | {_LOG_LINES} |
 | `RELOAD` | | {_RELOADED} |
 | `DRAIN` | map: `stop`, true to stop the router afterwards; or empty | {_DRAINED} |
-| `RESUME` | | map: `state`; status 409 when the router is not drained yet, or about to stop |
+| `RESUME` | | map: `state`; status 409 while the router is still being drained, or about to stop |
 | `CREATE` of `listener`, `connector`, `router.config.address` | map of attributes | map of all attributes; status 201 |
 | `UPDATE` of `log`, `connection` | map of attributes | map of all attributes |
 | `DELETE` of what can be created | | empty; status 204 |
@@ -99,7 +99,8 @@ What is created is checked like a settings file, and is gone with the process: t
 listener these attributes can be set: `name`, `host`, `port`, `role`, `cost`, `maxFrameSize`, `maxSessions`,
 `idleTimeoutSeconds`, `maxConnections`, `initialHandshakeTimeoutSeconds`, `multiTenant`; of a connector the first eight;
 of a `router.config.address` `name`, `prefix` or `pattern`, `distribution` and `distanceMessages`, which hold for
-addresses that nobody uses at that moment. An UPDATE of `log` sets `enable`, one of `connection` sets `adminStatus` to
+addresses that nobody uses at that moment. An UPDATE of `log` sets `enable`, of which Qpid Dispatch's
+`trace+`, `notice+` and `critical+` count as the nearest, and `format`, one of `connection` sets `adminStatus` to
 `deleted`, which closes it. A listener that is deleted takes no more connections and keeps those that it has; a
 connector that is deleted closes its own. READ, UPDATE and DELETE find an entity by `identity` or `name` also without a
 `type`.

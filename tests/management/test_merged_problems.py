@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from router.cli.stat_problems import problem_parts
 from router.drain_state import SHUTTING_DOWN
 from router.management.client_names import client_name
 from router.management.merged_problems import ProblemNearestCause, merged
@@ -296,3 +297,14 @@ def test_who_floods_an_address_without_subscribers_is_not_the_cause() -> None:
 )
 def test_a_client_is_named_by_its_user_itself_and_its_host(given: tuple[str, str, str], name: str) -> None:
     assert client_name(*given) == name
+
+
+def test_only_commands_that_ask_a_router_are_shown_with_how_to_reach_it() -> None:
+    (flood,) = [attrs.asdict(problem) for problem in problems(ProblemInputs(router="A", now=NOW, floods=[FLOOD]))]
+    openssl = {**flood, "kind": "certificate", "command": "openssl x509 -in a.pem -noout -enddate"}
+
+    def command(shown: dict[str, object]) -> str:
+        return problem_parts([("A", [shown])], " --url amqp://h:1")[-1].plain.splitlines()[-1]
+
+    assert command(flood).endswith(" --url amqp://h:1")
+    assert command(openssl) == "  > openssl x509 -in a.pem -noout -enddate"

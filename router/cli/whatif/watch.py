@@ -134,7 +134,7 @@ def _watch(
     stopped = threading.Event()
     patience_s = 2 * interval_s + sum(access.timeout_s for access in accesses)
     try:
-        with _set_by_signals(stopped):
+        with _set_by_signals(stopped), _unless(stopped):
             address = spark.SparkAddress(settings=spark_settings(settings), workers=1)
             with (
                 spark.session(address, checkpoint / stream.LOG) as session,
@@ -146,6 +146,16 @@ def _watch(
                     _keep_on(job, session, screen, interval_s, patience_s, stopped)
     finally:
         job.close()
+
+
+@contextmanager
+def _unless(stopped: threading.Event) -> Iterator[None]:
+    """Let nothing be raised once it is to stop: a signal to its process group has ended Spark's Java as well."""
+    try:
+        yield
+    except Exception:
+        if not stopped.is_set():
+            raise
 
 
 def _once(job: Any, session: Any, screen: Screen, interval_s: float, stopped: threading.Event) -> None:
