@@ -15,7 +15,12 @@ from router.core.events import Action, ControlLinkUp, ControlReceived, Event
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import MobileAddressUpdate
 from router.core.recording.control_plane_state import from_plain, to_plain
-from router.core.recording.recorded_control_plane import STATE_PAUSE_S, OutsideFault, RecordedControlPlane
+from router.core.recording.recorded_control_plane import (
+    CALLS_AT_ONCE,
+    STATE_PAUSE_S,
+    OutsideFault,
+    RecordedControlPlane,
+)
 from router.core.recording.recording_format import MAGIC, decode, encode, standing
 from router.core.recording.recording_player import Player
 from router.simulation.mesh import Mesh
@@ -178,6 +183,15 @@ def test_states_are_made_with_pauses_by_what_they_cost() -> None:
     assert newest(40.0 + pause / 2) is None
     assert newest(40.0 + pause) is not None
     assert newest(40.0 + 1.5 * pause) is None
+    assert recorded.segments()[0].state is not None, "so all of it plays"
+    assert newest(40.0 + 1.5 * pause) is None
+    for _ in range(CALLS_AT_ONCE):
+        recorded.handle_deadline(now=60.0)
+    assert recorded.segments()[-1].state is not None, "made as soon as may be where no state is left"
+    end = standing(made.control, 60.0)
+    player = replayed("".join(encode({"program": "x", "router": "A"}, recorded.segments(), end)))
+    assert player.control is not None
+    assert player.end_difference() == ""
 
 
 def test_a_call_that_raises_is_recorded_and_raises_again() -> None:

@@ -124,6 +124,8 @@ class RecordedControlPlane:
         self._older: Segment | None = None
         self._state_at = -math.inf
         """Time from which another state may be made, seconds."""
+        self._is_owed = False
+        """The newer segment has no state for no other reason than that it was too soon."""
         self._newer = self._begun(now)
         self._calls = self._newer.calls
         self._weighed = 0
@@ -186,10 +188,15 @@ class RecordedControlPlane:
             self._weighed = len(calls)
             # One at a time where messages are large.
             self._weigh_at = len(calls) + (1 if size > LARGE_BYTES else CALLS_AT_ONCE)
-            if newer.bytes > self._share_bytes or len(calls) + CALLS_AT_ONCE > self._half_calls:
+            is_full = newer.bytes > self._share_bytes or len(calls) + CALLS_AT_ONCE > self._half_calls
+            if is_full or (now >= self._state_at and self._lacks_state()):
                 self._turn(now)
         except Exception as error:  # see `on_fault`
             self._on_fault(error)
+
+    def _lacks_state(self) -> bool:
+        """Whether nothing that is kept can be played until the next state, which could have been made."""
+        return self._is_owed and (self._older is None or self._older.state is None)
 
     def _turn(self, now: float) -> None:
         """Begin a new segment, and drop the older one."""
@@ -205,7 +212,8 @@ class RecordedControlPlane:
         control, most = self._control, self._share_bytes // 2
         state: bytes | None = None
         size = STATE_ADDRESS_BYTES * control.known_addresses + STATE_ROUTER_BYTES * control.known_routers
-        if size <= most and now >= self._state_at:
+        self._is_owed = size <= most and now < self._state_at
+        if size <= most and not self._is_owed:
             state = freeze(control)
             self._state_at = now + STATE_PAUSE_S * len(state)
         if state is None or len(state) > most:
