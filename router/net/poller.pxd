@@ -47,7 +47,7 @@ cdef class Poller:
     cdef double _heavy_debt_s
     cdef double _attaching_at
     cdef double _begun
-    cdef double _shared_until
+    cdef double _singles_at
     cdef public bint is_shared
     cdef public Py_ssize_t rounds
 

@@ -152,7 +152,8 @@ class Poller:
         """Time from which the next of those whose links come and go has its turn, if others want one, seconds."""
         self._begun = 0.0
         """Begin of the round, seconds."""
-        self._shared_until = -math.inf
+        self._singles_at = -math.inf
+        """Time at which somebody has had single messages last, seconds."""
         self.is_shared = True
         """Somebody has had single messages lately, so pieces of heavy channels are to be short."""
         self.rounds = 0
@@ -174,7 +175,7 @@ class Poller:
 
     def share(self) -> None:
         """Note that a channel has had single messages in this round, for whom somebody may wait."""
-        self._shared_until = self._begun + SHARED_S
+        self._singles_at = self._begun
 
     def remove(self, fd: int) -> None:
         """Before the socket is closed."""
@@ -297,7 +298,7 @@ class Poller:
         is_any_light = self._serving is not None
         self._serving = None
         if now < self._attaching_at and heavy:
-            heavy = self._allowed(heavy, is_any_light or now < self._shared_until - SHARED_S + CALLING_S)
+            heavy = self._allowed(heavy, is_any_light or now < self._singles_at + CALLING_S)
         if not heavy:
             return self._turns.settle_round()
         if is_any_light:
@@ -307,7 +308,7 @@ class Poller:
                 return is_due
             now = self._clock()
             self._begin(now)
-        self.is_shared = now < self._shared_until
+        self.is_shared = now < self._singles_at + SHARED_S
         is_attaching = self._serve_heavy(heavy, now + HEAVY_S)
         self._serving = None
         self._heavy_debt_s = self._clock() - now - HEAVY_S
