@@ -360,7 +360,7 @@ def test_killed_and_started_again_it_has_lost_nothing_and_counted_nothing_twice(
     mesh: MeshProcesses, traffic: Traffic, tmp_path: Path
 ) -> None:
     sent, text = 0, ""
-    for number in range(2):
+    for number in range(3):
         before = files(tmp_path)
         process = start_watch(mesh, tmp_path)
         try:
@@ -369,10 +369,13 @@ def test_killed_and_started_again_it_has_lost_nothing_and_counted_nothing_twice(
                 traffic.idle()
             traffic.send(100 + number)
             sent += 100 + number
-            if number == 1:
+            if number > 0:
                 wait_until(lambda sent=sent: forth(tmp_path / "out", "R1--R2") >= sent, "all intervals", 30.0)
-                text = (tmp_path / "log").read_text(encoding="utf-8")
-                os.killpg(process.pid, signal.SIGTERM)  # Java ends first, of which pyspark complains
+                if number == 1:
+                    process.send_signal(signal.SIGINT)
+                else:
+                    text = (tmp_path / "log").read_text(encoding="utf-8")
+                    os.killpg(process.pid, signal.SIGTERM)  # Java ends first, of which pyspark complains
                 assert process.wait(30.0) == 0
         finally:
             if process.poll() is None:
