@@ -55,6 +55,18 @@ CONSTANTS = (
         "done in later rounds",
     ),
     (
+        "router.dataplane.slow_streams",
+        "STREAM_BYTES_S",
+        "A message that is passed on in parts while others wait comes at so many bytes a second, or it is slow.",
+        "counted as its address's debt",
+    ),
+    (
+        "router.dataplane.slow_streams",
+        "MOST_DEBT_S",
+        "Seconds that slow ones to an address keep others waiting; of the debt a hundredth of the time passes.",
+        "rejected, and the link of a client closed",
+    ),
+    (
         "router.views.management_service",
         "MAX_WAITING",
         "Requests to `$management` of one connection that wait.",

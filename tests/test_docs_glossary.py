@@ -24,7 +24,7 @@ COMMON = """
     doubling duration entry envelope error escape event exclusion fair fanout file format grant handler histogram
     identity ids installation interface internal key lifecycle limit list local manager meter node notifier policy
     protocol queue rate report result route rule scanner scheduler segment selection server service setting
-    step stream sync table throttle timer timing token total tracker transit type user value view writer
+    step sync table throttle timer timing token total tracker transit type user value view writer
 """
 """Words that programs use for what everybody takes them for."""
 INFLECTED = """

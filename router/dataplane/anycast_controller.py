@@ -120,6 +120,12 @@ class AnycastController(CreditController):
         else:
             super().remove_publisher(link)
 
+    def keeps_waiting(self) -> bool:
+        """See `CreditController.keeps_waiting`."""
+        if self.publishers.is_backlogged:
+            return True
+        return any([bool(pool.core) or pool.starves_circuits() for pool in self.machine.pools.values()])
+
     def closed(self, link: EgressCircuitLink) -> None:
         """Take the word of the next hop of a circuit of ours that the subscribers have withdrawn."""
         if self.own.get(link.root) is link:

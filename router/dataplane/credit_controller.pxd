@@ -32,6 +32,7 @@ cdef class CreditController:
 
     cpdef object touch(self, EgressLink link=*)
     cpdef object flowed(self, EgressLink link)
+    cpdef bint keeps_waiting(self) except -1
     cpdef object returned(self, IngressCircuitLink link)
     cpdef object begin(self, IngressLink link, Transfer transfer, bytes data)
     @cython.locals(link=IngressLink, is_ready=bint)

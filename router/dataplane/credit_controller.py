@@ -173,6 +173,10 @@ class CreditController:
         """Take the word of the next hop of a circuit of ours that nobody takes messages there any more."""
         raise NotImplementedError
 
+    def keeps_waiting(self) -> bool:
+        """Whether somebody can do nothing without more credit: publishers here, or messages that came by a circuit."""
+        return self.publishers.is_backlogged
+
     # Messages
 
     def begin(self, link: IngressLink, transfer: Transfer, data: bytes) -> None:

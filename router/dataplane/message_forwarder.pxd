@@ -15,6 +15,7 @@ from router.dataplane.scan_result cimport Scan
 from router.dataplane.section_tracker cimport SectionTracker
 from router.dataplane.section_scanner cimport read_reply_to, scan
 from router.dataplane.settlement cimport Settlement
+from router.dataplane.slow_streams cimport SlowStreams
 from router.dataplane.waiting_messages cimport AllWaitingMessages
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
@@ -29,6 +30,7 @@ cdef class Forwarder:
     cdef Settlement _settlement
     cdef MessageSender _egress
     cdef AllWaitingMessages _waiting
+    cdef SlowStreams _streams
     cdef CreditManager _credit_manager
     cdef object _faults
     cdef bint _is_last_try
@@ -55,6 +57,8 @@ cdef class Forwarder:
     @cython.locals(source=IngressLink)
     cdef bint _is_brokered(self, Transfer transfer)
     cdef _deliver_whole(self, Transfer transfer, AddressEntry entry)
+    @cython.locals(controller=CreditController)
+    cdef bint _may_stream(self, AddressEntry entry) except -1
     cpdef object fan_out(self, Transfer transfer)
     cdef _dispatch_anycast(self, Transfer transfer, AddressEntry entry)
     @cython.locals(found=Scan, route=Route)

@@ -38,6 +38,7 @@ from router.dataplane.message_sender import MessageSender
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import read_reply_to, scan
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
+from router.dataplane.slow_streams import SlowStreams
 from router.dataplane.transfer_lifecycle import StageError, advance
 from router.dataplane.turn_clock import TurnClock
 from router.dataplane.waiting_messages import AllWaitingMessages
@@ -72,6 +73,15 @@ class SenderOverMark(PeerProtocolError):
 
     def __init__(self) -> None:
         super().__init__("too much is held for this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+
+
+class TooManySlowStreams(PeerProtocolError):
+    """A message above the size that is held, after others to its address have kept publishers waiting."""
+
+    condition = Condition.RESOURCE_LIMIT_EXCEEDED
+
+    def __init__(self) -> None:
+        super().__init__("others wait, and large messages to this address came too slowly before: send it later")
 
 
 class RequestTooLarge(PeerProtocolError):
@@ -110,6 +120,7 @@ class Forwarder:
         settlement: Settlement,
         egress: MessageSender,
         waiting: AllWaitingMessages,
+        streams: SlowStreams,
         credit_manager: CreditManager,
         faults: InternalErrorHandlers,
     ) -> None:
@@ -120,6 +131,7 @@ class Forwarder:
         self._settlement = settlement
         self._egress = egress
         self._waiting = waiting
+        self._streams = streams
         self._credit_manager = credit_manager
         self._faults = faults
         self._is_last_try = False
@@ -489,7 +501,16 @@ class Forwarder:
                 self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
             return
         transfer.may_stream = not transfer.is_complete
+        if transfer.may_stream and not port.is_over and not self._may_stream(entry):
+            self.forget(transfer)
+            self._settlement.reject_for(transfer, TooManySlowStreams())
+            return
         self.dispatch(transfer)
+
+    def _may_stream(self, entry: AddressEntry) -> bool:
+        """Whether one more message may keep others from the subscribers of an address until its end has come."""
+        controller = self._credit_manager.find(entry)
+        return controller is None or not controller.keeps_waiting() or self._streams.may_begin(entry)
 
     def hold_less(self, transfer: Transfer) -> None:
         """See whether a message may still be held until it is whole: its connection is above its mark."""

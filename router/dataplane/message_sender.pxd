@@ -7,6 +7,7 @@ from router.dataplane.connection_port cimport Port
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.annotation_writer cimport annotate, strip
 from router.dataplane.settlement cimport Settlement
+from router.dataplane.slow_streams cimport SlowStreams
 from router.dataplane.waiting_messages cimport AllWaitingMessages
 from router.core.forwarding.fib cimport AddressEntry
 from router.dataplane.transfer_lifecycle cimport advance
@@ -17,6 +18,7 @@ cdef class MessageSender:
     cdef public str _me
     cdef public Settlement _settlement
     cdef public AllWaitingMessages _waiting
+    cdef SlowStreams _streams
     cdef public Py_ssize_t sent
     cdef public object spared
 

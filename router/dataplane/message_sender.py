@@ -29,6 +29,7 @@ from router.dataplane.links import (
     new_transfer,
 )
 from router.dataplane.settlement import FAIL, RELEASE, TOO_LARGE, Settlement
+from router.dataplane.slow_streams import SlowStreams
 from router.dataplane.transfer_lifecycle import advance
 from router.dataplane.waiting_messages import AllWaitingMessages
 
@@ -69,12 +70,18 @@ class MessageSender:
     """
 
     def __init__(
-        self, me: RouterId, settlement: Settlement, waiting: AllWaitingMessages, spared: Callable[[EgressLink], None]
+        self,
+        me: RouterId,
+        settlement: Settlement,
+        waiting: AllWaitingMessages,
+        streams: SlowStreams,
+        spared: Callable[[EgressLink], None],
     ) -> None:
         self.spared = spared
         self._me = me
         self._settlement = settlement
         self._waiting = waiting
+        self._streams = streams
         self.sent = 0
         """Messages and copies that were begun since the start, which numbers their deliveries."""
 
@@ -115,6 +122,8 @@ class MessageSender:
             transfer.leaving_bytes = len(data) + rest
             link.port.leaving_bytes += transfer.leaving_bytes
             link.current = transfer
+            if not transfer.is_complete:
+                self._streams.begin(transfer, link)
             self._settlement.keep(delivery, transfer)
             self._write_piece(transfer, link)
             self._settlement.resume(transfer)
@@ -198,6 +207,7 @@ class MessageSender:
         assert link is not None
         assert transfer.leaving is not None
         if data:
+            self._streams.receive(link, len(data))
             transfer.leaving.append(data)
             transfer.leaving_bytes += len(data)
             link.port.leaving_bytes += len(data)

@@ -15,6 +15,7 @@ from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer
 from router.dataplane.link_event_reader cimport LinkEventReader
 from router.dataplane.multicast_repair cimport MulticastRepair
 from router.dataplane.settlement cimport Settlement
+from router.dataplane.slow_streams cimport SlowStreams
 from router.dataplane.stalled_senders cimport StalledSenders
 from router.dataplane.waiting_messages cimport AllWaitingMessages
 from router.dataplane.transfer_stages cimport *
@@ -33,6 +34,7 @@ cdef class RouterDataPlane(DataPlaneInterface):
     cdef public Settlement settlement
     cdef public AllWaitingMessages waiting
     cdef public StalledSenders unfinished
+    cdef public SlowStreams streams
     cdef public MessageSender egress
     cdef public CreditManager credit_manager
     cdef public MulticastRepair repair

@@ -36,6 +36,7 @@ from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import Settlement
+from router.dataplane.slow_streams import SlowStreams
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
@@ -73,7 +74,8 @@ class RouterDataPlane(DataPlaneInterface):
         # What is made first calls what is made later by methods of this object.
         self.settlement = Settlement(self.clock, self._resume, len(fib.groups))
         self.waiting = AllWaitingMessages(self.clock, self.current_settings, self.settlement, self._expired)
-        self.egress = MessageSender(fib.me, self.settlement, self.waiting, self._spared)
+        self.streams = SlowStreams(self.clock)
+        self.egress = MessageSender(fib.me, self.settlement, self.waiting, self.streams, self._spared)
         self.repair = MulticastRepair(fib, self.ports, self.current_settings, self.egress, instance)
         self.credit_manager = CreditManager(
             self.clock,
@@ -96,6 +98,7 @@ class RouterDataPlane(DataPlaneInterface):
             self.settlement,
             self.egress,
             self.waiting,
+            self.streams,
             self.credit_manager,
             faults,
         )
@@ -387,6 +390,7 @@ class RouterDataPlane(DataPlaneInterface):
         other = self.waiting.next_deadline()
         if other < due:
             due = other
+        due = min(due, self.streams.due)
         other = self.credit_manager.next_deadline()
         return min(due, other)
 
@@ -404,6 +408,8 @@ class RouterDataPlane(DataPlaneInterface):
             self._reader.resume_slowed(now)
         if self.unfinished.due <= now:
             self._reader.violations.give_up_stalled(now)
+        if self.streams.due <= now:
+            self._reader.violations.give_up_slow(self.streams.given_up())
         self.credit_manager.handle_deadline(now)
 
     def is_quiet(self) -> bool:

@@ -13,6 +13,7 @@ from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import IngressLink, Transfer
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.settlement import REFUSED, Settlement
+from router.dataplane.slow_streams import STREAM_BYTES_S
 from router.dataplane.stalled_senders import StalledSenders
 
 if not cython.compiled:  # else they come by the .pxd
@@ -74,23 +75,33 @@ class ViolatingLinks:
         Args:
             now: seconds, monotonic.
         """
-        for link in self._unfinished.stalled(now):
-            try:
-                self._give_up(link)
-            except Exception as error:  # a fault of ours must not keep the others from being given up
-                self._faults.of_port(link.port, error)
+        unfinished = self._unfinished
+        for link in unfinished.stalled(now):
+            window_s = unfinished.window_of(link)
+            self._give_up_safely(
+                link, f"fewer than {unfinished.least_bytes} bytes of an unfinished message came in {window_s:g} s"
+            )
 
-    def _give_up(self, link: IngressLink) -> None:
+    def give_up_slow(self, transfers: list[Transfer]) -> None:
+        """Give up messages that were passed on in parts, while others waited and their senders were slow."""
+        for transfer in transfers:
+            link = transfer.ingress
+            if link is not None and link.current is transfer:
+                least = STREAM_BYTES_S // 1024 // 1024
+                self._give_up_safely(link, f"an unfinished message came at less than {least} MiB/s while others waited")
+
+    def _give_up_safely(self, link: IngressLink, description: str) -> None:
+        try:
+            self._give_up(link, description)
+        except Exception as error:  # a fault of ours must not keep the others from being given up
+            self._faults.of_port(link.port, error)
+
+    def _give_up(self, link: IngressLink, description: str) -> None:
         """Abort what was sent of its message, and reject it; a client's link is closed too, a neighbor's is shared."""
         # DEV-34: a qdrouterd waits for the rest for ever.
-        unfinished = self._unfinished
-        error = PeerProtocolError(
-            f"fewer than {unfinished.least_bytes} bytes of an unfinished message came in"
-            f" {unfinished.window_of(link):g} s",
-            condition=Condition.RESOURCE_LIMIT_EXCEEDED,
-        )
+        error = PeerProtocolError(description, condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         transfer = link.current
-        unfinished.forget(link)
+        self._unfinished.forget(link)
         if transfer is not None:
             self._reject(transfer, error.condition, str(error))
         if not link.port.is_router:

@@ -74,12 +74,13 @@ def test_a_streamed_message_that_stands_still_is_given_up(bench: Bench, count: i
     sent = stuck.begin(HALF)
     bench.run()
     assert receiver.partial
-    behind = others.send(message("small"))
     bench.advance(WINDOW_S - 1)
-    assert (stuck.closed, behind.outcome) == (None, None)
+    assert stuck.closed is None
     bench.advance(LATEST_S - WINDOW_S + 1)
     assert is_given_up(stuck, sent)
     assert "32768 bytes" in stuck.description
+    behind = others.send(message("small"))
+    bench.run()
     assert (receiver.aborted, receiver.bodies) == (1, ["small"])
     assert behind.outcome == "accepted"
 
@@ -312,7 +313,6 @@ def test_a_neighbor_that_does_not_give_up_is_told_to(bench: Bench) -> None:
     sent = stuck.begin(HALF)
     bench.run()
     assert receiver.partial
-    behind = others.send(message("small"))
     bench.advance(2 * WINDOW_S - 1)
     assert sent.outcome is None
     bench.advance(LATEST_S)
@@ -320,6 +320,8 @@ def test_a_neighbor_that_does_not_give_up_is_told_to(bench: Bench) -> None:
     assert sent.condition is not None
     assert sent.condition.name == EXCEEDED
     assert stuck.closed is None  # what the neighbor's client sends is not for this router to end
+    behind = others.send(message("small"))
+    bench.run()
     assert (receiver.aborted, receiver.bodies, behind.outcome) == (1, ["small"], "accepted")
     sent.abort()
     bench.run()

@@ -28,6 +28,8 @@ cdef class AddressEntry:
     cdef public Py_ssize_t turn
     cdef public bint volatile
     cdef public object holder
+    cdef public double stream_debt_s
+    cdef public double stream_debt_at
     cdef public Py_ssize_t ingress
     cdef public Py_ssize_t egress
     cdef public Py_ssize_t transit

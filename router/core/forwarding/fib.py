@@ -103,6 +103,8 @@ class AddressEntry:
         "remotes",
         "service",
         "service_bytes",
+        "stream_debt_at",
+        "stream_debt_s",
         "subscribers",
         "text",
         "transit",
@@ -143,6 +145,8 @@ class AddressEntry:
         """A reply address in the manner of RabbitMQ: a sender's attach is refused when nobody subscribes."""
         self.holder: ConnectionId | None = None
         """The connection that a name made by this router was made for."""
+        self.stream_debt_s = self.stream_debt_at = 0.0
+        """Time for which slow messages have kept others waiting (`slow_streams.py`), and as of when, both seconds."""
         self.ingress = self.egress = self.transit = self.released = self.dropped = 0
 
     @property

@@ -11,6 +11,7 @@ cdef class Publisher(DoublingWindow):
     cdef public Py_ssize_t lowered
     cdef public double lowered_until
     cdef public dict queue
+    cdef public Py_ssize_t coming
     cdef public Py_ssize_t excess
     cdef public Py_ssize_t lent
     cdef public double active_at
@@ -19,6 +20,7 @@ cdef class Publisher(DoublingWindow):
     cdef public bint is_wanting
 
     cpdef Py_ssize_t standing(self)
+    cpdef Py_ssize_t kept(self)
 
 
 cdef class LocalPublishers:
@@ -50,6 +52,7 @@ cdef class LocalPublishers:
     @cython.locals(publisher=Publisher)
     cpdef object add_uncredited(self, object message, object client)
     cpdef object pass_on(self, Publisher publisher, double now)
+    @cython.locals(publisher=Publisher)
     cpdef object ready(self, object message)
     @cython.locals(publisher=Publisher)
     cpdef object sent(self, double now)
@@ -78,5 +81,5 @@ cdef class LocalPublishers:
     cpdef object expire(self, double now)
     @cython.locals(publisher=Publisher)
     cpdef double next_deadline(self)
-    @cython.locals(standing=Py_ssize_t, is_attached=bint, lent=Py_ssize_t, is_busy=bint)
+    @cython.locals(standing=Py_ssize_t, is_attached=bint, lent=Py_ssize_t, waits=Py_ssize_t, is_busy=bint)
     cdef _update(self, Publisher publisher)

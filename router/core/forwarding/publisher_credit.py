@@ -30,6 +30,7 @@ class Publisher(DoublingWindow):
     __slots__ = (
         "active_at",
         "client",
+        "coming",
         "excess",
         "held",
         "is_attached",
@@ -56,6 +57,8 @@ class Publisher(DoublingWindow):
         """End of the quarantine, seconds."""
         self.queue: dict[Key, None] = {}
         """Its messages that wait here, those that are not there as a whole among them, oldest first."""
+        self.coming = 0
+        """Those among them that are not there as a whole."""
         self.excess = 0
         """Its transfers that found no credit, and none that was taken back a short time ago."""
         self.lent = 0
@@ -70,6 +73,10 @@ class Publisher(DoublingWindow):
     def standing(self) -> int:
         """Credit that it may still use, and its messages that wait."""
         return self.held + self.lowered + len(self.queue)
+
+    def kept(self) -> int:
+        """Credit that is never taken back for others: the one that nothing backs, unless its message is that."""
+        return 0 if self.coming else 1
 
 
 Queue = OrderedDict[Publisher, None]
@@ -113,7 +120,8 @@ class LocalPublishers:
         self._wanting: Queue = OrderedDict()
         """Made use of credit since they were last looked at: round robin."""
         self._holders: Queue = OrderedDict()
-        """Hold more than one credit, the least recently used first."""
+        """Hold credit that must be backed, the least recently used first: more than one, or any beside a message that
+        comes in parts, which is their first."""
         self._quarantined: Queue = OrderedDict()
 
     @property
@@ -189,6 +197,7 @@ class LocalPublishers:
             self._wait(message, publisher)
         else:
             self.coming[message] = publisher
+            publisher.coming += 1
         publisher.use(now, NO_BOUND)
         if publisher in self._holders:
             self._holders.move_to_end(publisher)
@@ -235,7 +244,10 @@ class LocalPublishers:
 
     def ready(self, message: Key) -> None:
         """Let a message leave that had begun to arrive."""
-        self._wait(message, self.coming.pop(message))
+        publisher = self.coming.pop(message)
+        publisher.coming -= 1
+        self._wait(message, publisher)
+        self._update(publisher)
 
     def _wait(self, message: Key, publisher: Publisher) -> None:
         self.waiting[message] = publisher
@@ -296,9 +308,12 @@ class LocalPublishers:
 
         Returns: whether it was here.
         """
-        publisher = self.waiting.pop(message, None) or self.coming.pop(message, None)
+        publisher = self.waiting.pop(message, None)
         if publisher is None:
-            return False
+            publisher = self.coming.pop(message, None)
+            if publisher is None:
+                return False
+            publisher.coming -= 1
         self._turns.discard(message)
         self.left.discard(message)
         self._leaves(message, publisher)
@@ -361,7 +376,7 @@ class LocalPublishers:
         self._actions.append(Grant(publisher.key, credit))
 
     def lower_idle(self, now: float) -> float:
-        """Take back, but for one, what was not used for a while at *now* (seconds).
+        """Take back, but for what is `kept`, what was not used for a while at *now* (seconds).
 
         Returns: when the next one will be due, seconds.
         """
@@ -370,18 +385,19 @@ class LocalPublishers:
             due = publisher.since + self._timing.idle_s
             if due > now:
                 return due
-            self._lower(publisher, 1, now)
+            self._lower(publisher, publisher.kept(), now)
         return math.inf
 
     def lower_for(self, credit: int, now: float) -> None:
-        """Take back until *credit* (messages) is on its way back, from the least recently used on, leaving one to each.
+        """Take back until *credit* (messages) is on its way back, the least recently used first, but what is `kept`.
 
         Args:
             credit: messages.
             now: seconds.
         """
         while self._holders and self.lowered < credit:
-            self._lower(next(iter(self._holders)), 1, now)
+            publisher = next(iter(self._holders))
+            self._lower(publisher, publisher.kept(), now)
 
     def lower_all(self, now: float) -> None:
         """Take back everything at *now* (seconds): the address closed."""
@@ -440,7 +456,9 @@ class LocalPublishers:
         self.lent += lent - publisher.lent
         publisher.lent = lent
         # One that has no credit counts as busy whether it used any or not: demand that never had credit shows no use.
-        is_busy = is_attached and (len(publisher.queue) > 0 or standing == 0 or publisher in self._recent)
+        # Nor needs one any while its message comes in parts.
+        waits = len(publisher.queue) - publisher.coming
+        is_busy = is_attached and (waits > 0 or standing == 0 or publisher in self._recent)
         self.demand += is_busy - publisher.is_busy
         publisher.is_busy = is_busy
         if is_attached and standing == 0:
@@ -448,7 +466,7 @@ class LocalPublishers:
         else:
             self._starved.pop(publisher, None)
             self._fresh.pop(publisher, None)
-        if publisher.held > 1:
+        if publisher.held > publisher.kept():
             self._holders.setdefault(publisher)
         else:
             self._holders.pop(publisher, None)
@@ -471,7 +489,7 @@ class LocalPublishers:
             assert publisher.lowered >= 0
             assert list(publisher.queue) == [message for message in places if places[message] is publisher]
             assert publisher.lent == max(0, publisher.standing() - publisher.is_attached)
-            assert (publisher in self._holders) == (publisher.held > 1)
+            assert (publisher in self._holders) == (publisher.held > publisher.kept())
             assert publisher.lowered == 0 or publisher in self._quarantined
             assert publisher.is_wanting == (publisher in self._wanting)
             is_starved = publisher.is_attached and publisher.standing() == 0
