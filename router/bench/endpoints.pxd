@@ -7,6 +7,7 @@ from router.binding.proton_functions cimport (
     NULL,
     Handle,
     new_delivery,
+    pn_delivery_aborted,
     pn_delivery_clear,
     pn_delivery_partial,
     pn_delivery_pending,

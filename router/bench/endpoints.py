@@ -24,6 +24,7 @@ if not cython.compiled:
         ACCEPTED,
         Handle,
         new_delivery,
+        pn_delivery_aborted,
         pn_delivery_clear,
         pn_delivery_partial,
         pn_delivery_pending,
@@ -313,6 +314,9 @@ class Responder(Endpoint):
             outcome_of(delivery)
             return
         if pn_link_current(link) != delivery or pn_delivery_partial(delivery):
+            return
+        if pn_delivery_aborted(delivery):  # its sender was given up
+            accept(link, delivery, self._credit)
             return
         message = receive(link, pn_delivery_pending(delivery))
         accept(link, delivery, self._credit)

@@ -45,7 +45,7 @@ class RunResult:
     """Messages with another outcome than ACCEPTED in the measured part."""
 
 
-def measure(case: Workload, path: Path, *, seconds: float, warm_s: float) -> RunResult:
+def measure(case: Workload, path: Path, *, seconds: float, warm_s: float, address: str | None = None) -> RunResult:
     """Run *case* over *path*.
 
     Args:
@@ -53,9 +53,10 @@ def measure(case: Workload, path: Path, *, seconds: float, warm_s: float) -> Run
         path: the routers that it passes.
         seconds: of the measured part.
         warm_s: how long all of it runs before, from the first message on.
+        address: of all messages; None for one of its own.
     Raises: BenchError
     """
-    load = LoadConnections(case, path)
+    load = LoadConnections(case, path, address)
     try:
         load.attach()
         load.warm(warm_s)

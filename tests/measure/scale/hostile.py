@@ -25,7 +25,7 @@ from router.bench.measuring import measure as measure_load
 from tests.helpers import frames
 from tests.helpers.frames import AMQP_HEADER, write
 from tests.measure.credit.tasks import Parent, Task
-from tests.measure.scale import hostile_handshakes, hostile_neighbors
+from tests.measure.scale import hostile_handshakes, hostile_neighbors, hostile_senders
 from tests.measure.scale.beside import client_first, p99, path, routers_first
 from tests.measure.scale.stand import Bench, Stand, Table
 
@@ -401,7 +401,7 @@ def measure(stand: Stand, sizes: Sequence[int]) -> Table:
         for bench in (here, elsewhere):
             routers_first(bench)
         for size in sizes:
-            for kind in KINDS:
+            for kind in (*KINDS, *hostile_senders.KINDS):
                 _measure_kind(table, here, elsewhere, kind, size)
             for kind in hostile_handshakes.KINDS:
                 _measure_kind(table, here, elsewhere, kind, size, index=1)
@@ -445,7 +445,7 @@ def _measure_kind(
 
 def _calls(bench: Bench, callers: int) -> RunResult:
     case = Workload(name="calls", group="", size=CALL_BYTES, senders=callers, is_rpc=True)
-    return measure_load(case, path(bench.url()), seconds=CALLS_S, warm_s=WARM_S)
+    return measure_load(case, path(bench.url()), seconds=CALLS_S, warm_s=WARM_S, address=hostile_senders.CALLED)
 
 
 def attack(parent: Parent, url: str, kind: Callable[[Connect], None]) -> None:
