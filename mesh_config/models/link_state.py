@@ -47,7 +47,7 @@ class LinkStateSettings:
     )
     max_neighbor_peers: int = setting(
         "Peers of other routers of which one neighbor has told: the time that paths take goes by them.",
-        default=25000,
+        default=10000,
         unit="peers",
         low=1,
         high=100000000,
