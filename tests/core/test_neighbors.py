@@ -348,6 +348,14 @@ def test_a_connection_to_a_router_of_the_same_id_is_refused() -> None:
     machine.check_invariants()
 
 
+def test_a_neighbor_that_says_hello_by_this_routers_id_is_refused_as_that() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, attrs.evolve(hello(), id=ME), 1.0)
+    (refusal,) = machine.refusals
+    assert (refusal.connection, refusal.description) == (C1, "router id M is in use: this router has the same id")
+    machine.check_invariants()
+
+
 def test_a_hello_with_our_own_id_is_refused() -> None:
     machine = attached(up(C1, RouterId("other")))
     assert not machine.hear(C1, hello(ME, instance=99), 0.1)

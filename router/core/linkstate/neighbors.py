@@ -176,7 +176,7 @@ class Neighbors:
         )
         self.connections[event.connection] = made
         if event.peer == self.router_id:
-            self._refuse(made, "this router has the same id")
+            self._refuse(made, event.peer, "this router has the same id")
             return
         self._join(made, event.peer)
         self._watch(made)
@@ -207,7 +207,7 @@ class Neighbors:
         """
         heard = self.connections[connection]
         if hello.id == self.router_id:
-            self._refuse(heard, "this router has the same id")
+            self._refuse(heard, hello.id, "this router has the same id")
             return False
         if hello.id != heard.router:
             self._leave(heard)
@@ -395,12 +395,13 @@ class Neighbors:
             if other.instance == active.instance:
                 other.is_challenger = False
             else:
-                self._refuse(other, "another router with the same id is connected to the same neighbor")
+                self._refuse(other, other.router, "another router with the same id is connected to the same neighbor")
 
-    def _refuse(self, connection: ControlConnection, why: str) -> None:
+    def _refuse(self, connection: ControlConnection, taken: RouterId, why: str) -> None:
+        """Forget a connection that is to be closed, as its peer goes by an id that is *taken*."""
         del self.connections[connection.connection]
         self._leave(connection)
-        description = f"router id {connection.router} is in use: {why}"
+        description = f"router id {taken} is in use: {why}"
         self.refusals.append(
             RefusedConnection(connection=connection.connection, router=connection.router, description=description)
         )
