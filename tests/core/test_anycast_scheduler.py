@@ -410,6 +410,75 @@ def test_a_message_on_credit_that_was_not_returned_in_time_waits_for_other_credi
     assert bench.pool().circuits["silent"].out > 0, "it has nothing left to return"
 
 
+def with_unfinished(credit: int) -> Bench:
+    """One circuit has used all credit for messages whose ends have not come, another one needs some."""
+    bench = Bench()
+    bench.path()
+    bench.circuit("slow", "far", 1)
+    for number in range(credit):
+        bench.credit(1)
+        bench.machine.arrived(HERE, "slow", number, bench.now, is_ready=False)
+    bench.machine.set_weight(HERE, "slow", 0)
+    bench.circuit("hungry", "other", 1)
+    bench.credit(credit)
+    return bench
+
+
+def test_credit_of_messages_whose_ends_do_not_come_in_time_is_for_others() -> None:
+    bench = with_unfinished(3)
+    assert bench.wait(0.9) == []
+    assert bench.wait(0.2) == [("grant_circuit", "hungry", 3)]
+    assert names(bench.arrive("hungry", "m")) == ["send"]
+
+
+def test_messages_that_are_whole_late_wait_for_other_credit() -> None:
+    bench = with_unfinished(3)
+    bench.wait(1.1)
+    for number in range(3):
+        assert names([*map(as_order, bench.machine.take_actions())]) == []
+        assert bench.machine.ready(number)
+    assert names(bench.turn()) == ["send"] * 3, "whoever is whole goes first"
+    assert bench.pool().free() < 0, "what the other circuit holds is not backed for now"
+    assert names(bench.credit(3)) == []
+    assert bench.pool().free() == 0
+
+
+def test_messages_that_are_late_may_be_dropped() -> None:
+    bench = with_unfinished(2)
+    bench.wait(1.1)
+    assert bench.machine.drop(0)
+    assert bench.machine.ready(1)
+    bench.turn()
+    assert (bench.pool().late, dict(bench.pool().coming)) == (0, {})
+
+
+def test_a_publisher_is_lowered_to_none_while_its_message_comes_in_parts() -> None:
+    bench = local(2, "slow", "busy")
+    bench.machine.published("slow", "m", bench.now, is_ready=False)
+    bench.turn()
+    assert bench.held("slow") == 1, "beside the message"
+    while bench.held("busy"):
+        bench.publish("busy")
+    assert bench.wait(0.021) == [("grant", "slow", -1)]
+    assert bench.wait(0.06) == [("grant", "busy", 1)]
+    assert bench.held("slow") == 0
+    assert bench.machine.ready("m")
+    orders = bench.credit(5)
+    assert ("send", "m", HERE) in orders
+    assert bench.held("slow") > 0
+
+
+def test_a_publisher_whose_message_comes_in_parts_is_no_demand_for_long() -> None:
+    bench = local(10, "slow", "other")
+    bench.machine.published("slow", "m", bench.now, is_ready=False)
+    bench.turn()
+    assert bench.machine.publishers.demand == 1
+    bench.wait(0.2)
+    assert bench.machine.publishers.demand == 0
+    bench.machine.ready("m")
+    assert names(bench.turn())[0] == "send"
+
+
 def test_a_drain_that_crosses_the_last_use_ends_without_an_answer() -> None:
     # Finding 11a.
     bench = Bench()

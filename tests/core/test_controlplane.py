@@ -732,10 +732,11 @@ def large(play: Playbook) -> Playbook:
 
 
 FAR = [RouterId(f"far{number:03}") for number in range(150)]
+LARGE_SETTINGS = LinkStateSettings(max_neighbor_peers=2 * len(FAR) ** 2)
 
 
 def test_a_neighbor_s_large_and_restless_graph_is_looked_through_now_and_then() -> None:
-    play = large(Playbook(plane(), ignore=(Report,)))
+    play = large(Playbook(plane(LARGE_SETTINGS), ignore=(Report,)))
     control = play.control
     before = control.spf_runs
     for seq in range(2, 252):
@@ -746,7 +747,7 @@ def test_a_neighbor_s_large_and_restless_graph_is_looked_through_now_and_then() 
 
 
 def test_a_loss_in_a_restless_large_graph_is_withdrawn_before_other_paths_are_found() -> None:
-    play = large(Playbook(plane(), ignore=(Report,)))
+    play = large(Playbook(plane(LARGE_SETTINGS), ignore=(Report,)))
     play >> up(TO_C, C)
     play >> got(TO_C, hello(C, A), to="amqp:/_local/qdhello")
     play >> got(TO_C, update(C, 1, {A: 1, FAR[0]: 9}))

@@ -8,6 +8,7 @@ import pytest
 
 from router.dataplane.slow_streams import DEBT_SHARE, LOOK_S, MOST_DEBT_S, STREAM_BYTES_S
 from router.runtime import Runtime
+from tests.engine.test_circuits import attach, join
 from tests.helpers.engine import Bench, Plug
 from tests.helpers.peer import PeerSender, Sent, message
 
@@ -213,3 +214,33 @@ def test_messages_that_come_in_parts_keep_no_credit_from_other_routers(bench: Be
         bench.advance(0.3)
         assert call.outcome == "accepted"
     assert receiver.bodies == [str(round_) for round_ in range(5)]
+
+
+def test_messages_in_parts_of_a_neighbor_keep_no_credit_from_others_for_long(bench: Bench) -> None:
+    router = bench.router("A")
+    receiver = bench.client(router).receiver(ADDRESS, credit=10).accepting()
+    bench.run()
+    raw = join(bench, router)
+    circuits = [attach(raw, ADDRESS) for _ in range(10)]
+    bench.run()
+    for _ in range(3):
+        weights = {circuit.link.name: 1 for circuit in circuits}
+        raw.say("amqp:/_local/amqp-mesh.circuits", "CIRCUITS", {"id": "RAW", "pv": 1, "weights": weights, "closed": []})
+        bench.advance(0.1)
+    (other,) = senders(bench, router, 1)
+    begun = [circuit.begin(message("in parts")[:10]) for circuit in circuits if circuit.link.credit]
+    bench.run()
+    assert len(begun) > 5
+    for _ in range(4):
+        raw.hello()
+        bench.advance(0.5)
+    for round_ in range(5):
+        call = other.send(message(str(round_)))
+        bench.advance(0.1)
+        assert call.outcome == "accepted"
+    for sent in begun:
+        sent.end(message("in parts")[10:])
+    receiver.flow(len(begun))
+    raw.hello()
+    bench.advance(0.5)
+    assert {sent.outcome for sent in begun} == {"accepted"}

@@ -269,6 +269,7 @@ class CreditPoolScheduler(CreditScheduler):
             pool.close_if_withdrawn(now)
             if pool.asked:
                 pool.expect_answers(now)
+            pool.expect_wholes(now)
             pool.serve_core(now)
         self._serve_waiting(now)
         self._weigh(now)

@@ -17,6 +17,13 @@ cdef class IncomingCircuit(Claimant):
     cdef public bint was_told_closed
     cdef public double answer_due
     cdef public Py_ssize_t unreturned
+    cdef public Py_ssize_t late
+
+
+cdef class UnfinishedMessage:
+    cdef public IncomingCircuit circuit
+    cdef public double since
+    cdef public bint is_late
 
 
 cdef class PoolTowardEgress(CreditPool):
@@ -31,6 +38,8 @@ cdef class PoolTowardEgress(CreditPool):
     cdef public Claimant local
     cdef public object core
     cdef public dict coming
+    cdef public Py_ssize_t late
+    cdef double _late_at
     cdef public FairQueue uncredited
     cdef public Claimant unbacked
     cdef public bint opens_early
@@ -46,6 +55,10 @@ cdef class PoolTowardEgress(CreditPool):
     cpdef object drained(self, object key, Py_ssize_t credit)
     @cython.locals(circuit=IncomingCircuit)
     cpdef object expect_answers(self, double now)
+    @cython.locals(message=UnfinishedMessage, due=double)
+    cpdef object expect_wholes(self, double now)
+    @cython.locals(unfinished=UnfinishedMessage)
+    cdef _forget_coming(self, object message)
     cpdef object recall(self, IncomingCircuit circuit, double now)
     cpdef Py_ssize_t free(self)
     cpdef object holders(self)

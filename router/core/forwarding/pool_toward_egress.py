@@ -48,7 +48,7 @@ CLOSED = int(PoolState.CLOSED)
 class IncomingCircuit(Claimant):
     """Incoming circuit: a neighbor's link toward the egress."""
 
-    __slots__ = ("answer_due", "neighbor", "neighbor_weight", "report", "unreturned", "was_told_closed")
+    __slots__ = ("answer_due", "late", "neighbor", "neighbor_weight", "report", "unreturned", "was_told_closed")
 
     def __init__(self, key: Key, neighbor: RouterId, window: int) -> None:
         Claimant.__init__(self, key, window)
@@ -64,6 +64,20 @@ class IncomingCircuit(Claimant):
         self.unreturned = 0
         """Credit that was asked back and is overdue. Others have it now; the neighbor gets none until it is returned or
         used."""
+        self.late = 0
+        """Messages whose ends are overdue, likewise."""
+
+
+class UnfinishedMessage:
+    """Message of a circuit that is not there as a whole: it is counted, and not to be sent yet."""
+
+    __slots__ = ("circuit", "is_late", "since")
+
+    def __init__(self, circuit: IncomingCircuit, now: float) -> None:
+        self.circuit = circuit
+        self.since = now
+        self.is_late = False
+        """Its end is overdue, so that its credit is for others."""
 
 
 class PoolTowardEgress(CreditPool):
@@ -92,8 +106,12 @@ class PoolTowardEgress(CreditPool):
         """The local publishers together."""
         self.core: OrderedDict[Key, None] = OrderedDict()
         """Messages that came on credit and wait: for a turn, or after a withdrawal or a change of path."""
-        self.coming: dict[Key, None] = {}
-        """Messages of circuits that are not there as a whole: counted, and not to be sent yet."""
+        self.coming: dict[Key, UnfinishedMessage] = {}
+        """Messages of circuits that are not there as a whole."""
+        self.late = 0
+        """Those of them that are late."""
+        self._late_at = math.inf
+        """Time at which the next of them may be, seconds."""
         self.uncredited = FairQueue()
         """Messages that came on no credit of this address: datagrams, and those of anonymous senders."""
         self.unbacked = Claimant(None, timing.first_window)
@@ -118,7 +136,7 @@ class PoolTowardEgress(CreditPool):
     def free(self) -> int:
         """U of the rule, messages."""
         dealt = self.local.out + self.unbacked.out + self.out
-        return self.capacity - dealt - len(self.core) - len(self.coming)
+        return self.capacity - dealt - len(self.core) - len(self.coming) + self.late
 
     def holders(self) -> Iterable[Claimant]:
         """Incoming circuits. The local publishers give back what they were allotted without being asked."""
@@ -198,7 +216,8 @@ class PoolTowardEgress(CreditPool):
         self.next_hop = None
         lost = [*self.core, *self.coming, *self.uncredited.clear()]
         self.core.clear()
-        self.coming.clear()
+        for message in list(self.coming):
+            self._forget_coming(message)
         self._weigh_uncredited()
         return lost
 
@@ -237,6 +256,27 @@ class PoolTowardEgress(CreditPool):
                 self.take_from(circuit, circuit.out)
                 del self.asked[circuit]
 
+    def expect_wholes(self, now: float) -> None:
+        """Count the credit of messages as free whose ends have not come in time, at *now* (seconds).
+
+        A neighbor that goes on with them slowly would keep it from others. Once they are whole they wait here for
+        other credit.
+        """
+        if self._late_at > now:
+            return
+        self._late_at = math.inf
+        for message in self.coming.values():
+            if message.is_late:
+                continue
+            due = message.since + self.timing.drain_bound_s
+            if due <= now:
+                message.is_late = True
+                message.circuit.late += 1
+                self.late += 1
+            else:
+                # Not for each by itself, however many there are.
+                self._late_at = min(self._late_at, max(due, now + self.timing.idle_s))
+
     def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """Take a message that arrives on a circuit at *now* (seconds). See `CreditScheduler.arrived`."""
         circuit = self.circuits[key]
@@ -252,20 +292,32 @@ class PoolTowardEgress(CreditPool):
         if is_ready and self.capacity > 0 and not self.core:
             self.spend(now)
             return self.number
-        (self.core if is_ready else self.coming)[message] = None
+        if is_ready:
+            self.core[message] = None
+        else:
+            self.coming[message] = UnfinishedMessage(circuit, now)
+            self._late_at = min(self._late_at, now + self.timing.drain_bound_s)
         return KEPT
 
     def ready(self, message: Key) -> None:
         """Let a message leave that had begun to arrive."""
-        del self.coming[message]
+        self._forget_coming(message)
         self.core[message] = None
+
+    def _forget_coming(self, message: Key) -> None:
+        unfinished = self.coming.pop(message)
+        if unfinished.is_late:
+            unfinished.circuit.late -= 1
+            self.late -= 1
 
     def drop(self, message: Key) -> bool:
         """Forget a message of the core. Returns: whether it was here."""
-        for place in (self.core, self.coming):
-            if message in place:
-                del place[message]
-                return True
+        if message in self.core:
+            del self.core[message]
+            return True
+        if message in self.coming:
+            self._forget_coming(message)
+            return True
         if not self.uncredited.discard(message):
             return False
         self._weigh_uncredited()
@@ -331,7 +383,7 @@ class PoolTowardEgress(CreditPool):
         found: list[Claimant] = [
             c
             for c in self.circuits.values()
-            if c.weight > 0 and not c.is_draining and not c.unreturned and c.neighbor != self.next_hop
+            if c.weight > 0 and not (c.is_draining or c.unreturned or c.late) and c.neighbor != self.next_hop
         ]
         if self.local.weight > 0:
             found.append(self.local)
@@ -522,6 +574,7 @@ class PoolTowardEgress(CreditPool):
     def next_deadline(self) -> float:
         """Tell the time at which something is due without an event, whether others are backlogged or not, seconds."""
         due = min([circuit.answer_due for circuit in self.asked if circuit.is_draining], default=math.inf)
+        due = min(due, self._late_at)
         if self.is_at_egress:
             if self.state == OPEN:
                 due = min(due, self.withdrawn_at + self.timing.linger_s)
@@ -536,6 +589,7 @@ class PoolTowardEgress(CreditPool):
         assert 0 <= self.returning <= self.capacity, "more is asked back than there is"
         assert self.local.out >= 0
         assert self.unbacked.out >= 0
+        assert self.late == sum(message.is_late for message in self.coming.values())
         assert self.unbacked.weight == self.uncredited.client_count()
         assert self.state != UNREACHABLE or self.capacity == 0
         CreditPool.check_invariants(self)
