@@ -36,7 +36,8 @@ class ConnectionSettings:
         "Cost of the link to the neighbor; the larger of both ends counts.", default=1, low=1, high=65535
     )
     max_frame_bytes: int = setting(
-        "Largest frame accepted.",
+        "Largest frame accepted. Between routers it must be 512 larger than `forwarding.address_bytes` at least (1536"
+        " where that has its default), so that a frame can name the longest address.",
         default=32768,
         unit="bytes",
         low=512,

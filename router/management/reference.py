@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from router.management.node import DEFAULT_COUNT, MAX_COUNT
-from router.management.schema import GENERAL_OPERATIONS, OWN_PREFIX, PREFIX, TYPES, Attribute, EntityType
+from router.management.schema import OWN_PREFIX, PREFIX, TYPES, Attribute, EntityType
 
 _OF_ADDRESS = " or ".join(f"`{kind.short_name}`" for kind in TYPES.values() if kind.is_of_address)
 
@@ -105,6 +105,9 @@ addresses that nobody uses at that moment. An UPDATE of `log` sets `enable`, of 
 connector that is deleted closes its own. READ, UPDATE and DELETE find an entity by `identity` or `name` also without a
 `type`.
 
+Below, beside the name of each type, stand the operations that GET-OPERATIONS tells of it. QUERY and the GET operations
+are of the node, `management`, and can be about any type.
+
 Counts are messages since the link, the address or the router began, unless the text says "now". Numbers are of the type
 long; what may be null says so.
 """
@@ -162,8 +165,7 @@ def reference_text() -> str:
 
 
 def _section(kind: EntityType) -> str:
-    own = [name for name in kind.operations if name not in GENERAL_OPERATIONS]
-    lines = [f"## {kind.short_name}", "", kind.doc, "", f"`{kind.name}`: {', '.join(own)}."]
+    lines = [f"## {kind.short_name}", "", kind.doc, "", f"`{kind.name}`: {', '.join(kind.operations)}."]
     lines += ["", "| attribute | type | meaning |", "|---|---|---|", *map(_line, kind.attributes.values()), ""]
     return "\n".join(lines)
 

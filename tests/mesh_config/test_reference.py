@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from mesh_config import models
 from mesh_config.check import check_file
+from mesh_config.check_router import ATTACH_BYTES
 from mesh_config.graph import costs, topology
 from mesh_config.loader import load_mesh, load_router
 from mesh_config.models import Treatment
@@ -26,6 +28,14 @@ EXAMPLES = ROOT / "examples" / "meshes"
 def test_the_generated_files_are_up_to_date(file: str, text: Any) -> None:
     committed = (ROOT / "docs" / "reference" / file).read_text(encoding="utf-8")
     assert committed == text(), f"write docs/reference/{file} anew: amqp-mesh config reference, or schema"
+
+
+def test_the_reference_names_the_least_frame_between_routers_that_is_checked() -> None:
+    (added, least) = re.findall(
+        r"must be (\d+) larger than `forwarding.address_bytes` at least \((\d+)", reference_text()
+    )[0]
+    assert int(added) == ATTACH_BYTES
+    assert int(least) == models.ForwardingSettings().address_bytes + ATTACH_BYTES
 
 
 def all_settings() -> Iterator[tuple[SettingsClass, attrs.Attribute[Any]]]:
