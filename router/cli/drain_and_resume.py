@@ -83,6 +83,7 @@ def _other(client: ManagementClient, router: str) -> str | None:
     known = client.routers()
     if router not in known:
         raise ManagementError(f"no router `{router}` is reached; there are {', '.join(known)}")
+    client.check(router)
     return router
 
 

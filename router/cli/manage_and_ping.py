@@ -12,7 +12,7 @@ import click
 from router.cli.amqp_value_formatting import from_json
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ForeignRouterError, ManagementClient, ManagementError
 from router.cli.options import router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import aligned, printable
@@ -130,7 +130,9 @@ def _ping(client: ManagementClient, node: dict[str, Any], router: str | None) ->
         return f"ABSENT: {printable(node['reason'] or 'no path leads there')}", None
     began = time.monotonic()
     try:
-        version = client.query("router", ["version"], router=router)[0]["version"]
-    except (ManagementError, IndexError) as error:
+        version = client.read("router", router=router)["version"]
+    except ForeignRouterError:
+        return "no router of amqp-mesh, but it answers", (time.monotonic() - began) * 1000
+    except ManagementError as error:
         return f"NO ANSWER: {printable(str(error))}", None
     return f"version {printable(str(version))}", (time.monotonic() - began) * 1000

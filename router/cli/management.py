@@ -43,6 +43,9 @@ SILENT: Final = (
 )
 
 NO_NODE: Final = "{} answers, but not as a management node"
+FOREIGN: Final = "{} is no router of amqp-mesh: ask it with its own tools, a qdrouterd with qdstat and qdmanage"
+NO_NAME: Final = 400
+"""Status of a `qdrouterd` for what is read without a name, as of a router of amqp-mesh `router` may be."""
 
 
 class ManagementError(Exception):
@@ -55,6 +58,10 @@ class RefusedError(ManagementError):
     def __init__(self, status: int, description: str) -> None:
         super().__init__(f"{description} ({status})")
         self.status = status
+
+
+class ForeignRouterError(ManagementError):
+    """The router answers, but is none of amqp-mesh."""
 
 
 @attrs.frozen
@@ -92,6 +99,7 @@ class ManagementClient:
         container = self._connection.conn.remote_container if self._connection.conn is not None else None
         self._name = f"router {container} at {self.url}" if container else f"the router at {self.url}"
         self._requests: dict[str | None, SyncRequestResponse] = {}
+        self._checked: set[str] = set()
 
     def _connect(self) -> BlockingConnection:
         try:
@@ -146,6 +154,8 @@ class ManagementClient:
             limit: entities at most; None: all.
         Raises: ManagementError.
         """
+        if router is not None:
+            self.check(router)
         of_address = {} if key is None else {"key": key}
         found: list[dict[str, Any]] = []
         while limit is None or len(found) < limit:
@@ -166,11 +176,29 @@ class ManagementClient:
 
         Raises: ManagementError.
         """
+        whom = self.url if router is None else f"router {router}"
         chosen = {key: value for key, value in (("name", name), ("identity", identity)) if value is not None}
-        found = self.request("READ", {"type": kind, **chosen}, router=router).body
+        try:
+            found = self.request("READ", {"type": kind, **chosen}, router=router).body
+        except RefusedError as refused:
+            if kind == "router" and refused.status == NO_NAME:
+                raise ForeignRouterError(FOREIGN.format(whom)) from refused
+            raise
         if not isinstance(found, dict):
-            raise ManagementError(NO_NODE.format(self.url if router is None else f"router {router}"))
+            raise ManagementError(NO_NODE.format(whom))
         return found
+
+    def check(self, router: str) -> None:
+        """Find out whether *router* is one of amqp-mesh, which is asked once.
+
+        Raises: ForeignRouterError when it is not, ManagementError when there is no answer.
+        """
+        if router not in self._checked:
+            try:
+                self.read("router", router=router)
+            except RefusedError:
+                pass  # this user may not read that
+            self._checked.add(router)
 
     def attached_router(self) -> str:
         """Id of the router that it is connected to.
