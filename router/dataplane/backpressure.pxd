@@ -33,7 +33,10 @@ cdef class PausedLinks:
     cpdef bint may_begin(self, IngressLink link, double now) except -1
     cpdef list take_slowed(self, double now)
     cpdef object watch(self, IngressLink link, Py_ssize_t received, double now)
-    @cython.locals(egress=EgressLink, is_over=bint)
+    cpdef bint has_to_wait(self, IngressLink link) except -1
+    @cython.locals(egress=EgressLink)
+    cdef bint _must_wait(self, Transfer transfer) except -1
+    @cython.locals(is_over=bint)
     cpdef bint must_pause(self, IngressLink link, Transfer transfer, double now) except -1
     @cython.locals(port=Port, asking=Transfer)
     cpdef bint must_stop(self, IngressLink link) except -1

@@ -146,10 +146,10 @@ class PausedLinks:
 
         Returns: whether it is paused.
         """
-        egress = transfer.egress
-        if transfer.state == STREAMING and egress is not None and self._egress.is_full(egress):
+        if self._must_wait(transfer):
+            assert transfer.egress is not None
             self.pause(link, now)
-            egress.port.paused.append(link)
+            transfer.egress.port.paused.append(link)
             return True
         if transfer.state != WAITING:
             return False
@@ -165,6 +165,19 @@ class PausedLinks:
             link.port.stopped[link] = None
             return True
         return False
+
+    def has_to_wait(self, link: IngressLink) -> bool:
+        """Whether a paused link would be paused again at once: where its message leaves there is no room yet.
+
+        It must not be read then. That has something written to its peer, which may be what has to take the message:
+        writing to it brings us here, so a turn would never end.
+        """
+        return link.current is not None and self._must_wait(link.current)
+
+    def _must_wait(self, transfer: Transfer) -> bool:
+        """Whether no more of a message should be read, since what was read of it is not written."""
+        egress = transfer.egress
+        return transfer.state == STREAMING and egress is not None and self._egress.is_full(egress)
 
     def must_stop(self, link: IngressLink) -> bool:
         """Pause a link if no message of it is to be begun: too much of it waits, or its connection is above its mark.

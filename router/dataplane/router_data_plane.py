@@ -176,7 +176,11 @@ class RouterDataPlane(DataPlaneInterface):
             paused = port.paused
             port.paused = []
             for source in paused:
-                if source.is_paused and not source.is_gone:
+                if source.is_gone or not source.is_paused:
+                    continue
+                if self._reader.backpressure.has_to_wait(source):
+                    port.paused.append(source)
+                else:
                     self._reader.resume_safely(source)
 
     def release(self, port: Port, links: Iterable[IngressLink | EgressLink]) -> None:

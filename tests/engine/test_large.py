@@ -230,3 +230,65 @@ def test_half_a_message_that_waits_for_a_circuit_stays_on_it(bench: Bench) -> No
     assert [one.outcome for one in sent] == ["accepted"] * 3
     assert [body[:2] for body in receiver.bodies[20:]] == ["0 ", "1 ", "2 "]
     assert len(bench.wires) == 4
+
+
+def streams_that_are_stuck(bench: Bench, peers: list[Peer], *, settled: bool) -> list[PeerReceiver]:
+    """Each peer sends half a message to the next of them, the last one to the first, and is written nothing."""
+    receivers = [peer.receiver(f"to/{at}", credit=10).accepting() for at, peer in enumerate(peers)]
+    senders = [peer.sender(f"to/{(at + 1) % len(peers)}") for at, peer in enumerate(peers)]
+    bench.run()
+    for peer in peers:
+        plug_of(peer).room = 0
+    half = message("x" * 4_000_000)[:2_000_000]
+    sent = [sender.begin(half, settled=settled) for sender in senders]
+    bench.run()
+    for one in sent:
+        one.end()
+    bench.run()
+    return receivers
+
+
+@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_clients_that_stream_to_each_other_and_read_nothing_stop_nobody(
+    bench: Bench, count: int, settled: bool
+) -> None:
+    router = bench.router("A", forwarding={**FORWARDING, "held_message_bytes": 10_000})
+    peers = [bench.client(router) for _ in range(count)]
+    receivers = streams_that_are_stuck(bench, peers, settled=settled)
+    assert [receiver.messages for receiver in receivers] == [[]] * count
+    other = bench.client(router)
+    receiver = other.receiver("other", credit=1).accepting()
+    sender = other.sender("other")
+    bench.run()
+    sender.send(message("small"))
+    bench.run()
+    assert receiver.bodies == ["small"]
+    for peer in peers:
+        plug_of(peer).room = math.inf
+    bench.run()
+    assert [len(receiver.messages[0].data) for receiver in receivers] == [2_000_000] * count
+
+
+def test_routers_that_stream_to_each_other_over_a_full_wire_stop_nobody(bench: Bench) -> None:
+    routers = bench.mesh(("A", "B"), ("B", "C"), forwarding={**FORWARDING, "held_message_bytes": 10_000})
+    ends = [bench.client(routers[0]), bench.client(routers[2])]
+    receivers = [peer.receiver(f"to/{at}", credit=10).accepting() for at, peer in enumerate(ends)]
+    senders = [peer.sender(f"to/{1 - at}") for at, peer in enumerate(ends)]
+    bench.advance(1)
+    wires = [wire for wire in bench.wires if all(isinstance(end, Plug) for end in wire.ends)]
+    assert len(wires) == 2
+    plugs = [end for wire in wires for end in wire.ends if isinstance(end, Plug)]
+    sent = [sender.begin(message("x" * 4_000_000)[:50_000]) for sender in senders]
+    bench.run()
+    for plug in plugs:
+        plug.room = 0
+    for one in sent:
+        one.part(b"x" * 2_000_000)
+    bench.run()
+    for plug in plugs:
+        plug.room = math.inf
+    for one in sent:
+        one.end()
+    bench.run()
+    assert [len(receiver.messages[0].data) for receiver in receivers] == [2_050_000] * 2
