@@ -67,6 +67,12 @@ CONSTANTS = (
         "rejected, and the link of a client closed",
     ),
     (
+        "router.run_to_completion",
+        "MOST_STEPS",
+        "Steps of one turn, of which a large message takes one for each piece.",
+        "the turn ends, `turn_fault` is logged",
+    ),
+    (
         "router.views.management_service",
         "MAX_WAITING",
         "Requests to `$management` of one connection that wait.",

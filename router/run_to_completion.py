@@ -27,6 +27,17 @@ EARLY_LOOK_S: Final = 0.2
 """and so much less where there is a turn: HELLOs are due each second, less a tenth."""
 MOST_FAULTS: Final = 10
 """Faults of one turn; what is left is for the next one, so that one that comes again and again holds up nobody else."""
+MOST_STEPS: Final = 10_000
+"""Steps of one turn: a large message takes one for each piece, and a turn that would have no end is no reason to serve
+nobody any more."""
+
+
+class EndlessTurnError(Exception):
+    """A turn in which one thing led to another for too long: a fault of ours."""
+
+    def __init__(self, ports: list[Port]) -> None:
+        names = ", ".join(str(port.id) for port in ports[:10])
+        super().__init__(f"a turn had {MOST_STEPS} steps; connections that were still to be written: {names or 'none'}")
 
 
 class ConnectionTurns(RoundHandler):
@@ -149,7 +160,7 @@ class ConnectionTurns(RoundHandler):
         credit_manager = data_plane.credit_manager
         settlement = data_plane.settlement
         now = data_plane.clock.now
-        faults = 0
+        faults = steps = 0
         while self.events or self._dirty or settlement.stranded or credit_manager.is_due():
             try:
                 if self.events:
@@ -168,7 +179,10 @@ class ConnectionTurns(RoundHandler):
                     self._flush(port)
                 except Exception as error:  # as above
                     self._port_fault(port, error)
-            if faults >= MOST_FAULTS:
+            steps += 1
+            if steps >= MOST_STEPS:
+                self._give_up_writing()
+            if faults >= MOST_FAULTS or steps >= MOST_STEPS:
                 break
         if data_plane.waiting.refused or credit_manager.exclusions:
             self.report_refused(now)
@@ -176,6 +190,13 @@ class ConnectionTurns(RoundHandler):
             self._deadline_changed()
         if settlement.is_stopping and data_plane.is_quiet():
             self._quieted()
+
+    def _give_up_writing(self) -> None:
+        """Leave connections unwritten until something else happens to them."""
+        self.turn_fault(EndlessTurnError(self._dirty))
+        for port in self._dirty:
+            port.is_dirty = False
+        self._dirty = []
 
     def _port_fault(self, port: Port, error: Exception) -> None:
         connection = self.connections.get(port.id)

@@ -219,3 +219,27 @@ def test_a_connection_whose_end_fails_is_forgotten_with_all_other_links(faults: 
     assert "connection_fault" in faults()
     assert not router.connections
     assert sum(1 for entry in router.fib.entries() if getattr(entry, "subscribers", None)) == 1
+
+
+def test_a_turn_that_would_have_no_end_is_ended_and_others_are_served(bench: Bench, faults: Read) -> None:
+    a, _ = mesh(bench)
+    before = set(a.connections)
+    restless = bench.client(a)
+    bench.run()
+    (number,) = a.connections.keys() - before
+    receiver = bench.client(a).receiver("topic", credit=5).accepting()
+    sender = bench.client(a).sender("topic")
+    bench.run()
+    flush = a.flushers[number]
+
+    def again() -> None:
+        flush()
+        a.connections[number].port.touch()
+
+    a.flushers[number] = again
+    restless.sender("other")
+    bench.run()
+    assert "turn_fault" in faults()
+    sender.send(message("x"))
+    bench.run()
+    assert receiver.bodies == ["x"]
