@@ -64,7 +64,7 @@ CONSTANTS = (
         "router.dataplane.slow_streams",
         "MOST_DEBT_S",
         "Seconds that slow ones to an address keep others waiting; of the debt a hundredth of the time passes.",
-        "rejected, and the link of a client closed",
+        "rejected",
     ),
     (
         "router.run_to_completion",

@@ -78,33 +78,38 @@ class ViolatingLinks:
         unfinished = self._unfinished
         for link in unfinished.stalled(now):
             window_s = unfinished.window_of(link)
-            self._give_up_safely(
-                link, f"fewer than {unfinished.least_bytes} bytes of an unfinished message came in {window_s:g} s"
-            )
+            what = f"fewer than {unfinished.least_bytes} bytes of an unfinished message came in {window_s:g} s"
+            self._give_up_safely(link, what, is_to_close=not link.port.is_router)
 
     def give_up_slow(self, transfers: list[Transfer]) -> None:
-        """Give up messages that were passed on in parts, while others waited and their senders were slow."""
+        """Give up messages that were passed on in parts, while others waited and their senders were slow.
+
+        What still comes of them is thrown away. Their links stay: an honest client may be slow, and one on proton does
+        not survive that a link is closed in the middle of a message.
+        """
         for transfer in transfers:
             link = transfer.ingress
             if link is not None and link.current is transfer:
                 least = STREAM_BYTES_S // 1024 // 1024
-                self._give_up_safely(link, f"an unfinished message came at less than {least} MiB/s while others waited")
+                what = f"an unfinished message came at less than {least} MiB/s while others waited"
+                self._give_up_safely(link, what, is_to_close=False)
 
-    def _give_up_safely(self, link: IngressLink, description: str) -> None:
+    def _give_up_safely(self, link: IngressLink, description: str, is_to_close: bool) -> None:
         try:
-            self._give_up(link, description)
+            self._give_up(link, description, is_to_close)
         except Exception as error:  # a fault of ours must not keep the others from being given up
             self._faults.of_port(link.port, error)
 
-    def _give_up(self, link: IngressLink, description: str) -> None:
-        """Abort what was sent of its message, and reject it; a client's link is closed too, a neighbor's is shared."""
+    def _give_up(self, link: IngressLink, description: str, is_to_close: bool) -> None:
+        """Abort what was sent of its message, and reject it; close the link too, or throw away what still comes."""
         # DEV-34: a qdrouterd waits for the rest for ever.
         error = PeerProtocolError(description, condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         transfer = link.current
-        self._unfinished.forget(link)
         if transfer is not None:
             self._reject(transfer, error.condition, str(error))
-        if not link.port.is_router:
+        if is_to_close or link.port.is_router:
+            self._unfinished.forget(link)
+        if is_to_close:
             link.port.close_link(link, error)
         elif transfer is not None:
             self._forwarder.abandon(transfer)
