@@ -154,8 +154,6 @@ class ManagementClient:
             limit: entities at most; None: all.
         Raises: ManagementError.
         """
-        if router is not None:
-            self.check(router)
         of_address = {} if key is None else {"key": key}
         found: list[dict[str, Any]] = []
         while limit is None or len(found) < limit:
