@@ -182,7 +182,8 @@ class ConnectionTurns(RoundHandler):
             steps += 1
             if steps >= MOST_STEPS:
                 self._give_up_writing()
-            if faults >= MOST_FAULTS or steps >= MOST_STEPS:
+                break
+            if faults >= MOST_FAULTS:
                 break
         if data_plane.waiting.refused or credit_manager.exclusions:
             self.report_refused(now)

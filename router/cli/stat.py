@@ -285,10 +285,10 @@ def _ask(client: ManagementClient, wanted: StatSelection, me: str, router: str |
     """
     if wanted.what in OF_ALL and not client.sees_all:
         raise ManagementError(f"{wanted.what}: not shown to who sees a virtual host alone; needs `management: read`")
-    if router is not None:
-        client.check(router)
     if wanted.what == "general":
         return [client.read("router", router=router)]
+    if router is not None:
+        client.check(router)
     if wanted.what == "credit":
         return ask_credit(client, me, router=router, text=wanted.address, limit=wanted.limit)
     if wanted.what == "problems":

@@ -390,11 +390,10 @@ class RouterDataPlane(DataPlaneInterface):
 
     def next_deadline(self) -> float:
         """Time at which `handle_deadline` is due, seconds; infinity when never."""
-        due = min(self.unfinished.due, self._reader.backpressure.slowed_due)
+        due = min(self.unfinished.due, self._reader.backpressure.slowed_due, self.streams.due)
         other = self.waiting.next_deadline()
         if other < due:
             due = other
-        due = min(due, self.streams.due)
         other = self.credit_manager.next_deadline()
         return min(due, other)
 

@@ -105,10 +105,9 @@ class ViolatingLinks:
         # DEV-34: a qdrouterd waits for the rest for ever.
         error = PeerProtocolError(description, condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         transfer = link.current
+        self._unfinished.forget(link)
         if transfer is not None:
             self._reject(transfer, error.condition, str(error))
-        if is_to_close or link.port.is_router:
-            self._unfinished.forget(link)
         if is_to_close:
             link.port.close_link(link, error)
         elif transfer is not None:
