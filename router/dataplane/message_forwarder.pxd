@@ -58,7 +58,7 @@ cdef class Forwarder:
     cdef bint _is_brokered(self, Transfer transfer)
     cdef _deliver_whole(self, Transfer transfer, AddressEntry entry)
     @cython.locals(controller=CreditController)
-    cdef bint _may_stream(self, AddressEntry entry) except -1
+    cdef bint _may_stream(self, Transfer transfer, AddressEntry entry) except -1
     cpdef object fan_out(self, Transfer transfer)
     cdef _dispatch_anycast(self, Transfer transfer, AddressEntry entry)
     @cython.locals(found=Scan, route=Route)

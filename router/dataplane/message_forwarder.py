@@ -501,16 +501,16 @@ class Forwarder:
                 self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
             return
         transfer.may_stream = not transfer.is_complete
-        if transfer.may_stream and not port.is_over and not self._may_stream(entry):
+        if transfer.may_stream and not port.is_over and not self._may_stream(transfer, entry):
             self.forget(transfer)
             self._settlement.reject_for(transfer, TooManySlowStreams())
             return
         self.dispatch(transfer)
 
-    def _may_stream(self, entry: AddressEntry) -> bool:
-        """Whether one more message may keep others from the subscribers of an address until its end has come."""
+    def _may_stream(self, transfer: Transfer, entry: AddressEntry) -> bool:
+        """Whether a message may keep others from the subscribers of its address until its end has come."""
         controller = self._credit_manager.find(entry)
-        return controller is None or not controller.keeps_waiting() or self._streams.may_begin(entry)
+        return controller is None or not controller.keeps_waiting() or self._streams.may_begin(transfer, entry)
 
     def hold_less(self, transfer: Transfer) -> None:
         """See whether a message may still be held until it is whole: its connection is above its mark."""

@@ -19,7 +19,8 @@ cdef class SlowStreams:
     cpdef object begin(self, Transfer transfer, EgressLink link)
     @cython.locals(stream=Stream)
     cpdef object receive(self, EgressLink link, Py_ssize_t count)
-    cpdef bint may_begin(self, AddressEntry entry) except -1
+    @cython.locals(debt_s=double, is_fast=bint)
+    cpdef bint may_begin(self, Transfer transfer, AddressEntry entry) except -1
     @cython.locals(link=EgressLink, stream=Stream, transfer=Transfer, late_s=double, now=double, entry=AddressEntry, is_slow=bint)
     cpdef list given_up(self)
     cdef double _debt(self, AddressEntry entry) except -1

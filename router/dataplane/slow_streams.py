@@ -3,7 +3,8 @@
 A link carries one message at a time, so whoever streams one slowly keeps everybody else from its subscriber. As long as
 nobody waits, any pace will do (`stalled_senders.py`). While others do, time beyond what its bytes take at
 `STREAM_BYTES_S` is counted for its address. An address has a debt of such time, which passes slowly: its streams are
-given up above `MOST_DEBT_S`, and above half of it none is begun while others wait.
+given up above `MOST_DEBT_S`. While others wait, none is begun above that, and above half of it only those that have
+come fast so far: who sends slowly uses up the first half, and leaves the second to the others.
 """
 
 from __future__ import annotations
@@ -59,9 +60,11 @@ class SlowStreams:
         if stream is not None:
             stream.received += count
 
-    def may_begin(self, entry: AddressEntry) -> bool:
+    def may_begin(self, transfer: Transfer, entry: AddressEntry) -> bool:
         """Whether a message may be passed on before its end has come to an address for which others wait."""
-        return 2 * self._debt(entry) <= MOST_DEBT_S
+        debt_s = self._debt(entry)
+        is_fast = transfer.size >= STREAM_BYTES_S * (self._clock.now - transfer.arrived)
+        return debt_s <= (MOST_DEBT_S if is_fast else MOST_DEBT_S / 2)
 
     def given_up(self) -> list[Transfer]:
         """Look at all streams. Returns: the messages to be given up, which are watched no more."""

@@ -187,6 +187,31 @@ def test_after_slow_streams_none_is_begun_for_a_while_if_others_wait(bench: Benc
     assert later.outcome == "accepted"
 
 
+@pytest.mark.parametrize(("debt_s", "seconds", "begins"), [
+    (0.6 * MOST_DEBT_S, 0.0, True), (0.6 * MOST_DEBT_S, 1.0, False),
+    (SOON_S, 0.0, False), (0.4 * MOST_DEBT_S, 1.0, True),
+])  # fmt: skip
+def test_half_of_the_debt_is_kept_for_messages_that_come_fast(
+    bench: Bench, debt_s: float, seconds: float, begins: bool
+) -> None:
+    (router,) = line_of(bench, 1)
+    receiver = bench.client(router).receiver(ADDRESS, credit=3).accepting()
+    slow, other, large = senders(bench, router, 3)
+    sent = slow.begin(LARGE)
+    other.send(message("small"))
+    bench.advance(debt_s)
+    sent.end()
+    bench.run()
+    assert receiver.bodies[-1] == "small"
+    other.send(message("takes the last credit"))
+    other.send(message("waits"))
+    later = large.begin(LARGE[: HELD_BYTES // 2])
+    bench.advance(seconds)
+    later.part(LARGE[HELD_BYTES // 2 :])
+    bench.run()
+    assert (later.outcome is None) is begins
+
+
 def test_messages_that_come_in_parts_keep_no_credit_from_others(bench: Bench) -> None:
     (router,) = line_of(bench, 1)
     receiver = bench.client(router).receiver(ADDRESS, credit=10).accepting()
