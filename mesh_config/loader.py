@@ -137,7 +137,7 @@ def parse_document(text: str, file: str) -> Document:
     root, findings = yaml_text.read(text, file)
     if root is None:
         return Document(file=file, mesh=MeshSettings(), findings=findings, is_whole_mesh=False, nodes={})
-    reading = _Reading(file, list(findings))
+    reading = _Reading(file, findings)
     return reading.document(root)
 
 
@@ -149,9 +149,11 @@ def _nothing(file: str, message: str) -> Document:
 class _Reading:
     """One pass over a file; collects findings on its way."""
 
-    def __init__(self, file: str, findings: list[Finding]) -> None:
+    def __init__(self, file: str, findings: tuple[Finding, ...]) -> None:
+        """*findings*: what the reader of YAML has found."""
         self._file = file
-        self._findings = findings
+        self._unreadable = findings
+        self._findings: list[Finding] = []
         self._overruled: dict[tuple[Step, ...], Place] = {}
         """Places of a host or port in `defaults` which a connector with `to` doesn't go by, by their paths,"""
         self._in_use: set[tuple[Step, ...]] = set()
@@ -160,7 +162,7 @@ class _Reading:
     def document(self, root: Node) -> Document:
         top = self._mapping(root, expected="`router`, or `routers` and what belongs to them")
         if not isinstance(root, MapNode):
-            findings = tuple(self._findings)
+            findings = (*self._unreadable, *self._further())
             return Document(file=self._file, mesh=MeshSettings(), findings=findings, is_whole_mesh=False, nodes={})
         is_whole_mesh = "router" not in top.items
         known = MESH_FILE_KEYS if is_whole_mesh else ROUTER_FILE_KEYS
@@ -183,11 +185,16 @@ class _Reading:
         return Document(
             file=self._file,
             mesh=MeshSettings(name=name, routers=routers),
-            findings=in_order(self._findings),
+            findings=in_order((*self._unreadable, *self._further())),
             is_whole_mesh=is_whole_mesh,
             nodes=nodes,
             remarks=in_order(map(_overruled, unused)),
         )
+
+    def _further(self) -> Iterator[Finding]:
+        """What was found where the file could be read: of an alias it needs no saying that nothing is there."""
+        unreadable = {(finding.line, finding.key) for finding in self._unreadable}
+        return (finding for finding in self._findings if (finding.line, finding.key) not in unreadable)
 
     def _whole_mesh(self, top: MapNode) -> tuple[str, dict[str, MapNode]]:
         """Name of the mesh, and the node of each router with all defaults in it."""

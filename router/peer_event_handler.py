@@ -135,6 +135,8 @@ class PeerEventHandler:
         settings = connection.settings
         if settings.role is Role.INTER_ROUTER:
             if not peer.container:
+                if connection.is_closed_by_peer:
+                    return  # its Close says why
                 self.close(connection, Condition.INVALID_FIELD, "a router needs a container id")
                 return
             if peer.container == self._me:

@@ -232,6 +232,11 @@ class Connection(ByteStreams):
         self.is_closing = True
         self.port.touch()
 
+    @property
+    def is_closed_by_peer(self) -> bool:
+        """Whether the peer's Close has come."""
+        return bool(pn.pn_connection_state(self._connection) & pn.REMOTE_CLOSED)
+
     def give_up(self, reason: str) -> None:
         """End it without a word: the engine could not write one."""
         self.fault = self.fault or reason

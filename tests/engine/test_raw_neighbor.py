@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from proton import symbol
+from proton import Described, symbol, ulong
 
 from mesh_config.models import Role
 from router.runtime import Runtime
@@ -341,3 +341,14 @@ def test_a_multicast_that_comes_back_to_its_ingress_router_is_dropped(bench: Ben
     raw.send("x", "broadcast.x", ingress="A", trace=["0/OTHER", "0/RAW"], settled=True)
     bench.advance(0.1)
     assert [receiver.bodies for receiver in receivers] == [["x"], ["x"]]
+
+
+def test_why_a_neighbor_refuses_with_its_open_is_logged(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    why = Described(ulong(0x1D), [symbol("amqp:not-allowed"), "its ports are shut"])
+    raw = bench.raw(bench.router("A"), role=Role.INTER_ROUTER)
+    raw.write(frames.AMQP_HEADER + frames.write(0x10, [""]) + frames.write(0x18, [why]))
+    bench.run()
+    lines = capsys.readouterr()
+    log = lines.out + lines.err
+    assert "its ports are shut" in log
+    assert "container id" not in log

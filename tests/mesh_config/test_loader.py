@@ -38,6 +38,8 @@ CASES = (
         "unknown key `zzz`",
         "one of id, host, site",
     ),
+    row("an alias for a router", "routers:\n  A: &a {}\n  B: *a  # here", "routers.B", "an alias", "`defaults`"),
+    row("an alias for a word", "router:\n  id: &a A\n  site: *a  # here", "router.site", "an alias", "`defaults`"),
     row("a router without id", "router:  # here\n", "router", "nothing", "a mapping"),
     row("a required setting missing", "router:  # here\n  site: x", "router.id", "`id` is missing", "a word"),
     row(

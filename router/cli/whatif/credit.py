@@ -88,13 +88,13 @@ def credit(
     if is_json:
         say_json(rows)
         return
+    if not rows:
+        click.echo("no path is known to be short of credit" if is_short else "no path")
+        return
     _say_credit(rows, limit)
 
 
 def _say_credit(rows: list[dict[str, Any]], limit: int) -> None:
-    if not rows:
-        click.echo("no path")
-        return
     keys = {
         "address": "address",
         "src": "from",

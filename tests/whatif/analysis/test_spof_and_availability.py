@@ -327,6 +327,9 @@ def test_the_commands_suggest_and_credit_answer_for_models_and_runs(whole: Path,
     done = command("credit", whole, "--address", "work", "--limit", 1, "--batch", "half", "--client-ms", 1)
     assert done.exit_code == 0
     assert "more: see --limit" in done.output
+    well = {row["address"] for row in rows} - {row["address"] for row in rows if row["is_enough"] is False}
+    done = command("credit", whole, "--address", min(well), "--short")
+    assert done.output == "no path is known to be short of credit\n"
 
 
 @pytest.mark.parametrize(
