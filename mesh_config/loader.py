@@ -192,7 +192,7 @@ class _Reading:
         )
 
     def _further(self) -> Iterator[Finding]:
-        """What was found where the file could be read: of an alias it needs no saying that nothing is there."""
+        """Findings where the file could be read: of an alias it needs no saying that nothing is there."""
         unreadable = {(finding.line, finding.key) for finding in self._unreadable}
         return (finding for finding in self._findings if (finding.line, finding.key) not in unreadable)
 
