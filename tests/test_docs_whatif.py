@@ -33,6 +33,7 @@ def shown_output() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_tutorial_shows_what_its_commands_write(shown_output: ModuleType, tmp_path: Path) -> None:
     page = TUTORIAL.read_text(encoding="utf-8")

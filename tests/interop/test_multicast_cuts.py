@@ -13,6 +13,7 @@ pytestmark = pytest.mark.interop
 CUTS = 5
 
 
+@pytest.mark.slow
 def test_a_multicast_comes_exactly_once_while_connections_are_cut(tmp_path: Path) -> None:
     with CutRing(tmp_path) as ring:
         ring.mesh.start()

@@ -22,6 +22,7 @@ RATE = 150.0
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
+@pytest.mark.slow
 def test_every_message_has_one_true_outcome_and_nothing_is_left_whatever_fails(tmp_path: Path) -> None:
     with Stage(tmp_path, rate=RATE) as stage:
         run = Run(stage, SEED)

@@ -28,6 +28,7 @@ def shown(cell: str, names: dict[str, Any]) -> Any:
     return None
 
 
+@pytest.mark.slow
 def test_every_cell_of_the_notebook_runs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(FOLDER, tmp_path / "what-if")
     monkeypatch.chdir(tmp_path / "what-if")

@@ -144,6 +144,7 @@ def test_a_run_that_one_engine_began_another_one_can_end(
     assert nothing_beside(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_spark_goes_on_where_it_was(spark: SparkSession, model: Model, uninterrupted: Path, tmp_path: Path) -> None:
     out, begun = tmp_path / "run", tmp_path / ".run.partial" / "played" / "unit=0000090-0000099" / "_temporary"
     options = Options(engine="spark", is_resumed=True, loads="changed")

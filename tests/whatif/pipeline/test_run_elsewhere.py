@@ -117,6 +117,7 @@ def test_a_run_elsewhere_has_the_same_tables_and_takes_its_place_as_a_whole(
     assert model.links[0].id in said.output
 
 
+@pytest.mark.slow
 def test_a_run_elsewhere_that_was_interrupted_goes_on(elsewhere: Elsewhere, model: Model, local: Path) -> None:
     out = f"{elsewhere.address}/run"
 

@@ -171,6 +171,7 @@ def test_each_interval_is_what_the_routers_counted(
     )
 
 
+@pytest.mark.slow
 def test_what_enters_is_told_by_router_and_address(
     mesh: MeshProcesses, traffic: Traffic, spark: SparkSession, tmp_path: Path
 ) -> None:
