@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 from proton import char, int32
 
-from mesh_config.models import LinkStateSettings
+from mesh_config.models import LinkStateSettings, Role
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import MAX_BOOT_JUMP, MAX_FIRST, MAX_INT, MAX_JUMP
+from router.engine.connection import CIRCUITS, LSU_PUSH
 from router.runtime import Runtime
 from router.views.management_service import serve_management
 from tests.engine.test_raw_neighbor import join, live
 from tests.helpers.engine import Bench
 from tests.helpers.neighbor import ALL_TO, Neighbor
-from tests.helpers.peer import message
+from tests.helpers.peer import Peer, message
 
 MA_TO = "_topo/0/all/qdrouter.ma"
 
@@ -252,3 +253,48 @@ def test_of_more_addresses_than_a_router_may_have_nothing_is_kept(bench: Bench) 
     raw._change(["M0later"], [], [3])
     bench.run()
     assert "later" in router.control.addresses()
+
+
+def pose(bench: Bench, router: Runtime, as_whom: Runtime) -> Neighbor:
+    """Another router of our kind by the id of one that is there, and that started later."""
+    properties = {"qd.inter-router-cost": 1}
+    peer = Peer(bench.run, container=str(as_whom.me), sasl=True, properties=properties, offered=(LSU_PUSH, CIRCUITS))
+    peer.wire = bench.wire(peer, bench.plug(router, role=Role.INTER_ROUTER))
+    bench.peers.append(peer)
+    raw = Neighbor(str(as_whom.me), peer, dials=True, instance=as_whom.control.instance + 5)
+    bench.run()
+    raw.attach()
+    bench.run()
+    return raw
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 10])
+@pytest.mark.parametrize("boots", [5, 0, -1])
+def test_the_true_router_is_reached_when_one_of_its_id_has_gone(bench: Bench, seconds: int, boots: int) -> None:
+    routers = bench.mesh(("A", "B"), ("B", "C"))
+    for router in routers:
+        bench.client(router).receiver(f"of/{router.me}", credit=1000).accepting()
+    bench.advance(40)
+    raw = pose(bench, routers[0], routers[2])
+    raw.instance = routers[2].control.instance + boots
+    live(bench, raw, seconds)
+    raw.peer.close()
+    bench.run()
+    bench.advance(1.0)
+    check_whole(bench, routers)
+
+
+@pytest.mark.parametrize("boots", [5, 0, -1])
+def test_a_router_by_the_id_of_one_that_is_there_is_refused_soon(
+    bench: Bench, boots: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    routers = bench.mesh(("A", "B"), ("B", "C"))
+    for router in routers:
+        bench.client(router).receiver(f"of/{router.me}", credit=1000).accepting()
+    bench.advance(40)
+    raw = pose(bench, routers[0], routers[2])
+    raw.instance = routers[2].control.instance + boots
+    live(bench, raw, 5)
+    lines = capsys.readouterr()
+    assert "reason='router id C is in use: others have heard later news of it'" in lines.out + lines.err
+    check_whole(bench, routers)

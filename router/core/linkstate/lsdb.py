@@ -69,6 +69,10 @@ class Node:
     """Requests sent without an answer."""
     doubted_seq: int = 0
     """The newest that it was asked about, since it said less itself."""
+    rival: RouterAdvertisement | None = None
+    """The latest that others tell of it, and that the neighbor of this id has not overruled,"""
+    rival_since: float = math.inf
+    """though it has said nothing new since this time, seconds."""
     brought_by: RouterId | None = None
     """The neighbor that was the first to tell of it."""
     peers_by: RouterId | None = None
@@ -194,6 +198,20 @@ class LinkStateDatabase:
         node.instance = instance
         node.instance_since = node.heard_at = now
         node.relayed_at = -math.inf
+        self.face_rival(node, (instance, 0), now)
+
+    def face_rival(self, node: Node, said: tuple[int, int], now: float) -> None:
+        """Compare what a neighbor says of itself with what others tell of it.
+
+        Args:
+            node: what is held of it.
+            said: boot number and sequence of link state.
+            now: seconds, monotonic.
+        """
+        if node.rival is not None and said < node.rival.numbers[:2]:
+            node.rival_since = now
+        else:
+            node.rival, node.rival_since = None, math.inf
 
     def take_instance(self, node: Node, instance: int, now: float) -> None:
         """Note that *node* was heard.

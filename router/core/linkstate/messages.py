@@ -117,6 +117,11 @@ class RouterAdvertisement(ControlMessage):
     ls_seq: int
     mobile_seq: int
 
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """All three: the later of two advertisements has the higher ones."""
+        return self.instance, self.ls_seq, self.mobile_seq
+
     def _own_keys(self) -> dict[str, object]:
         return {"instance": self.instance, "ls_seq": self.ls_seq, "mobile_seq": self.mobile_seq}
 

@@ -255,6 +255,18 @@ class Neighbors:
             self._expect_anew(connection.router, now)
             self._choose(connection.router, now)
 
+    def refuse_all(self, router: RouterId, why: str, now: float) -> None:
+        """Forget all connections of a neighbor, which are to be closed.
+
+        Args:
+            router: its id.
+            why: what the peer is told of it.
+            now: seconds, monotonic.
+        """
+        for connection in list(self._by_router.get(router, ())):
+            self._refuse(connection, router, why)
+        self._choose(router, now)
+
     def take_refusals(self) -> list[RefusedConnection]:
         """Take the connections that are to be closed: each is returned once."""
         taken, self.refusals = self.refusals, []

@@ -19,6 +19,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+import attrs
+
 from mesh_config.models import LinkStateSettings
 from router.core.events import ControlReceived, Report
 from router.core.ids_and_conditions import ConnectionId, RouterId
@@ -46,12 +48,11 @@ from router.core.linkstate.neighbor_sync import catch_up
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.routes import RouteComputation, RoutesDiff
 from router.core.linkstate.spf import Topology
+from router.core.linkstate.superseded_neighbors import LATER_NEWS, SupersededNeighbors
 from router.core.linkstate.throttle import Throttle
 
 RA_JITTER: Final = 0.25
 """Intervals are shortened by up to this part, so that a thousand routers do not act in step."""
-
-
 OVERRULE_PAUSE_S: Final = 0.5
 """Between two answers to what others say in this router's name, seconds."""
 MAX_STEPS: Final = 64
@@ -95,6 +96,7 @@ class LinkState:
         self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
         """Copies of one refresh arrive within this time, seconds."""
         self.requests = LinkStateRequests(sender=sender, neighbors=neighbors, database=self.database, settings=settings)
+        self.superseded = SupersededNeighbors(neighbors=neighbors, database=self.database, settings=settings)
         self._settings = settings
         self._rng = rng
         self._sender = sender
@@ -142,6 +144,10 @@ class LinkState:
         node = self.database.node(hello.id, now, hello.id)
         boot = self.database.judge(node, hello.instance, now)
         if boot is BootComparison.OLDER and node.heard_at + self._settings.hello_max_age_s <= now:
+            route = self._sender.route(node.id)
+            if route is not None and route.next_hop != node.id:
+                self._neighbors.refuse_all(node.id, LATER_NEWS, now)
+                return
             # The neighbor itself says so, and it is no HELLO that was overtaken by news of a restart.
             boot = BootComparison.NEWER
         if boot is BootComparison.NEWER:
@@ -216,7 +222,10 @@ class LinkState:
             self._on_old_update(received, known, message, now)
             return
         node = self._accept(received, message.instance, now, message.ls_seq)
-        if node is None or message.ls_seq <= node.ls_seq or len(message.peers) > self._settings.max_routers:
+        if node is None or message.ls_seq <= node.ls_seq:
+            return
+        self.database.face_rival(node, (message.instance, message.ls_seq), now)
+        if len(message.peers) > self._settings.max_routers:
             return
         neighbor = self._neighbors.connections[received.connection].router
         if not self.database.has_room_for(node, len(message.peers), neighbor):
@@ -298,6 +307,8 @@ class LinkState:
         is_news = claim.instance == node.instance and self.database.note(node, claim)
         if is_later_boot or is_news:
             self._sender.tell_origin(received, claim, link_state_to(node.id))
+        if is_later_boot or (is_news and node.is_behind):
+            self.superseded.note(node, claim, now)
         if is_news and node.is_behind:
             # Its own word is on its way, if that is true.
             self.requests.want(node, now + self._settings.hello_interval_s / 4)
@@ -383,12 +394,7 @@ class LinkState:
         """Tell *node*, which said less itself than others said in its name, so that it can say more."""
         if node.is_behind and node.doubted_seq < node.advertised_ls_seq:
             node.doubted_seq = node.advertised_ls_seq
-            claim = RouterAdvertisement(
-                id=node.id,
-                instance=node.instance or 0,
-                ls_seq=node.advertised_ls_seq,
-                mobile_seq=node.advertised_mobile_seq,
-            )
+            claim = attrs.evolve(node.advertisement(), ls_seq=node.advertised_ls_seq)
             self._sender.send(node.id, link_state_to(node.id), claim, node.via)
 
     def _report_full(self, neighbor: RouterId) -> None:
@@ -399,14 +405,8 @@ class LinkState:
     def _report_dense(self, node: Node, neighbor: RouterId) -> None:
         if not self._is_dense_told:
             self._is_dense_told = True
-            self._sender.do(
-                Report.warning(
-                    "too_many_peers",
-                    neighbor=neighbor,
-                    remote=node.id,
-                    most=self._settings.max_neighbor_peers,
-                )
-            )
+            most = self._settings.max_neighbor_peers
+            self._sender.do(Report.warning("too_many_peers", neighbor=neighbor, remote=node.id, most=most))
 
     def _restart(self, node: Node, instance: int, now: float) -> None:
         self._sender.do(Report.info("router_restarted", remote=node.id, instance=instance))
@@ -441,6 +441,7 @@ class LinkState:
             self._spf_at,
             self._own_at,
             self._overrule_at,
+            self.superseded.due,
             self.requests.next_ask,
             self.database.next_aging,
             self._neighbors.next_silence,
@@ -455,6 +456,8 @@ class LinkState:
         self._greeter.elapse(now)
         if self._overrule_at <= now:
             self._overrule(now)
+        if self.superseded.due <= now:
+            self.superseded.refuse(now)
         if self._ra_at <= now:
             self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement())
             self._ra_at = now + self._ra_interval(now)
@@ -512,7 +515,10 @@ class LinkState:
                     update = self.own_update() if not is_change else None
                     catch_up(self._sender, self.database, active, (update, self.own_advertisement()))
             lost = [connection for router, connection in self._used.items() if used.get(router) != connection]
+            gone = self._used.keys() - self._neighbors.active.keys()
             self._used = used
+            for claim in self.superseded.believe(gone):
+                self._restart(self.database.nodes[claim.id], claim.instance, now)
             due = self._spf_throttle.due(now)
             if lost and due > now:
                 # What leads over a lost connection must not stand, and other paths are found at once, unless that

@@ -39,13 +39,14 @@ from router.core.linkstate import (
     rate_limit,
     routes,
     spf,
+    superseded_neighbors,
     throttle,
 )
 
 _MODULES: Final[Sequence[ModuleType]] = (
     address_installation, address_list_parts, address_sync, addresses, control_forwarder, control_message_sender,
     controlplane, due_routers, events, hello_sender, link_state, link_state_requests, lsdb, messages, neighbors,
-    protocol, rate_limit, routes, spf, throttle,
+    protocol, rate_limit, routes, spf, superseded_neighbors, throttle,
 )  # fmt: skip
 
 
