@@ -1,6 +1,7 @@
 """Memory of the mesh: routers, links and own connectors that are expected or were seen, present or absent, since when.
 
-What the mesh file names is never forgotten; what it doesn't, a day after it was last there. Nothing here is asked by
+What the mesh file names is never forgotten; what it names no more, when that is read, if it is absent by then; what it
+never named, a day after it was last there. Nothing here is asked by
 the routing protocol: it is for who looks after the mesh.
 """
 
@@ -208,10 +209,11 @@ class MeshPresence:
         self.expected = expected
         routers: Iterable[RouterId] = expected.routers if expected is not None else ()
         links: Iterable[Pair] = expected.links if expected is not None else ()
-        _expect(self.routers, set(routers) - {self.me}, now)
+        left = _expect(self.routers, set(routers) - {self.me}, now)
         _expect(self.links, set(links), now)
-        for pair in links:
-            self._connect(pair)
+        for pair in [pair for pair, link in self.links.items() if left & {*pair} and not link.is_present]:
+            del self.links[pair]
+        self._connect_all()
 
     # What happens
 
@@ -310,6 +312,11 @@ class MeshPresence:
             costs = [cost for cost in (peers.get(far), self._edges.get(far, nothing).get(near)) if cost is not None]
             self._link_changed((near, far) if near < far else (far, near), max(costs, default=None), now)
         return len(links)
+
+    def _connect_all(self) -> None:
+        self._adjacent.clear()
+        for pair in self.links:
+            self._connect(pair)
 
     def _connect(self, pair: Pair) -> None:
         for near, far in (pair, pair[::-1]):
@@ -495,9 +502,7 @@ class MeshPresence:
         self._looked_at = now
         self.routers = _kept(self.routers, now)
         self.links = _kept(self.links, now)
-        self._adjacent.clear()
-        for pair in self.links:
-            self._connect(pair)
+        self._connect_all()
 
 
 Key = TypeVar("Key", RouterId, Pair)
@@ -510,11 +515,16 @@ END_S: Final = 2.0
 """Between the end of a connection and the loss of the router that it led to, for one to explain the other."""
 
 
-def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> None:
+def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> set[Key]:
+    """Forget what was expected, is no more, and is absent. Returns: what was forgotten."""
+    left = {key for key, it in known.items() if it.is_expected and not it.is_present and key not in expected}
+    for key in left:
+        del known[key]
     for key, presence in known.items():
         presence.is_expected = key in expected
     for key in sorted(expected - known.keys()):
         known[key] = Presence(is_expected=True, since=now)
+    return left
 
 
 def _ended(end: ConnectionEnd) -> str:

@@ -216,6 +216,16 @@ def test_a_file_that_changes_takes_expectations_with_it(presence: MeshPresence) 
     assert presence.routers[R2].is_expected
 
 
+def test_what_leaves_the_file_is_forgotten_once_it_is_absent(presence: MeshPresence) -> None:
+    presence.reached(R3, 110.0)
+    presence.lost(R3, 115.0)
+    presence.expect(ExpectedMesh.of(generate("line", 2)), 120.0)
+    assert set(presence.routers) == {R2}
+    assert not [pair for pair in presence.links if R3 in pair]
+    presence.reached(R3, 130.0)
+    assert not presence.routers[R3].is_expected
+
+
 def test_who_comes_to_the_wrong_listener_is_told_of_once_in_an_hour(presence: MeshPresence) -> None:
     assert presence.refused("R9", "10.0.0.9", "this listener is for clients", 110.0)
     assert not any(presence.refused("R9", "10.0.0.9", "this listener is for clients", 110.0 + at) for at in range(1, 9))
