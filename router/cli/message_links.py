@@ -93,6 +93,11 @@ class Sender(OutgoingMessageHandler):
         return len(self._waiting)
 
     @property
+    def unwritten_bytes(self) -> int:
+        """Bytes of messages that the router has not taken yet."""
+        return int(self.link.session.outgoing_bytes)
+
+    @property
     def is_settled(self) -> bool:
         """Whether messages are sent settled: nobody tells of their outcome."""
         return bool(self.link.snd_settle_mode == self.link.SND_SETTLED)

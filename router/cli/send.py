@@ -149,6 +149,8 @@ class _Sending:
             said = f"{client.router} gave no credit for {address} {waited}."
         else:
             said = f"{sender.unsettled} of the messages to {address} had no outcome {waited}."
+            if sender.unwritten_bytes:
+                return f"{said} Of these, {sender.unwritten_bytes} bytes are still to be written: see --timeout."
         return said + why_waiting(client.access, self._address)
 
     def summary(self) -> str:
