@@ -165,7 +165,7 @@ class HttpServer:
     ) -> None:
         self._settings = settings
         self._tls = tls
-        self._app = ASGIWrapper(app)  # type: ignore[arg-type]
+        self._app = ASGIWrapper(with_bounded_heads(app, settings.header_bytes))  # type: ignore[arg-type]
         shared = before._shared(settings) if before is not None else None
         self._sock = shared if shared is not None else _bound(settings, place or encoded(settings.host))
         self.host, self.port = self._sock.getsockname()[:2]
@@ -234,6 +234,26 @@ class HttpServer:
             sock.close()
             self.counters.count -= 1
             self._connections.pop(scope, None)
+
+
+def with_bounded_heads(app: AsgiApp, header_bytes: int) -> AsgiApp:
+    """An application that answers 431 to a larger head: h11 has a bound only for one that it reads in pieces.
+
+    Args:
+        app: answers the others.
+        header_bytes: of path, names and values.
+    """
+
+    async def answer(scope: MutableMapping[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:
+        size = len(scope.get("raw_path", b"")) + len(scope.get("query_string", b""))
+        size += sum(len(name) + len(value) for name, value in scope.get("headers", ()))
+        if scope["type"] != "http" or size <= header_bytes:
+            await app(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 431, "headers": [(b"connection", b"close")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    return answer
 
 
 def _bound(settings: HttpSettings, place: str) -> socket.socket:

@@ -179,10 +179,12 @@ async def test_who_does_not_take_an_answer_is_closed_in_its_time(mock_clock: tri
         assert (await bench.get("/healthz"))[0] == 200
 
 
-async def test_a_head_that_is_too_large_is_refused() -> None:
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["in pieces", "whole"])
+async def test_a_head_that_is_too_large_is_refused(end: bytes) -> None:
     async with serving(header_bytes=2048) as bench, await bench.connect() as stream:
-        await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 4096)
+        await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 4096 + end)
         assert (await read_answer(stream))[0] == 431
+        assert not await stream.receive_some()
 
 
 async def test_requests_beyond_the_pace_wait_and_are_all_answered() -> None:
