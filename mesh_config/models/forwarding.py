@@ -37,7 +37,8 @@ class ForwardingSettings:
         "Credit given on each data link to a neighbor.", default=1000, unit="messages", low=1, high=1000000
     )
     held_message_bytes: int = setting(
-        "A multi-frame message up to this size is held until whole before a client gets it; a larger one streams.",
+        "A multi-frame message up to this size is held until whole before a client gets it; a larger one streams, "
+        "and a larger multicast is rejected.",
         default=16 * MIB,
         unit="bytes",
         low=0,
