@@ -41,6 +41,9 @@ def test_users_are_added_listed_changed_and_removed(tmp_path: Path) -> None:
     assert user("remove", file, "alice") == f"0 {file}: removed alice"
     assert list(read_users(file)) == ["bob with blanks"]
     assert stat.S_IMODE(Path(file).stat().st_mode) == 0o600
+    Path(file).chmod(0o640)
+    assert user("add", file, "carol", password="x").startswith("0 ")
+    assert stat.S_IMODE(Path(file).stat().st_mode) == 0o640
 
 
 @pytest.mark.parametrize(
