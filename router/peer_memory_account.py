@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from mesh_config.models import MIB, ForwardingSettings
+from router.address_space import most_held_bytes
 from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.dataplane.connection_port import Port
@@ -78,10 +79,9 @@ class AllPeersMemoryAccount:
         self._data_plane = data_plane
         self._connections = connections
         self._log = log
-        self.connection_mark = settings.connection_bytes
-        self.process_mark = settings.process_bytes
-        self._stopped_s = settings.stopped_s
         self._look_at = look_at
+        self._most_bytes = most_held_bytes()
+        self._take_marks(settings)
         self._deadline = math.inf
         self.is_over = False
         """The process is above its mark."""
@@ -94,10 +94,15 @@ class AllPeersMemoryAccount:
 
     def take_settings(self, settings: ForwardingSettings) -> None:
         """Go by other marks from now on."""
-        self.connection_mark = settings.connection_bytes
-        self.process_mark = settings.process_bytes
-        self._stopped_s = settings.stopped_s
+        self._take_marks(settings)
         self._look_at_all()
+
+    def _take_marks(self, settings: ForwardingSettings) -> None:
+        self.connection_mark = settings.connection_bytes
+        self.process_mark = int(min(settings.process_bytes, self._most_bytes))
+        self._stopped_s = settings.stopped_s
+        if self.process_mark < settings.process_bytes:
+            self._log.warning("address_space_short", process_bytes=settings.process_bytes, mark_bytes=self.process_mark)
 
     @property
     def total(self) -> int:

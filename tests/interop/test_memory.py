@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from router.cli.management import ManagementClient
 from router.engine.connection import LEAST_WINDOW_FRAMES
 from tests.helpers import frames
 from tests.helpers.peer import Peer, PeerReceiver, PeerSender, message
-from tests.helpers.processes import MeshProcesses, RouterProcess, peak_bytes, resident_bytes
+from tests.helpers.processes import COMMAND, MeshProcesses, RouterProcess, peak_bytes, resident_bytes
 from tests.helpers.sockets import Sockets
 
 pytestmark = pytest.mark.interop
@@ -66,15 +66,15 @@ class Served:
 
 
 @contextmanager
-def serve(folder: Path, *, routers: int = 1, **forwarding: float) -> Iterator[Served]:
-    """Routers in a line, with these settings of forwarding."""
+def serve(folder: Path, *, routers: int = 1, command: Sequence[str] = COMMAND, **forwarding: float) -> Iterator[Served]:
+    """Routers in a line, with these settings of forwarding, each started by a command."""
     mesh = generate("line", routers)
     changed: dict[str, RouterSettings] = {
         key: attrs.evolve(router, forwarding=ForwardingSettings(**forwarding))  # type: ignore[arg-type]
         for key, router in mesh.routers.items()
     }
     sockets = Sockets()
-    with MeshProcesses(attrs.evolve(mesh, routers=changed), folder) as processes:
+    with MeshProcesses(attrs.evolve(mesh, routers=changed), folder, command=command) as processes:
         processes.start()
         processes.wait_converged()
         served = Served(processes, sockets)
@@ -138,6 +138,45 @@ def test_sixty_large_messages_that_wait_stay_near_the_mark(tmp_path: Path) -> No
         assert {one.outcome for one in feeder.sent} == {"accepted"}
         served.wait_log("connection_below_mark")
         exchange(served, receiver, other)
+
+
+def with_address_space(size: int) -> tuple[str, ...]:
+    """A command that starts a router whose address space is limited to so many bytes."""
+    return ("prlimit", f"--as={size}", *COMMAND)
+
+
+def address_space() -> int:
+    """What a process has that has read the router's modules, bytes."""
+    code = "import router.daemon, resource; pages = open('/proc/self/statm').read().split()[0]"
+    code += "; print(int(pages) * resource.getpagesize())"
+    return int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60).stdout)
+
+
+def test_a_router_with_too_little_address_space_does_not_start(tmp_path: Path) -> None:
+    with MeshProcesses(generate("line", 1), tmp_path, command=with_address_space(address_space() + 64 * MIB)) as mesh:
+        mesh["R1"].start()
+        reason = mesh["R1"].wait_log("cannot_start").fields["reason"]
+        assert "the address space of this process may have" in reason
+        assert "MiB at least, or no limit" in reason
+
+
+def test_a_router_whose_address_space_is_limited_stays_below(tmp_path: Path) -> None:
+    with serve(tmp_path, command=with_address_space(address_space() + 280 * MIB)) as served:
+        assert served.router.log_lines("address_space_short")
+        stalled = served.client().receiver("stalled", credit=1)
+        flood = served.client()
+        senders = [flood.sender("stalled") for _ in range(LINKS)]
+        served.sockets.wait(lambda: all(sender.credit for sender in senders))
+        receiver = served.client().receiver("other", credit=1000).accepting()
+        other = served.client().sender("other")
+        feeder = Feeder(senders, message("x" * MESSAGE_BYTES))
+        served.sockets.on_step = feeder.feed
+        served.wait_log("process_above_mark")
+        exchange(served, receiver, other)
+        stalled.accepting().flow(2 * LINKS)
+        served.sockets.wait(lambda: all(one.outcome for one in feeder.sent), timeout_s=60)
+        exchange(served, receiver, other)
+        assert served.router.is_running
 
 
 def test_unfinished_messages_of_many_connections_stay_near_the_process_mark(tmp_path: Path) -> None:
