@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final
 
 import attrs
@@ -33,7 +33,9 @@ HUNG_S: Final = 10
 APART_S: Final = 3.0
 """After this time a router that was lost with a link would be known to be lost."""
 MOST_UNNAMED: Final = 3
-"""Absent routers that the mesh file doesn't name, each told of by itself; more of them are one problem."""
+"""Absent routers that the mesh file doesn't name, each told of by itself; more of them are one problem,"""
+MOST_WITHOUT_FILE: Final = 100
+"""and so are more than this where there is no mesh file."""
 UNHEARD_S: Final = 5.0
 """So long after its own start, or after the mesh file named it, a router may still be about to hear of another one."""
 
@@ -85,6 +87,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
     beside = {_far_end(link, me) for link in snapshot.links}
     absent = _absent_routers(snapshot)
     reached_by = _last_absent_ones(snapshot, absent)
+    lost = _lost_links(snapshot)
     missed = [
         node
         for node in snapshot.nodes
@@ -101,7 +104,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
                 kind="router-absent",
                 subject=node.id,
                 sentence=f"router {node.id} is absent: {node.reason or 'no path leads there'}"
-                f"{_dead_or_cut_off(snapshot, node)}",
+                f"{_dead_or_cut_off(node, lost.get(node.id, ()))}",
                 since=node.since,
                 command=f"amqp-mesh stat {'connectors' if node.id in dialled else 'routers'} --router {me}",
                 closeness=CERTAIN if node.id in dialled else BESIDE if node.id in beside else HEARSAY,
@@ -128,18 +131,18 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
 
 
 def _many_unnamed(snapshot: ProblemInputs, missed: Sequence[NodeRow]) -> Sequence[NodeRow]:
-    """Find among *missed* those that no mesh file names; none where they are few, or there is no file."""
+    """Find among *missed* those that no mesh file names; none where they are few."""
     unnamed = [node for node in missed if not node.is_configured]
     has_file = any(node.is_configured for node in snapshot.nodes)
-    return unnamed if has_file and len(unnamed) > MOST_UNNAMED else ()
+    return unnamed if len(unnamed) > (MOST_UNNAMED if has_file else MOST_WITHOUT_FILE) else ()
 
 
 def _unnamed_ones(me: str, unnamed: Sequence[NodeRow]) -> Problem:
     last = sorted(unnamed, key=lambda node: (-node.since, node.id))
     return Problem(
         kind="router-absent",
-        subject="routers that the mesh file doesn't name",
-        sentence=f"{len(unnamed)} routers that the mesh file doesn't name are absent, last of all"
+        subject="routers that no mesh file names",
+        sentence=f"{len(unnamed)} routers that no mesh file names are absent, last of all"
         f" {', '.join(node.id for node in last[:NAMED])}",
         since=last[0].since,
         command=f"amqp-mesh stat routers --router {me}",
@@ -158,11 +161,20 @@ def _living(link: MeshLinkRow, me: str) -> str:
     return f"{far} is reached" if far is not None else f"{link.one} and {link.other} are reached"
 
 
-def _dead_or_cut_off(snapshot: ProblemInputs, node: NodeRow) -> str:
-    """Tell whether a router that is lost can be anything but dead, by the links that it had."""
+def _lost_links(snapshot: ProblemInputs) -> Mapping[str, Sequence[MeshLinkRow]]:
+    """Links that were lost, by the routers at their ends."""
+    found: dict[str, list[MeshLinkRow]] = {}
+    for link in snapshot.links:
+        if link.last_flap is not None:
+            found.setdefault(link.one, []).append(link)
+            found.setdefault(link.other, []).append(link)
+    return found
+
+
+def _dead_or_cut_off(node: NodeRow, links: Sequence[MeshLinkRow]) -> str:
+    """Tell whether a router that is lost can be anything but dead, by the *links* that it had."""
     if node.last_flap is None or SHUTTING_DOWN in (node.reason or ""):
         return ""  # it never was there, or has said itself that it goes
-    links = [link for link in snapshot.links if node.id in (link.one, link.other) and link.last_flap is not None]
     if not links:
         return ""
     if len(links) == 1:

@@ -39,6 +39,7 @@ from router.views.problems import DAY_S, UNHEARD_S, problems
 from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
+from tests.helpers.work import instructions
 from tests.management.fakes import sample
 
 NOW = 1_800_000_000.0
@@ -86,12 +87,36 @@ def test_many_that_no_file_names_are_one_problem_beside_those_that_it_names() ->
     named = row(NodeRow, id="R3", is_reachable=False, is_configured=True, reason="lost", since=NOW - 90, last_flap=1)
     found = said(nodes=[*made_up, named])
     assert ("router-absent", "R3", "router R3 is absent: lost") in found
-    words = "4 routers that the mesh file doesn't name are absent, last of all X0, X1, X2"
+    words = "4 routers that no mesh file names are absent, last of all X0, X1, X2"
     assert sorted(sentence for _, _, sentence in found) == [words, "router R3 is absent: lost"]
     assert len(said(nodes=[*made_up[:3], named])) == 4
     assert len(said(nodes=made_up)) == 4, "there is no mesh file"
     failing = row(ConnectorRow, router="X0", connection_status="FAILED", connection_msg="refused")
     assert len(said(nodes=[*made_up, named], connectors=[failing])) == 5, "of X0 it is said why it can't be reached"
+
+
+def test_without_a_file_hundreds_are_one_problem() -> None:
+    lost = [
+        row(NodeRow, id=f"X{number}", is_reachable=False, is_configured=False, since=NOW - 60, last_flap=1)
+        for number in range(101)
+    ]
+    assert len(said(nodes=lost[:100])) == 100
+    assert len(said(nodes=lost)) == 1
+
+
+def test_twice_as_many_lost_routers_cost_twice_as_much() -> None:
+    def cost(count: int) -> int:
+        nodes = [
+            row(NodeRow, id=f"X{number}", is_reachable=False, is_configured=True, since=NOW - 60, last_flap=1)
+            for number in range(count)
+        ]
+        links = [
+            row(MeshLinkRow, one="B", other=f"X{number}", state="absent", since=NOW - 60, last_flap=1)
+            for number in range(count)
+        ]
+        return instructions(lambda: said(nodes=nodes, links=links))
+
+    assert cost(400) < 2.5 * cost(200)
 
 
 @pytest.mark.parametrize(
