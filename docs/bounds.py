@@ -67,6 +67,18 @@ CONSTANTS = (
         "rejected",
     ),
     (
+        "router.core.linkstate.lsdb",
+        "MOST_UNHEARD",
+        "Routers that others name and that have said nothing themselves.",
+        "not there until they do",
+    ),
+    (
+        "router.core.linkstate.due_routers",
+        "MOST_AT_ONCE",
+        "Routers that are asked for link state, and as many for addresses, in each 0.1 s.",
+        "asked later",
+    ),
+    (
         "router.run_to_completion",
         "MOST_STEPS",
         "Steps of one turn, of which a large message takes one for each piece.",

@@ -31,6 +31,8 @@ from router.core.events import (
     WithdrawRouter,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.due_routers import MOST_AT_ONCE
+from router.core.linkstate.lsdb import MOST_UNHEARD
 from router.core.linkstate.messages import (
     ControlMessage,
     Hello,
@@ -207,6 +209,27 @@ def test_what_others_say_of_a_neighbor_of_our_kind_is_only_a_reason_to_ask_it() 
     asked = play.rest()
     assert sends(asked, LinkStateRequest) == [(TO_B, LinkStateRequest(id=A))]
     assert sends(asked, MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=1, parts=PARTS))]
+
+
+def test_of_thousands_of_routers_that_one_message_names_few_are_asked_at_once() -> None:
+    play = star()
+    named = {RouterId(f"q{number}"): 1 for number in range(3000)}
+    play >> got(TO_B, update(B, 5, {A: 1, **named}))
+    counts = []
+    asked: set[str] = set()
+    for _ in range(20):
+        play.at(play.now + 0.1)
+        written = [action for action in play.rest() if isinstance(action, SendControl)]
+        requests = [action.to for action in written if isinstance(action.message, LinkStateRequest)]
+        counts.append(len(requests))
+        asked.update(requests)
+    assert max(counts) == MOST_AT_ONCE
+    assert len(asked) == MOST_UNHEARD
+    far = RouterId("q2999")
+    play >> got(TO_B, advertisement(far, 1), trace=(far, B))
+    play.at(play.now + 1.0)
+    play.rest()
+    assert far in {node.id for node in play.control.nodes()}, "its own word is enough"
 
 
 def test_of_a_neighbor_that_was_lost_the_word_of_others_counts_again() -> None:

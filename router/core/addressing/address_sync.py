@@ -34,7 +34,7 @@ from router.core.events import (
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.control_message_sender import ALL_ADDRESSES_TO, ControlMessageSender, addresses_to
-from router.core.linkstate.due_routers import DueRouters
+from router.core.linkstate.due_routers import MOST_AT_ONCE, DueRouters
 from router.core.linkstate.link_state_requests import retry_s
 from router.core.linkstate.messages import (
     HINT_OF_TREATMENT,
@@ -340,15 +340,20 @@ class AddressSync:
         Args:
             now: seconds, monotonic.
         """
-        for router in self._asks.take(now) if self._asks.next <= now else ():
-            held = self.routers.get(router)
-            if held is None or held.ask_at is None:
-                continue
-            if held.ask_at <= now:
-                self._ask_for(router, held)
-                held.asked += 1
-                held.ask_at = now + retry_s(self._settings, held.asked)
-            self._asks.set(router, held.ask_at)
+        left = MOST_AT_ONCE
+        while left and (due := self._asks.take(now, left)):
+            for router in due:
+                held = self.routers.get(router)
+                if held is None or held.ask_at is None:
+                    continue
+                if held.ask_at <= now:
+                    self._ask_for(router, held)
+                    left -= 1
+                    held.asked += 1
+                    held.ask_at = now + retry_s(self._settings, held.asked)
+                self._asks.set(router, held.ask_at)
+        if not left:
+            self._asks.pause(now)
 
     def _ask_for(self, router: RouterId, held: RemoteSubscriptions) -> None:
         arriving = held.arriving

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import heapq
 import math
+from typing import Final
 
 from router.core.ids_and_conditions import RouterId
+
+MOST_AT_ONCE: Final = 100
+"""Routers asked in one turn. One message may name thousands that there are not, and whoever passes questions on
+has credit for some hundreds of control messages,"""
+PAUSE_S: Final = 0.1
+"""and until the next ones are, seconds."""
 
 
 class DueRouters:
@@ -14,11 +21,12 @@ class DueRouters:
     def __init__(self) -> None:
         self._times: dict[RouterId, float] = {}
         self._queue: list[tuple[float, RouterId]] = []
+        self._paused_until = -math.inf
 
     @property
     def next(self) -> float:
         """Not later than the earliest moment, seconds; `math.inf` when there is none."""
-        return self._queue[0][0] if self._queue else math.inf
+        return max(self._queue[0][0], self._paused_until) if self._queue else math.inf
 
     def set(self, router: RouterId, at: float) -> None:
         """Look at *router* at *at* (seconds), or before when that was said already."""
@@ -26,15 +34,25 @@ class DueRouters:
             self._times[router] = at
             heapq.heappush(self._queue, (at, router))
 
-    def take(self, now: float) -> list[RouterId]:
-        """The routers that are due at *now* (seconds), sorted; they are gone from here."""
+    def take(self, now: float, most: int = MOST_AT_ONCE) -> list[RouterId]:
+        """Take routers that are due: they are gone from here.
+
+        Args:
+            now: seconds, monotonic.
+            most: so many of them, those first that are due first.
+        Returns: them, sorted; none during a pause.
+        """
         due: set[RouterId] = set()
-        while self._queue and self._queue[0][0] <= now:
+        while len(due) < most and self.next <= now:
             at, router = heapq.heappop(self._queue)
             if self._times.get(router) == at:
                 del self._times[router]
                 due.add(router)
         return sorted(due)
+
+    def pause(self, now: float) -> None:
+        """Take none for a while from *now* on (seconds): as many were asked as may be at once."""
+        self._paused_until = now + PAUSE_S
 
     def __contains__(self, router: object) -> bool:
         return router in self._times

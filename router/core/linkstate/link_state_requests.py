@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from mesh_config.models import LinkStateSettings
 from router.core.events import ControlReceived
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.control_message_sender import ControlMessageSender, link_state_to
-from router.core.linkstate.due_routers import DueRouters
+from router.core.linkstate.due_routers import MOST_AT_ONCE, DueRouters
 from router.core.linkstate.lsdb import LinkStateDatabase, Node
 from router.core.linkstate.messages import LinkStateRequest
 from router.core.linkstate.neighbors import Neighbors
+
+SOON: Final = 8
+"""So many requests for the same come soon after each other; who answers none of them may not be there."""
 
 
 class LinkStateRequests:
@@ -53,21 +57,31 @@ class LinkStateRequests:
         """
         if self.next_ask > now:
             return
-        for router in self._due.take(now):
-            node = self._database.nodes.get(router)
-            if node is None or node.ask_at is None or node.is_current:
-                continue
-            if node.ask_at <= now:
-                way = self._way(node)
-                if way is None:
-                    # It is asked for again as soon as it is reachable.
-                    node.ask_at = None
-                    continue
-                self._sender.write(way, link_state_to(router), LinkStateRequest(id=self._sender.router_id))
-                node.asked += 1
-                node.ask_at = now + retry_s(self._settings, node.asked)
-            self._due.set(router, node.ask_at)
+        left = MOST_AT_ONCE
+        while left and (due := self._due.take(now, left)):
+            for router in due:
+                left -= self._ask(router, now)
+        if not left:
+            self._due.pause(now)
         self.next_ask = self._due.next
+
+    def _ask(self, router: RouterId, now: float) -> bool:
+        """Ask for the link state of *router*, if it is still wanted. Returns: whether a request was written."""
+        node = self._database.nodes.get(router)
+        if node is None or node.ask_at is None or node.is_current:
+            return False
+        is_due = node.ask_at <= now
+        if is_due:
+            way = self._way(node)
+            if way is None:
+                # It is asked for again as soon as it is reachable.
+                node.ask_at = None
+                return False
+            self._sender.write(way, link_state_to(router), LinkStateRequest(id=self._sender.router_id))
+            node.asked += 1
+            node.ask_at = now + retry_s(self._settings, node.asked)
+        self._due.set(router, node.ask_at)
+        return is_due
 
     def answer_for(self, received: ControlReceived, target: RouterId) -> bool:
         """Answer *received*, an LSR for *target* that finds no way, if link state of *target* is held."""
@@ -91,4 +105,5 @@ class LinkStateRequests:
 def retry_s(settings: LinkStateSettings, asked: int) -> float:
     """Pause before the next request, after *asked* of them without an answer, seconds."""
     doubled_s = settings.hello_interval_s / 4 * 2.0 ** min(asked - 1, 16)
-    return min(doubled_s, max(settings.hello_interval_s, settings.ra_interval_flux_s))
+    most_s = settings.ra_interval_s if asked > SOON else settings.ra_interval_flux_s
+    return min(doubled_s, max(settings.hello_interval_s, most_s))

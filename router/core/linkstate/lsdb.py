@@ -13,12 +13,17 @@ import enum
 import math
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
 from mesh_config.models import LinkStateSettings
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import MAX_BOOT_JUMP, MAX_FIRST, MAX_JUMP, LinkStateUpdate, RouterAdvertisement
+
+MOST_UNHEARD: Final = 500
+"""Routers that are taken for there though they have said nothing yet, since others name them as their neighbors. More
+than that are there once their own advertisements come."""
 
 
 class BootComparison(enum.Enum):
@@ -339,17 +344,27 @@ class LinkStateDatabase:
             if node.has_link_state and (with_unconfirmed or not node.is_unconfirmed)
         )
         edges: dict[RouterId, dict[RouterId, int]] = {router: {} for router in stated}
+        unheard: set[RouterId] = set()
         for router, peers in stated.items():
             near = edges[router]
             for peer, cost in peers.items():
                 far = stated.get(peer)
                 if far is None:
+                    if not self._was_heard(peer) and router != self.router_id:
+                        if peer not in unheard and len(unheard) >= MOST_UNHEARD:
+                            continue
+                        unheard.add(peer)
                     near[peer] = cost
                     edges.setdefault(peer, {})[router] = cost
                 # DEV-22: qdrouterd takes an edge that one end alone advertises.
                 elif router in far:
                     near[peer] = cost
         return edges
+
+    def _was_heard(self, router: RouterId) -> bool:
+        """Whether *router* has ever said anything itself, and is not forgotten."""
+        node = self.nodes.get(router)
+        return node is not None and node.instance is not None
 
     def _name(self, node: Node, peers: Mapping[RouterId, int], neighbor: RouterId | None) -> None:
         self._named[node.peers_by] -= len(node.peers)
