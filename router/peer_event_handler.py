@@ -59,6 +59,8 @@ from router.neighbor_admission import (
     without_refused,
 )
 
+LINK_BYTES: Final = 8192
+"""About what a link takes; what was held for a connection that has ended counts as so many links."""
 WRONG_ROLE: Final = (Condition.QD_FORBIDDEN, Condition.QD_CONNECTION_ROLE)
 """Conditions of links that are refused since the listener is for others."""
 
@@ -524,7 +526,7 @@ class PeerEventHandler:
                 self._detach(connection, link.handle)
             except Exception as error:  # a fault of ours with one link must not leave the others behind
                 faults.append(error)
-        self._freed(len(links))
+        self._freed(len(links) + connection.port.charge.total_bytes // LINK_BYTES)
         if not faults:
             return None
         self.torn.add(connection.id)

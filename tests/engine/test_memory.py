@@ -440,3 +440,14 @@ def test_unfinished_messages_of_many_connections_are_bounded_together(bench: Ben
     bench.advance(1)
     assert not router.account.is_over
     assert router.account.total < MIB
+
+
+@pytest.mark.parametrize(("size", "is_much"), [(1_000_000, True), (10_000, False)])
+def test_what_was_held_for_a_client_that_is_gone_goes_back_to_the_system(
+    bench: Bench, size: int, is_much: bool
+) -> None:
+    router = bench.router("A")
+    publisher = fill(bench, router, size=size)
+    publisher.wire.cut()
+    bench.run()
+    assert (router.trim_at < math.inf) is is_much
