@@ -234,13 +234,16 @@ def test_of_thousands_of_routers_that_one_message_names_few_are_asked_at_once() 
 
 def test_of_a_neighbor_that_was_lost_the_word_of_others_counts_again() -> None:
     play = star()
+    play >> got(TO_B, MobileAddressUpdate(id=B, mobile_seq=1, add=("M0x",), hints=(2,)), to=TO_ALL_MA)
     play >> got(TO_C, update(B, 5, {C: 1}), trace=(B, C)) >> got(TO_C, update(C, 2, {A: 1, B: 1}))
     play.rest()
     play >> ControlLinkDown(connection=TO_B)
-    play.at(play.now + 0.1)
-    assert InstallRouter(router=B, connection=TO_C, next_hop=C, cost=2) in play.rest()
-    play.at(play.now + 0.3)
     assert sends(play.rest(), LinkStateRequest) == [(TO_C, LinkStateRequest(id=A))]
+    play >> got(TO_C, update(B, 5, {C: 1}), trace=(B, C))
+    play.at(play.now + 0.1)
+    found = play.rest()
+    assert InstallRouter(router=B, connection=TO_C, next_hop=C, cost=2) in found
+    assert InstallAddress(address="x", router=B, treatment=Treatment.CLOSEST) in found, "its addresses are kept"
 
 
 def test_what_is_known_is_not_passed_on_again() -> None:

@@ -49,6 +49,13 @@ class LinkStateRequests:
         self._due.set(node.id, node.ask_at)
         self.next_ask = self._due.next
 
+    def want_of_others(self, node: Node, now: float) -> None:
+        """Ask for the link state of *node* at *now* (seconds), first of a neighbor: there may be no way to it yet."""
+        node.asked = max(node.asked, 1) | 1
+        node.ask_at = now
+        self._due.set(node.id, now)
+        self.next_ask = self._due.next
+
     def ask(self, now: float) -> None:
         """Ask for what is due.
 

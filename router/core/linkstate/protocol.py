@@ -144,8 +144,7 @@ class LinkState:
         node = self.database.node(hello.id, now, hello.id)
         boot = self.database.judge(node, hello.instance, now)
         if boot is BootComparison.OLDER and node.heard_at + self._settings.hello_max_age_s <= now:
-            route = self._sender.route(node.id)
-            if route is not None and route.next_hop != node.id:
+            if (route := self._sender.route(node.id)) is not None and route.next_hop != node.id:
                 self._neighbors.refuse_all(node.id, LATER_NEWS, now)
                 return
             # The neighbor itself says so, and it is no HELLO that was overtaken by news of a restart.
@@ -225,10 +224,8 @@ class LinkState:
         if node is None or message.ls_seq <= node.ls_seq:
             return
         self.database.face_rival(node, (message.instance, message.ls_seq), now)
-        if len(message.peers) > self._settings.max_routers:
-            return
-        neighbor = self._neighbors.connections[received.connection].router
-        if not self.database.has_room_for(node, len(message.peers), neighbor):
+        neighbor, size = self._neighbors.connections[received.connection].router, len(message.peers)
+        if size > self._settings.max_routers or not self.database.has_room_for(node, size, neighbor):
             self._report_dense(node, neighbor)
             return
         node.via = received.connection
@@ -518,7 +515,11 @@ class LinkState:
             gone = self._used.keys() - self._neighbors.active.keys()
             self._used = used
             for claim in self.superseded.believe(gone):
-                self._restart(self.database.nodes[claim.id], claim.instance, now)
+                node = self.database.nodes[claim.id]
+                if claim.instance != node.instance:
+                    self._restart(node, claim.instance, now)
+                self.database.note(node, claim)
+                self.requests.want_of_others(node, now)
             due = self._spf_throttle.due(now)
             if lost and due > now:
                 # What leads over a lost connection must not stand, and other paths are found at once, unless that
