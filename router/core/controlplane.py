@@ -284,6 +284,10 @@ class ControlPlane:
         """Ids of the same, of which a large mesh has so many that `node` is asked for a few at a time."""
         return sorted(self._link_state.database.nodes)
 
+    def was_heard(self, router: RouterId) -> bool:
+        """Whether another router has ever said anything itself."""
+        return self._link_state.database.was_heard(router)
+
     def node(self, router: RouterId) -> NodeView | None:
         """Another router; None for one that is not known."""
         node = self._link_state.database.nodes.get(router)

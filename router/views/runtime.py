@@ -204,8 +204,8 @@ class RuntimeView:
         return list(found) if self._own is None else [each for each in found if self._own.has_connection(each)]
 
     def reachable_routers(self) -> Iterable[str]:
-        """Ids of this router and of those that it can reach, sorted."""
-        return sorted([self._runtime.me, *self._runtime.fib.routes])
+        """Ids of this router and of those that it can reach, sorted; not of such as are only named by others."""
+        return sorted([self._runtime.me, *filter(self._runtime.control.was_heard, self._runtime.fib.routes)])
 
     def log_lines(self, most: int) -> Sequence[LogLine]:
         """The last *most* lines of the log, the oldest first."""

@@ -298,3 +298,13 @@ def test_a_router_by_the_id_of_one_that_is_there_is_refused_soon(
     lines = capsys.readouterr()
     assert "reason='router id C is in use: others have heard later news of it'" in lines.out + lines.err
     check_whole(bench, routers)
+
+
+def test_a_router_that_is_only_named_is_asked_nothing_by_operators(bench: Bench) -> None:
+    raw, routers = spoken_for(bench)
+    view = serve_management(routers[0])
+    inner = {"id": "RAW", "area": "0", "ls_seq": 50, "peers": {"A": int32(1), "ghost": int32(1)}}
+    raw.say(ALL_TO, "LSU", {"instance": int32(raw.instance), "ls_seq": 50, "ls": inner})
+    bench.advance(0.5)
+    assert "ghost" in routers[0].fib.routes
+    assert list(view.reachable_routers()) == ["A", "B", "C", "RAW"]

@@ -325,6 +325,11 @@ class LinkStateDatabase:
                 self.next_aging = min(self.next_aging, now + self._settings.remote_ls_max_age_s)
         return forgotten, is_change
 
+    def was_heard(self, router: RouterId) -> bool:
+        """Whether *router* has ever said anything itself, and is not forgotten."""
+        node = self.nodes.get(router)
+        return node is not None and node.instance is not None
+
     def edges(
         self, own_peers: Mapping[RouterId, int], *, with_unconfirmed: bool = False
     ) -> dict[RouterId, dict[RouterId, int]]:
@@ -350,7 +355,7 @@ class LinkStateDatabase:
             for peer, cost in peers.items():
                 far = stated.get(peer)
                 if far is None:
-                    if not self._was_heard(peer) and router != self.router_id:
+                    if not self.was_heard(peer) and router != self.router_id:
                         if peer not in unheard and len(unheard) >= MOST_UNHEARD:
                             continue
                         unheard.add(peer)
@@ -360,11 +365,6 @@ class LinkStateDatabase:
                 elif router in far:
                     near[peer] = cost
         return edges
-
-    def _was_heard(self, router: RouterId) -> bool:
-        """Whether *router* has ever said anything itself, and is not forgotten."""
-        node = self.nodes.get(router)
-        return node is not None and node.instance is not None
 
     def _name(self, node: Node, peers: Mapping[RouterId, int], neighbor: RouterId | None) -> None:
         self._named[node.peers_by] -= len(node.peers)
