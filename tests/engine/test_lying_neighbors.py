@@ -268,15 +268,21 @@ def pose(bench: Bench, router: Runtime, as_whom: Runtime) -> Neighbor:
     return raw
 
 
-@pytest.mark.parametrize("seconds", [1, 2, 10])
-@pytest.mark.parametrize("boots", [5, 0, -1])
-def test_the_true_router_is_reached_when_one_of_its_id_has_gone(bench: Bench, seconds: int, boots: int) -> None:
+def posing(bench: Bench, boots: int) -> tuple[Neighbor, list[Runtime]]:
+    """A poser at A as C, with a boot number that is so much higher, and the true routers in a line."""
     routers = bench.mesh(("A", "B"), ("B", "C"))
     for router in routers:
         bench.client(router).receiver(f"of/{router.me}", credit=1000).accepting()
     bench.advance(40)
     raw = pose(bench, routers[0], routers[2])
     raw.instance = routers[2].control.instance + boots
+    return raw, routers
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 10])
+@pytest.mark.parametrize("boots", [5, 0, -1])
+def test_the_true_router_is_reached_when_one_of_its_id_has_gone(bench: Bench, seconds: int, boots: int) -> None:
+    raw, routers = posing(bench, boots)
     live(bench, raw, seconds)
     raw.peer.close()
     bench.run()
@@ -288,12 +294,7 @@ def test_the_true_router_is_reached_when_one_of_its_id_has_gone(bench: Bench, se
 def test_a_router_by_the_id_of_one_that_is_there_is_refused_soon(
     bench: Bench, boots: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    routers = bench.mesh(("A", "B"), ("B", "C"))
-    for router in routers:
-        bench.client(router).receiver(f"of/{router.me}", credit=1000).accepting()
-    bench.advance(40)
-    raw = pose(bench, routers[0], routers[2])
-    raw.instance = routers[2].control.instance + boots
+    raw, routers = posing(bench, boots)
     live(bench, raw, 5)
     lines = capsys.readouterr()
     assert "reason='router id C is in use: others have heard later news of it'" in lines.out + lines.err

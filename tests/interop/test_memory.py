@@ -118,16 +118,22 @@ def exchange(served: Served, receiver: PeerReceiver, sender: PeerSender) -> None
         served.sockets.wait(lambda wanted=wanted: len(receiver.messages) == wanted)  # type: ignore[misc]
 
 
+def with_large_messages(served: Served) -> tuple[PeerReceiver, Feeder, PeerReceiver, PeerSender]:
+    """Large messages on many links of one client for a subscriber that takes none; and two that others exchange by."""
+    stalled = served.client().receiver("stalled", credit=1)
+    flood = served.client()
+    senders = [flood.sender("stalled") for _ in range(LINKS)]
+    served.sockets.wait(lambda: all(sender.credit for sender in senders))
+    receiver = served.client().receiver("other", credit=1000).accepting()
+    other = served.client().sender("other")
+    feeder = Feeder(senders, message("x" * MESSAGE_BYTES))
+    served.sockets.on_step = feeder.feed
+    return stalled, feeder, receiver, other
+
+
 def test_sixty_large_messages_that_wait_stay_near_the_mark(tmp_path: Path) -> None:
     with serve(tmp_path, connection_bytes=MARK) as served:
-        stalled = served.client().receiver("stalled", credit=1)
-        flood = served.client()
-        senders = [flood.sender("stalled") for _ in range(LINKS)]
-        served.sockets.wait(lambda: all(sender.credit for sender in senders))
-        receiver = served.client().receiver("other", credit=1000).accepting()
-        other = served.client().sender("other")
-        feeder = Feeder(senders, message("x" * MESSAGE_BYTES))
-        served.sockets.on_step = feeder.feed
+        stalled, feeder, receiver, other = with_large_messages(served)
         served.wait_log("connection_above_mark")
         exchange(served, receiver, other)
         assert "no messages" in stat(served, "connections") or "nothing" in stat(served, "connections")
@@ -163,14 +169,7 @@ def test_a_router_with_too_little_address_space_does_not_start(tmp_path: Path) -
 def test_a_router_whose_address_space_is_limited_stays_below(tmp_path: Path) -> None:
     with serve(tmp_path, command=with_address_space(address_space() + 280 * MIB)) as served:
         assert served.router.log_lines("address_space_short")
-        stalled = served.client().receiver("stalled", credit=1)
-        flood = served.client()
-        senders = [flood.sender("stalled") for _ in range(LINKS)]
-        served.sockets.wait(lambda: all(sender.credit for sender in senders))
-        receiver = served.client().receiver("other", credit=1000).accepting()
-        other = served.client().sender("other")
-        feeder = Feeder(senders, message("x" * MESSAGE_BYTES))
-        served.sockets.on_step = feeder.feed
+        stalled, feeder, receiver, other = with_large_messages(served)
         served.wait_log("process_above_mark")
         exchange(served, receiver, other)
         stalled.accepting().flow(2 * LINKS)

@@ -53,7 +53,8 @@ class SupersededNeighbors:
         """
         self.due = math.inf
         for router in list(self._neighbors.active):
-            due = self._database.nodes[router].rival_since + self._patience_s
+            node = self._database.nodes.get(router)  # none of one that is forgotten, since no path leads there
+            due = node.rival_since + self._patience_s if node is not None else math.inf
             if due <= now:
                 self._neighbors.refuse_all(router, LATER_NEWS, now)
             else:
@@ -66,8 +67,8 @@ class SupersededNeighbors:
             gone: neighbors that have no connection any more.
         Returns: what is true of those that are elsewhere; all that is held of them is void.
         """
-        rivals = (self._database.nodes[router].rival for router in sorted(gone))
-        found = [rival for rival in rivals if rival is not None]
+        nodes = (self._database.nodes.get(router) for router in sorted(gone))
+        found = [node.rival for node in nodes if node is not None and node.rival is not None]
         self.believed += found
         return found
 
