@@ -1,8 +1,8 @@
 """Memory of the mesh: routers, links and own connectors that are expected or were seen, present or absent, since when.
 
 What the mesh file names is never forgotten; what it names no more, when that is read, if it is absent by then; what it
-never named, a day after it was last there. Nothing here is asked by
-the routing protocol: it is for who looks after the mesh.
+never named, a day after it was last there. Nothing here is asked by the routing protocol: it is for who looks after the
+mesh.
 """
 
 from __future__ import annotations

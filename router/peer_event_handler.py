@@ -480,6 +480,7 @@ class PeerEventHandler:
         """
         fault = None
         now, links = self._data_plane.clock.now, list(connection.links.values())
+        self._freed(connection.port.charge.total_bytes // LINK_BYTES)
         neighbor = self.neighbors.get(connection.id)
         if neighbor is not None:
             # What loses its way as they go one by one must not find a new one here.
@@ -526,7 +527,7 @@ class PeerEventHandler:
                 self._detach(connection, link.handle)
             except Exception as error:  # a fault of ours with one link must not leave the others behind
                 faults.append(error)
-        self._freed(len(links) + connection.port.charge.total_bytes // LINK_BYTES)
+        self._freed(len(links))
         if not faults:
             return None
         self.torn.add(connection.id)

@@ -34,7 +34,7 @@ from router.core.events import (
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.control_message_sender import ALL_ADDRESSES_TO, ControlMessageSender, addresses_to
-from router.core.linkstate.due_routers import MOST_AT_ONCE, DueRouters
+from router.core.linkstate.due_routers import DueRouters
 from router.core.linkstate.link_state_requests import retry_s
 from router.core.linkstate.messages import (
     HINT_OF_TREATMENT,
@@ -340,20 +340,20 @@ class AddressSync:
         Args:
             now: seconds, monotonic.
         """
-        left = MOST_AT_ONCE
-        while left and (due := self._asks.take(now, left)):
-            for router in due:
-                held = self.routers.get(router)
-                if held is None or held.ask_at is None:
-                    continue
-                if held.ask_at <= now:
-                    self._ask_for(router, held)
-                    left -= 1
-                    held.asked += 1
-                    held.ask_at = now + retry_s(self._settings, held.asked)
-                self._asks.set(router, held.ask_at)
-        if not left:
-            self._asks.pause(now)
+        self._asks.ask(now, lambda router: self._ask(router, now))
+
+    def _ask(self, router: RouterId, now: float) -> bool:
+        """Ask for the addresses of *router*, if they are still wanted. Returns: whether a request was written."""
+        held = self.routers.get(router)
+        if held is None or held.ask_at is None:
+            return False
+        is_due = held.ask_at <= now
+        if is_due:
+            self._ask_for(router, held)
+            held.asked += 1
+            held.ask_at = now + retry_s(self._settings, held.asked)
+        self._asks.set(router, held.ask_at)
+        return is_due
 
     def _ask_for(self, router: RouterId, held: RemoteSubscriptions) -> None:
         arriving = held.arriving

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from typing import Final
 
 from router.core.ids_and_conditions import RouterId
@@ -34,14 +35,22 @@ class DueRouters:
             self._times[router] = at
             heapq.heappush(self._queue, (at, router))
 
-    def take(self, now: float, most: int = MOST_AT_ONCE) -> list[RouterId]:
-        """Take routers that are due: they are gone from here.
+    def ask(self, now: float, ask: Callable[[RouterId], bool]) -> None:
+        """Have routers asked that are due, `MOST_AT_ONCE` of them at most: they are gone from here, unless set again.
 
         Args:
             now: seconds, monotonic.
-            most: so many of them, those first that are due first.
-        Returns: them, sorted; none during a pause.
+            ask: asks one, if that is still wanted; returns whether it was.
         """
+        left = MOST_AT_ONCE
+        while left and (due := self._take(now, left)):
+            for router in due:
+                left -= ask(router)
+        if not left:
+            self._paused_until = now + PAUSE_S
+
+    def _take(self, now: float, most: int) -> list[RouterId]:
+        """Take those first that are due first. Returns: them, sorted; none during a pause."""
         due: set[RouterId] = set()
         while len(due) < most and self.next <= now:
             at, router = heapq.heappop(self._queue)
@@ -49,10 +58,6 @@ class DueRouters:
                 del self._times[router]
                 due.add(router)
         return sorted(due)
-
-    def pause(self, now: float) -> None:
-        """Take none for a while from *now* on (seconds): as many were asked as may be at once."""
-        self._paused_until = now + PAUSE_S
 
     def __contains__(self, router: object) -> bool:
         return router in self._times

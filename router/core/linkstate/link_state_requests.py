@@ -9,7 +9,7 @@ from mesh_config.models import LinkStateSettings
 from router.core.events import ControlReceived
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.control_message_sender import ControlMessageSender, link_state_to
-from router.core.linkstate.due_routers import MOST_AT_ONCE, DueRouters
+from router.core.linkstate.due_routers import DueRouters
 from router.core.linkstate.lsdb import LinkStateDatabase, Node
 from router.core.linkstate.messages import LinkStateRequest
 from router.core.linkstate.neighbors import Neighbors
@@ -64,12 +64,7 @@ class LinkStateRequests:
         """
         if self.next_ask > now:
             return
-        left = MOST_AT_ONCE
-        while left and (due := self._due.take(now, left)):
-            for router in due:
-                left -= self._ask(router, now)
-        if not left:
-            self._due.pause(now)
+        self._due.ask(now, lambda router: self._ask(router, now))
         self.next_ask = self._due.next
 
     def _ask(self, router: RouterId, now: float) -> bool:

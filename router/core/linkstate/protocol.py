@@ -304,10 +304,10 @@ class LinkState:
         is_news = claim.instance == node.instance and self.database.note(node, claim)
         if is_later_boot or is_news:
             self._sender.tell_origin(received, claim, link_state_to(node.id))
-        if is_later_boot or (is_news and node.is_behind):
+        is_untold = is_news and node.is_behind
+        if is_later_boot or is_untold:
             self.superseded.note(node, claim, now)
-        if is_news and node.is_behind:
-            # Its own word is on its way, if that is true.
+        if is_untold:  # its own word is on its way, if that is true
             self.requests.want(node, now + self._settings.hello_interval_s / 4)
 
     def _accept(self, received: ControlReceived, instance: int, now: float, *sequences: int) -> Node | None:
@@ -402,7 +402,7 @@ class LinkState:
     def _report_dense(self, node: Node, neighbor: RouterId) -> None:
         if not self._is_dense_told:
             self._is_dense_told = True
-            most = self._settings.max_neighbor_peers
+            most = min(self._settings.max_neighbor_peers, self._settings.max_routers)
             self._sender.do(Report.warning("too_many_peers", neighbor=neighbor, remote=node.id, most=most))
 
     def _restart(self, node: Node, instance: int, now: float) -> None:
