@@ -141,7 +141,10 @@ def test_sixty_large_messages_that_wait_stay_near_the_mark(tmp_path: Path) -> No
         assert served.grew() < BUFFERS * 2 * MARK
         stalled.accepting().flow(2 * LINKS)
         served.sockets.wait(lambda: all(one.outcome for one in feeder.sent), timeout_s=60)
-        assert {one.outcome for one in feeder.sent} == {"accepted"}
+        # What waits for its turn above the mark is passed on in parts, and rejected where this machine is too slow.
+        late = [one.condition for one in feeder.sent if one.outcome != "accepted"]
+        assert len(late) < LINKS
+        assert all(one is not None and "at less than 8 MiB/s while others waited" in one.description for one in late)
         served.wait_log("connection_below_mark")
         exchange(served, receiver, other)
 
