@@ -13,7 +13,8 @@ from typing import Any, Final
 import attrs
 
 from router.cli.floods import Flood, ask_floods
-from router.cli.management import ManagementClient, ManagementError, RefusedError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError, RefusedError
 from router.cli.stat_credit import ask_credit
 from router.core.addressing.address import AddressKind, parse_address, with_vhost
 from router.core.ids_and_conditions import RouterId

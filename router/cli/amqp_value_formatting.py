@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,6 +18,9 @@ FIELDS: Final = (
     "expiry_time",
 )  # fmt: skip
 """Attributes of a message that are shown where they say something."""
+
+UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Errors of proton's decoder, and of whoever walks through what it has made, when a message is no good one."""
 
 LONG_END: Final = 1 << 63
 """First number that is too large for a long of AMQP."""
@@ -63,6 +67,8 @@ def jsonable(value: Any) -> Any:
         return [jsonable(item) for item in found]
     if isinstance(found, bytes | memoryview):
         return {"base64": base64.b64encode(bytes(found)).decode("ascii")}
+    if isinstance(found, float) and not math.isfinite(found):
+        return str(found)
     return found if found is None or isinstance(found, bool | int | float | str) else str(found)
 
 
@@ -99,6 +105,9 @@ def body_text(message: Message) -> str:
 def body_bytes(message: Message) -> bytes:
     """The body of a message as the bytes that a file is to have."""
     body = message.body
-    return (
-        bytes(body) if isinstance(body, bytes | memoryview) else body_text(message).encode("utf-8", "surrogateescape")
-    )
+    return bytes(body) if isinstance(body, bytes | memoryview) else body_text(message).encode("utf-8", "replace")
+
+
+def without_surrogates(text: str) -> str:
+    """*text* as UTF-8 can have it: a character of AMQP may be half a pair of UTF-16."""
+    return text.encode("utf-8", "replace").decode("utf-8")

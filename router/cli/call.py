@@ -96,11 +96,14 @@ class _Calling:
         began = time.monotonic()
 
         def is_over() -> bool:
-            return bool(replies.incoming) or (requests.outcomes.total() > known and not self._was_accepted(requests))
+            is_answered = bool(replies.incoming or replies.unreadable)
+            return is_answered or (requests.outcomes.total() > known and not self._was_accepted(requests))
 
         while True:
             left = timeout_s - (time.monotonic() - began)
             is_news = client.wait(is_over, max(left, 0.0))
+            if replies.unreadable:
+                return f"the reply from {printable(self.address)} can't be read: {printable(replies.unreadable[0])}"
             while replies.incoming:
                 reply, delivery = replies.incoming.popleft()
                 replies.finish(delivery, Delivery.ACCEPTED)

@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from router.cli.errors import CommandError
-from router.cli.management import ManagementClient, ManagementError, RefusedError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError, RefusedError
 from router.cli.options import router_argument
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import printable

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import attrs
 
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 from router.core.escapes import escaped
 from router.management.merged_problems import merged
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 import attrs
 
 from router.cli.floods import ask_floods
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 from router.cli.stat_columns import address
 
 LINK: Final = (

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from router.cli.management import ManagementError
+from router.cli.management_errors import ManagementError
 from router.cli.options import MAX_SECONDS, BoundedNumber
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console, write_plain

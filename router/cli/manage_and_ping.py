@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from router.cli.amqp_value_formatting import from_json
+from router.cli.amqp_value_formatting import from_json, jsonable
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError
-from router.cli.management import ForeignRouterError, ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ForeignRouterError, ManagementError
 from router.cli.options import router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import aligned, printable
@@ -62,7 +63,7 @@ def manage(
             if operation == "query":
                 if kind is None:
                     raise click.UsageError("query needs --type")
-                found: Any = client.query(kind, attributes, router=router)
+                found: Any = client.query(kind, attributes, router=router, is_checked=False)
             else:
                 is_of_node = operation.startswith("get-") or operation in OF_NODE
                 if kind is not None:
@@ -75,7 +76,7 @@ def manage(
     except ManagementError as error:
         raise CommandError(printable(str(error))) from error
     if found:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(jsonable(found), indent=2))
 
 
 def _properties(operation: str, attributes: dict[str, object]) -> dict[str, object]:

@@ -18,8 +18,10 @@ import attrs
 from proton import ConnectionException, Delivery, LinkException, Message, ProtonException, Timeout
 from proton.utils import BlockingConnection, SendException, SyncRequestResponse
 
-from router.cli.amqp_value_formatting import plain
+from router.cli.amqp_value_formatting import UNREADABLE, plain
 from router.cli.connection_failure_words import is_gone, reason
+from router.cli.entity_rows import checked
+from router.cli.management_errors import ForeignRouterError, ManagementError, RefusedError
 from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError
 from router.core.addressing.address import MANAGEMENT, router_address
 from router.core.ids_and_conditions import RouterId
@@ -46,22 +48,6 @@ NO_NODE: Final = "{} answers, but not as a management node"
 FOREIGN: Final = "{} is no router of amqp-mesh: ask it with its own tools, a qdrouterd with qdstat and qdmanage"
 NO_NAME: Final = 400
 """Status of a `qdrouterd` for what is read without a name, as of a router of amqp-mesh `router` may be."""
-
-
-class ManagementError(Exception):
-    """The router cannot be asked, or refused; the message is for the operator."""
-
-
-class RefusedError(ManagementError):
-    """The router answered with an error."""
-
-    def __init__(self, status: int, description: str) -> None:
-        super().__init__(f"{description} ({status})")
-        self.status = status
-
-
-class ForeignRouterError(ManagementError):
-    """The router answers, but is none of amqp-mesh."""
 
 
 @attrs.frozen
@@ -127,6 +113,8 @@ class ManagementClient:
             self._connection.close()
         except (ProtonException, OSError):
             pass  # the router was first
+        except UNREADABLE:
+            pass  # it looks once more at an answer that can't be read
 
     @property
     def connection(self) -> BlockingConnection:
@@ -143,6 +131,7 @@ class ManagementClient:
         router: str | None = None,
         key: str | None = None,
         limit: int | None = None,
+        is_checked: bool = True,
     ) -> list[dict[str, Any]]:
         """All entities of a type, or the first *limit*, with all attributes or those named.
 
@@ -152,6 +141,7 @@ class ManagementClient:
             router: id of the router to ask, by default the one attached to.
             key: of an address: those that belong to it alone.
             limit: entities at most; None: all.
+            is_checked: see `entity_rows.checked`; else whatever the router has answered.
         Raises: ManagementError.
         """
         of_address = {} if key is None else {"key": key}
@@ -160,8 +150,9 @@ class ManagementClient:
             count = PAGE if limit is None else min(PAGE, limit - len(found))
             properties = {"entityType": kind, "offset": len(found), "count": count, **of_address}
             reply = self.request("QUERY", properties, {"attributeNames": list(attributes)}, router=router)
-            page = _entities(reply, self.url if router is None else f"router {router}")
-            found.extend(page)
+            whom = self.url if router is None else f"router {router}"
+            page = _entities(reply, whom)
+            found.extend(checked(kind, page, whom) if is_checked else page)
             # A router may give fewer than were asked for, and says so.
             if not page or (len(page) < count and " of " not in reply.description):
                 break
@@ -184,7 +175,7 @@ class ManagementClient:
             raise
         if not isinstance(found, dict):
             raise ManagementError(NO_NODE.format(whom))
-        return found
+        return checked(kind, [found], whom)[0]
 
     def check(self, router: str) -> None:
         """Find out whether *router* is one of amqp-mesh, which is asked once.
@@ -277,6 +268,9 @@ class ManagementClient:
             name = self._name if router is None else f"router {router}"
             words = SILENT.format(name=name, seconds=self.timeout_s, suffix=self.access.suffix)
             raise ManagementError(words) from error
+        except UNREADABLE as error:
+            self._is_lost = True
+            raise ManagementError(f"{whom} answers with a message that can't be read: {error}") from error
         except (ConnectionException, LinkException, ProtonException, OSError) as error:
             self._is_lost = not isinstance(error, LinkException)
             if is_gone(error):

@@ -16,11 +16,12 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import attrs
-from proton import ConnectionException, Delivery, Endpoint, LinkException, Message, ProtonException, Timeout
+from proton import Condition, ConnectionException, Delivery, Endpoint, LinkException, Message, ProtonException, Timeout
 from proton.handlers import IncomingMessageHandler, OutgoingMessageHandler
 from proton.reactor import AtLeastOnce, AtMostOnce
 from proton.utils import BlockingReceiver, BlockingSender, LinkDetached
 
+from router.cli.amqp_value_formatting import UNREADABLE
 from router.cli.connection_failure_words import is_gone, plain
 from router.cli.router_access import RouterAccess
 from router.core.escapes import escaped
@@ -123,11 +124,23 @@ class Receiver(IncomingMessageHandler):
         super().__init__(auto_accept=False)
         self.link: Any = None
         self.incoming: deque[tuple[Message, Delivery]] = deque()
+        self.unreadable: list[str] = []
+        """Why messages could not be read, which were rejected."""
 
     @property
     def address(self) -> str:
         """Address of its source, as the router has given it."""
         return str(self.link.remote_source.address)
+
+    def on_delivery(self, event: Any) -> None:
+        """Take a message whole, and reject one that can't be read: else its sender would ruin who shows it."""
+        delivery = event.delivery
+        try:
+            super().on_delivery(event)
+        except UNREADABLE as error:
+            self.unreadable.append(f"{type(error).__name__}: {error}")
+            delivery.local.condition = Condition("amqp:decode-error", "the message can't be read")
+            self.finish(delivery, Delivery.REJECTED)
 
     def on_message(self, event: Any) -> None:
         """Keep a message."""

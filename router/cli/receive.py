@@ -9,7 +9,7 @@ from typing import Final
 import click
 from proton import Delivery, Message
 
-from router.cli.amqp_value_formatting import body_bytes, body_text, message_json
+from router.cli.amqp_value_formatting import UNREADABLE, body_bytes, body_text, message_json, without_surrogates
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import say_error
 from router.cli.message_links import Client, LinkError, Receiver, Sender
@@ -119,8 +119,12 @@ class _Receiving:
         replies = client.sender(None) if is_echo else None
         while count is None or self.taken < count:
             self._ask(receiver, count)
-            if not client.wait(lambda: bool(receiver.incoming), wait_s):
+            if not client.wait(lambda: bool(receiver.incoming or receiver.unreadable), wait_s):
                 return
+            if receiver.unreadable:
+                self._asked -= len(receiver.unreadable)
+                say_unreadable(receiver)
+                continue
             message, delivery = receiver.incoming.popleft()
             self._show(message)
             if self._pause_s:
@@ -144,10 +148,20 @@ class _Receiving:
         reply = Message(address=message.reply_to, body=message.body, inferred=isinstance(message.body, bytes))
         reply.correlation_id = correlation
         if client.wait(lambda: replies.credit > 0, client.access.timeout_s):
-            replies.send(reply)
+            try:
+                replies.send(reply)
+            except UNREADABLE as error:
+                say_error(f"a message can't be echoed: {error}")
 
     def _show(self, message: Message) -> None:
         show(message, self._form)
+
+
+def say_unreadable(receiver: Receiver) -> None:
+    """Say of each message that could not be read why, once."""
+    for why in receiver.unreadable:
+        say_error(printable(f"a message that can't be read was rejected: {why}"))
+    receiver.unreadable.clear()
 
 
 def show(message: Message, form: str) -> None:
@@ -157,6 +171,13 @@ def show(message: Message, form: str) -> None:
         message: that came.
         form: `text`, `verbose`, `json`, `raw` or `quiet`.
     """
+    try:
+        _show(message, form)
+    except UNREADABLE as error:
+        say_error(printable(f"a message can't be shown: {error}"))
+
+
+def _show(message: Message, form: str) -> None:
     if form == QUIET:
         return
     if form == RAW:
@@ -165,14 +186,14 @@ def show(message: Message, form: str) -> None:
         stream.flush()
         return
     if form == JSON:
-        click.echo(json.dumps(message_json(message), ensure_ascii=not sys.stdout.isatty()))
+        click.echo(without_surrogates(json.dumps(message_json(message), ensure_ascii=not sys.stdout.isatty())))
     else:
         if form == VERBOSE:
             for name, value in message_json(message).items():
                 if name != "body":
                     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                    click.echo(printable(f"{name}: {text}"))
-        text = body_text(message)
+                    click.echo(printable(without_surrogates(f"{name}: {text}")))
+        text = without_surrogates(body_text(message))
         # What would move the cursor of a terminal is none of the sender's business.
         click.echo(printable(text) if sys.stdout.isatty() else text)
         if form == VERBOSE:

@@ -14,6 +14,7 @@ import click
 
 from mesh_config.check import check_router_and_mesh
 from mesh_config.findings import Finding, SettingsError
+from mesh_config.models import MeshSettings, RouterSettings
 from router import logs
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError
@@ -21,6 +22,7 @@ from router.cli.options import file_argument
 from router.core.errors import LocalError
 from router.daemon import OTHERS, STOPPING
 from router.daemon import run as run_daemon
+from router.security.bounded_file import check_bounded
 
 
 @click.command()
@@ -86,7 +88,7 @@ def _run(file: str, router_id: str | None, log_level: str | None) -> None:
     try:
         for finding in findings:
             _log(log, finding)
-        run_daemon(settings, mesh, functools.partial(check_router_and_mesh, file, router_id))
+        run_daemon(settings, mesh, functools.partial(_read_again, file, router_id))
     except LocalError as error:
         log.error("cannot_start", reason=str(error))
         sys.exit(1)
@@ -95,6 +97,11 @@ def _run(file: str, router_id: str | None, log_level: str | None) -> None:
         sys.exit(1)
     finally:
         logs.close()
+
+
+def _read_again(file: str, router_id: str | None) -> tuple[RouterSettings, MeshSettings | None, tuple[Finding, ...]]:
+    check_bounded(file)  # a pipe gives it once, at the start: whoever reads it again may wait for ever
+    return check_router_and_mesh(file, router_id)
 
 
 def _log(log: Any, finding: Finding) -> None:

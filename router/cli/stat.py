@@ -21,7 +21,8 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, say_error
 from router.cli.floods import Flood, ask_floods
 from router.cli.live_screen import interval_option, looks_option, watch
-from router.cli.management import ManagementClient, ManagementError, RefusedError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError, RefusedError
 from router.cli.options import router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.row_choice import RowChoice

@@ -16,7 +16,8 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError
 from router.cli.link_sampler import LinkSample, LinkSampler
 from router.cli.live_screen import interval_option, looks_option, watch
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 from router.cli.options import router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat import fitted

@@ -11,7 +11,8 @@ import click
 
 from router.cli.address_path import Hop, Path, PathFinder, Trace
 from router.cli.errors import CommandError
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Entity, aligned, duration, printable

@@ -12,6 +12,7 @@ from router.cli.errors import CommandError
 from router.cli.options import file_argument
 from router.core.errors import LocalError
 from router.security.sasl_frames import SaslError
+from router.security.sasl_server import RESERVED
 from router.security.scram import DEFAULT_ITERATIONS, LEAST_ITERATIONS, MOST_ITERATIONS, prepare
 from router.security.users import Keys, new_keys, read_users, write_users
 
@@ -46,6 +47,8 @@ def add(file: str, name: str, iterations: int) -> None:
     """Add the user NAME; FILE is made when it isn't there."""
     users = _read(file) if os.path.exists(file) else {}
     prepared = _prepared(name)
+    if prepared in RESERVED:
+        raise CommandError(f"user {prepared}: policy means others by that name, so nobody can have it")
     if prepared in users:
         raise CommandError(f"{file}: user {prepared} is there already; `user passwd` gives it another password")
     _write(file, {**users, prepared: _new_keys(iterations)})

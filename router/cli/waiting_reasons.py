@@ -8,7 +8,8 @@ from typing import Any, Final
 import attrs
 
 from router.cli.address_path import address_row
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 from router.cli.router_access import RouterAccess
 from router.cli.stat_columns import duration
 from router.cli.stat_credit import ask_credit

@@ -30,6 +30,8 @@ from router.security.scram import HASHES, ScramKeys, ScramServer, prepared_text
 
 ANONYMOUS: Final = "anonymous"
 """User of who doesn't say who it is."""
+RESERVED: Final = (ANONYMOUS, "*")
+"""Names by which policy means those who don't, and all who do: nobody has them."""
 
 
 class Accounts(Protocol):
@@ -157,7 +159,7 @@ class SaslServer:
             assert self._new_exchange is not None, "who offers it has keys"
             self._kerberos = self._kerberos or self._new_exchange()
             return KerberosTokenCheck(step=self._kerberos.step, token=data)
-        return self._succeed(ANONYMOUS)
+        return self._let_in(ANONYMOUS)
 
     def _plain(self, data: bytes) -> PasswordCheck:
         parts = data.split(b"\0")
@@ -180,6 +182,11 @@ class SaslServer:
         return self._succeed(scram.user, answer) if answer is not None else self._fail_guess()
 
     def _succeed(self, user: str, data: bytes | None = None) -> bytes:
+        if user in RESERVED:
+            return self._fail(f"user {user}: policy means others by that name")
+        return self._let_in(user, data)
+
+    def _let_in(self, user: str, data: bytes | None = None) -> bytes:
         self.user = user
         return outcome_frame(OK, data)
 

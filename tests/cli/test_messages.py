@@ -18,11 +18,14 @@ from proton import Message
 from mesh_config.generators import generate
 from mesh_config.models import ListenerSettings, Role
 from router.cli import main
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 from router.cli.message_links import Client
 from router.cli.router_access import RouterAccess
+from tests.helpers.peer import message
 from tests.helpers.processes import MeshProcesses, wait_until
 from tests.helpers.secured_mesh import PASSWORD, USER, secured_mesh
+from tests.helpers.sockets import Sockets
 
 pytestmark = pytest.mark.interop
 
@@ -192,6 +195,53 @@ def test_a_call_that_is_refused_is_told_from_one_that_is_not_answered(mesh: Mesh
     assert "no reply from silent within 0.5 s: a server took the request and has not answered" in silent.stderr
 
 
+UNREADABLE = {
+    "no UTF-8": b"\0\x53\x77\xa1\x02\xff\xfe",
+    "a map with a list for a key": b"\0\x53\x77\xc1\x03\x02\x45\x40",
+}
+
+
+def test_a_message_that_cannot_be_read_is_rejected_and_the_next_one_shown(mesh: MeshProcesses) -> None:
+    sockets = Sockets()
+    with receiving(mesh, "odd", "--count", "3", "--credit", "2") as receiver:
+        sender = sockets.client(mesh.url("R1")).sender("odd")
+        sent = []
+        half = b"\0\x53\x77\x73\0\0\xd8\0"  # a character that is half a pair
+        numbers = b"\0\x53\x77\x72\x7f\xc0\0\0"  # a float that is no number
+        for data in (*UNREADABLE.values(), half, *UNREADABLE.values(), numbers, message("good")):
+            sockets.wait(lambda: sender.credit)
+            sent.append(sender.send(data))
+        sockets.wait(lambda: all(one.outcome for one in sent))
+        output, said = ended(receiver)
+    sockets.close()
+    assert [one.outcome for one in sent] == [*2 * ["rejected"], "accepted", *2 * ["rejected"], *2 * ["accepted"]]
+    assert sent[0].condition is not None
+    assert sent[0].condition.name == "amqp:decode-error"
+    assert (receiver.returncode, output.splitlines()) == (0, ["?", '"nan"', "good"])
+    assert said.count("Error: a message that can't be read was rejected: ") == 4
+
+
+def test_a_reply_that_cannot_be_read_is_said(mesh: MeshProcesses) -> None:
+    sockets = Sockets()
+    server = sockets.client(mesh.url("R3"))
+    requests = server.receiver("oddly", credit=1).accepting()
+    caller = subprocess.Popen(
+        command(mesh, "R1", ("call", "oddly", "x", "--timeout", str(WAIT_S))), stderr=subprocess.PIPE, text=True
+    )
+    sockets.wait(lambda: requests.messages)
+    request = Message()
+    request.decode(requests.messages[0].data)
+    replies = server.sender(request.reply_to)
+    sockets.wait(lambda: replies.credit)
+    sent = replies.send(UNREADABLE["no UTF-8"])
+    sockets.wait(lambda: sent.outcome)
+    _, said = caller.communicate(timeout=60)
+    sockets.close()
+    assert sent.outcome == "rejected"
+    assert caller.returncode == 1
+    assert said.startswith("Error: the reply from oddly can't be read: ")
+
+
 def test_a_router_that_refuses_the_link_says_why(mesh: MeshProcesses) -> None:
     got = call(mesh, "receive", "amqp:/_topo/0/R2/x", "--wait", "1")
     assert got.returncode == 1
@@ -227,6 +277,11 @@ def test_who_asks_again_is_answered_by_a_router_that_came_back(tmp_path: Path) -
                     client.attached_router()
             mesh.start("R1")
             assert client.attached_router() == "R1"
+
+
+def count_links(client: ManagementClient) -> int:
+    """How many links others than *client* have, by now."""
+    return sum(row["container"] != client.container for row in client.query("router.link", ["container"]))
 
 
 def test_all_commands_end_in_time_when_their_router_stands_still(tmp_path: Path) -> None:

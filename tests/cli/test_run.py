@@ -241,7 +241,10 @@ def test_one_that_is_told_to_reload_while_it_starts_reloads_when_it_has_started(
             process.send_signal(signal.SIGHUP)
             writer.write("router: {id: A, listeners: [{port: 0}]}")
         said_until(process, "started")
-        file.write_text("router: {id: B, listeners: [{port: 0}]}", encoding="utf-8")  # it is read again
+        assert "it is a FIFO and no regular file" in said_until(process, "reload_refused")["reason"]
+        file.unlink()
+        file.write_text("router: {id: B, listeners: [{port: 0}]}", encoding="utf-8")
+        process.send_signal(signal.SIGHUP)
         assert "is of router `B` now" in said_until(process, "reload_refused")["reason"]
         stops(process)
 

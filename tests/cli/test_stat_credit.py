@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from router.cli.floods import Flood, ask_floods
-from router.cli.management import ManagementError
+from router.cli.management_errors import ManagementError
 from router.cli.stat_credit import (
     ADDRESSES,
     PARTIES,

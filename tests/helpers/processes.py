@@ -33,7 +33,8 @@ import networkx as nx
 from mesh_config.graph import topology
 from mesh_config.models import ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.render import render_mesh, render_router
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 
 LOOPBACK = "127.0.0.1"
 START_S = 60.0

@@ -16,7 +16,8 @@ from proton.utils import BlockingConnection
 
 from mesh_config.generators import generate
 from mesh_config.models import ListenerSettings, Role
-from router.cli.management import ManagementClient, RefusedError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import RefusedError
 from router.core.errors import LocalError
 from router.net.listener import address_of
 from router.views.reload import in_thread

@@ -19,7 +19,8 @@ from proton.utils import BlockingConnection, BlockingReceiver
 from mesh_config.generators import generate
 from mesh_config.models import HttpSettings, RouterSettings
 from router.cli import main
-from router.cli.management import ManagementClient, RefusedError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import RefusedError
 from tests.helpers.oslo import OsloWorker, needs_oslo, oslo_url, outcomes
 from tests.helpers.processes import MeshProcesses, ReservedPort, wait_until
 

@@ -37,7 +37,8 @@ from mesh_config.models import (
 )
 from router.cli import main
 from router.cli.manage_and_ping import manage
-from router.cli.management import ManagementClient, RefusedError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import RefusedError
 from router.security.users import new_keys, write_users
 from tests.helpers.blocking_client import connected
 from tests.helpers.certificates import Certificates

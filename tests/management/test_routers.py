@@ -18,7 +18,8 @@ from proton.utils import SyncRequestResponse
 
 from mesh_config.generators import generate
 from mesh_config.models import ListenerSettings, MeshSettings, RouterSettings
-from router.cli.management import ManagementClient, ManagementError, RefusedError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError, RefusedError
 from router.management.schema import TYPES, Kind
 from tests.helpers.blocking_client import connected
 from tests.helpers.processes import MeshProcesses, wait_until

@@ -132,6 +132,17 @@ def test_a_certificate_without_a_name_is_refused() -> None:
     assert (sasl.user, sasl.failure) == (None, "a certificate with no CN")
 
 
+@pytest.mark.parametrize("name", ["anonymous", "*"])
+def test_nobody_says_that_it_is_whom_policy_means_by_a_name_of_its_own(name: str) -> None:
+    sasl = server("EXTERNAL", "PLAIN", user=lambda: name)
+    sasl.received(frame(init_frame("EXTERNAL", b"", None)))
+    assert (sasl.user, sasl.failure) == (None, f"user {name}: policy means others by that name")
+    sasl = server("PLAIN")
+    assert isinstance(sasl.received(frame(init_frame("PLAIN", b"\0" + name.encode() + b"\0x", None))), PasswordCheck)
+    assert frame(sasl.checked(is_right=True)).outcome == AUTHENTICATION_FAILED
+    assert sasl.user is None
+
+
 def test_an_init_without_a_response_is_asked_for_it() -> None:
     sasl = server("PLAIN")
     assert sasl.received(frame(init_frame("PLAIN", None, None))) == challenge_frame(b"")

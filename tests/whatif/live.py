@@ -36,7 +36,8 @@ from mesh_config.models import (
     RouterSettings,
     Treatment,
 )
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 from router.whatif.formats.importer import import_model
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network

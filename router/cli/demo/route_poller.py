@@ -12,7 +12,8 @@ import time
 from collections.abc import Mapping
 
 from router.cli.demo.reported_routes import RouteEntry, to_json
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 
 ANSWER_S = 5.0
 

@@ -14,8 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mesh_config.findings import SettingsError
 from router.cli.errors import CommandError, InvalidInputError, show
-from router.cli.management import ManagementClient, ManagementError
-from router.cli.management import RefusedError as RequestRefused
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
+from router.cli.management_errors import RefusedError as RequestRefused
 from router.cli.router_access import RouterAccess, access_options_beside_url
 from router.cli.stat_columns import printable
 from router.cli.whatif.import_model import save

@@ -20,7 +20,8 @@ import click
 from rich.table import Table
 
 from router.cli.errors import BAD_INPUT, CommandError, faults_of
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 from router.cli.router_access import RouterAccess, access_options_beside_urls
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console

@@ -14,7 +14,8 @@ import attrs
 
 from mesh_config.generators import generate
 from mesh_config.models import ListenerSettings, MeshSettings, Role
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 from tests.helpers.processes import MeshProcesses, resident_bytes
 from tests.measure.chaos.ends import Receiver, Sender
 from tests.measure.chaos.ledger import ACCEPTED, Ledger, Source

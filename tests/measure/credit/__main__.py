@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from router.cli.management import ManagementError
+from router.cli.management_errors import ManagementError
 from tests.helpers.oslo import OsloError
 from tests.helpers.processes import COMMAND
 from tests.measure.credit import (

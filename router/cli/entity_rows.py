@@ -1,0 +1,55 @@
+"""Rows that a router has answered with, as the commands rely on them: each attribute of its type, or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from router.cli.management_errors import ManagementError
+from router.management.schema import Kind, UnknownNameError, find_type
+
+CLASSES: Final[Mapping[Kind, type | tuple[type, ...]]] = {
+    Kind.TEXT: str,
+    Kind.INTEGER: int,
+    Kind.BOOLEAN: bool,
+    Kind.LIST: (list, tuple),
+    Kind.MAP: dict,
+}
+"""Of the values of a kind, as they are decoded."""
+
+
+class EntityRow(dict[str, Any]):
+    """One entity, as *whom* has told of it. What it has not told of raises ManagementError when it is asked for."""
+
+    def __init__(self, values: Mapping[str, Any], whom: str) -> None:
+        super().__init__(values)
+        self._whom = whom
+
+    def __missing__(self, name: str) -> Any:
+        raise ManagementError(f"{self._whom} tells no `{name}` of what it was asked about: is it another version?")
+
+
+def checked(kind: str, rows: Sequence[Mapping[str, Any]], whom: str) -> list[dict[str, Any]]:
+    """Entities whose attributes have the types that the schema gives them.
+
+    Args:
+        kind: entity type; of one that the schema doesn't have nothing is known.
+        rows: values of each by the names of the attributes.
+        whom: the router that was asked, for errors.
+    Raises:
+        ManagementError: one has another type.
+    """
+    try:
+        known = find_type(kind).attributes
+    except UnknownNameError:
+        known = {}
+    for row in rows:
+        for name, value in row.items():
+            attribute = known.get(name)
+            if attribute is None or (value is None and attribute.is_optional):
+                continue
+            is_number = isinstance(value, bool) and attribute.kind is Kind.INTEGER
+            if is_number or not isinstance(value, CLASSES[attribute.kind]):
+                said = "nothing" if value is None else f"a value of another type ({type(value).__name__})"
+                raise ManagementError(f"{whom} tells {said} for `{name}` of {kind}, which is of type {attribute.kind}")
+    return [EntityRow(row, whom) for row in rows]

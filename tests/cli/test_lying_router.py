@@ -1,0 +1,93 @@
+"""What the commands say of answers that no router gives: an error, and no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from proton import Message
+
+from router.cli.entity_rows import checked
+from router.cli.management_errors import ManagementError
+from tests.helpers.fake_management import Answer, fake_management
+
+COMMANDS = (
+    "stat", "stat routers", "stat connections", "stat links", "stat problems", "stat credit", "ping", "drain B",
+    "resume B", "trace x", "top --looks 1", "manage reload", "manage query --type connection",
+)  # fmt: skip
+BODY = b"\0\x53\x77"
+DEEP = 3000
+
+
+def deep() -> bytes:
+    """A list in a list, and so on."""
+    found = b"\x40"
+    for _ in range(DEEP):
+        found = b"\xd0" + (len(found) + 4).to_bytes(4, "big") + b"\0\0\0\1" + found
+    return BODY + found
+
+
+def of_other_types(request: Message) -> Message:
+    """Entities and names that are no text, where text belongs."""
+    properties = {"statusCode": 200, "statusDescription": "OK"}
+    if request.properties["operation"] == "QUERY":
+        names = request.body["attributeNames"] or ["name", "id", "container", "host", "address", "kind", "key"]
+        return Message(properties=properties, body={"attributeNames": names, "results": [[b"x"] * len(names)]})
+    if request.properties["operation"] == "GET-MGMT-NODES":
+        return Message(properties=properties, body=[5, b"x"])
+    return Message(properties=properties, body={"id": b"x", "name": 7, "drainState": 1, "version": [1]})
+
+
+def of_fewer(request: Message) -> Message:
+    """Entities that lack all that is asked for."""
+    properties = {"statusCode": 200, "statusDescription": "OK"}
+    if request.properties["operation"] == "QUERY":
+        return Message(properties=properties, body={"attributeNames": ["x"], "results": [[1]]})
+    return Message(properties=properties, body={"x": 1})
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize(
+    "answer",
+    [lambda request: BODY + b"\xa1\x02\xff\xfe", lambda request: deep(), of_other_types, of_fewer],
+    ids=["no-utf-8", "deep", "types", "fewer"],
+)
+def test_a_command_ends_with_an_error_and_no_traceback(answer: Answer) -> None:
+    with fake_management(answer) as url:
+        processes = {
+            words: subprocess.Popen(
+                [sys.executable, "-m", "router", *words.split(), "--url", url, "--timeout", "5"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for words in COMMANDS
+        }
+        said = {words: (process.communicate(timeout=60), process.returncode) for words, process in processes.items()}
+    for words, ((_, errors), status) in said.items():
+        assert "Traceback" not in errors, (words, errors)
+        assert status in (0, 1), (words, errors)
+        assert status == 0 or errors.startswith("Error: "), (words, errors)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"id": 5}, "R tells a value of another type (int) for `id` of router, which is of type string"),
+        ({"id": None}, "R tells nothing for `id` of router, which is of type string"),
+        ({"memoryUsage": True}, "R tells a value of another type (bool) for `memoryUsage` of router"),
+    ],
+)
+def test_an_attribute_of_another_type_is_no_entity(row: dict[str, object], said: str) -> None:
+    with pytest.raises(ManagementError) as raised:
+        checked("router", [row], "R")
+    assert str(raised.value).startswith(said)
+
+
+def test_what_a_router_has_not_told_is_an_error_when_it_is_asked_for() -> None:
+    (found,) = checked("router", [{"id": "A", "whatNoneHas": object()}], "R")
+    assert found["id"] == "A"
+    assert found.get("version") is None
+    with pytest.raises(ManagementError, match="R tells no `version`"):
+        found["version"]
