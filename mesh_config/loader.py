@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import attrs
 
@@ -26,6 +27,9 @@ from mesh_config.value_rules import found_words
 from mesh_config.yaml_text import MapNode, Node, Place
 
 FilePath = str | os.PathLike[str]
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Largest file of settings: more than ten thousand routers have, and read within the memory of one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -124,7 +128,11 @@ def read_document(path: FilePath) -> Document:
     """Read a file as far as it can be read; what is wrong with it is told by `findings`, and raises nothing."""
     file = os.fspath(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with Path(path).open("rb") as opened:
+            raw = opened.read(MOST_BYTES + 1)  # a device may have no end
+        if len(raw) > MOST_BYTES:
+            return _nothing(file, f"cannot be read: it has more than {MOST_BYTES} bytes")
+        text = raw.decode().replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         return _nothing(file, f"cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:

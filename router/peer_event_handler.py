@@ -114,6 +114,8 @@ class PeerEventHandler:
         self._link_ids = link_ids()
         self._told_prefixes: set[ConnectionId] = set()
         """Connections of which was told that some of their addresses are refused,"""
+        self._told_ignored: set[ConnectionId] = set()
+        """that they send what can't be read."""
         self._futile: dict[str, str] = {}
         """Connectors whose last connection was of no use, by name, and why."""
         self._misled: dict[tuple[str, Role], float] = {}
@@ -471,7 +473,9 @@ class PeerEventHandler:
             self._data_plane.circuits_told(connection.port, message.weights, message.closed, message.loads)
 
     def _ignored(self, connection: Connection, reason: str) -> None:
-        self._log.warning("control_message_ignored", connection=connection.id, host=connection.host, reason=reason)
+        if connection.id not in self._told_ignored:  # a router of another make says the same each second
+            self._told_ignored.add(connection.id)
+            self._log.warning("control_message_ignored", connection=connection.id, host=connection.host, reason=reason)
 
     def connection_ended(self, connection: Connection) -> None:
         """Take away everything that came with it.
@@ -498,6 +502,7 @@ class PeerEventHandler:
             connection.port.is_leaving = True
             self._teardowns.begin(connection, links, now)
         self._told_prefixes.discard(connection.id)
+        self._told_ignored.discard(connection.id)
         self._told_messages.discard(connection.id)
         if connection.rights is not None:
             self._policy.leave(connection.rights, remote_address(connection.host))

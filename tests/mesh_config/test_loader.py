@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mesh_config.findings import SettingsError
-from mesh_config.loader import load_mesh, load_router, parse_document
+from mesh_config.loader import MOST_BYTES, load_mesh, load_router, parse_document
 from mesh_config.models import ListenerSettings, Role, Treatment
 from tests.mesh_config.cases import FILE, MARK, Case, assert_only, row
 
@@ -401,3 +401,16 @@ def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path, name: str, cont
     with pytest.raises(SettingsError, match="cannot be read") as caught:
         load_mesh(tmp_path / name)
     assert caught.value.findings[0].file == str(tmp_path / name)
+
+
+def test_a_file_without_end_is_not_read_for_ever() -> None:
+    with pytest.raises(SettingsError, match=f"/dev/zero: error: cannot be read: it has more than {MOST_BYTES} bytes"):
+        load_mesh("/dev/zero")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_may_end_as_on_any_system(tmp_path: Path, end: str) -> None:
+    file = tmp_path / "mesh.yaml"
+    file.write_bytes(end.join(("routers:", "  A:", "    x: 1")).encode())
+    with pytest.raises(SettingsError, match=r":3: error: routers\.A\.x"):
+        load_mesh(file)
