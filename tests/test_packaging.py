@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
+import subprocess
+import sys
 import tomllib
+import venv
 from pathlib import Path
 
 import proton
@@ -94,3 +98,25 @@ def test_proton_was_compiled_with_tls_and_cyrus_sasl(site_packages: Path | None)
     hint = "libssl-dev, libsasl2-dev or pkg-config was missing; see `pip cache remove python-qpid-proton`"
     assert proton.SSL.present(), hint
     assert proton.SASL.extended(), hint
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "said"),
+    [
+        (["no-such-python"], {}, "error: no no-such-python: name the Python of the environment that amqp-mesh is in"),
+        ([sys.executable], {"CC": "false"}, "error: false is no gcc, by which this is done"),
+        (["EMPTY"], {}, "has no pip"),
+    ],
+)
+def test_what_cannot_be_optimized_is_said_at_once(
+    words: list[str], environment: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    if words == ["EMPTY"]:
+        venv.create(tmp_path / "empty")
+        words = [str(tmp_path / "empty/bin/python")]
+    script = Path(__file__).parent.parent / "scripts/optimize"
+    done = subprocess.run(
+        [script, *words], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
