@@ -177,7 +177,7 @@ RINGS = (
             "router.core", "router.engine.connection", "router.engine.peer_identity", "router.engine.tls_channel",
             "router.security", "mesh_config.usable_hosts", "mesh_config.models", "router.logs",
         ),
-        others=("attrs", "cython", "hypercorn", "structlog", "trio"),
+        others=("attrs", "cython", "h11", "structlog", "trio"),
     ),
     Ring(
         "router.management",

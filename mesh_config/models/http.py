@@ -47,9 +47,9 @@ class HttpSettings:
         beyond="the oldest of them is closed",
     )
     max_requests_per_s: float = setting(
-        "Pieces of requests read in a second, of all HTTP connections together.",
+        "Requests answered in a second, of all HTTP connections together; one that comes in pieces counts for as many.",
         default=200.0,
-        unit="pieces",
+        unit="requests",
         low=1,
         high=100000,
         beyond="they wait",

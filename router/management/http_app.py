@@ -82,10 +82,6 @@ class HttpSecurityMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        if scope["type"] != "http":
-            if scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1008})
-            return
         has_begun = False
 
         async def answer(message: dict[str, object]) -> None:

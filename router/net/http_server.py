@@ -1,30 +1,25 @@
-"""The HTTP listener: connections for Hypercorn, bounded so that whoever comes by HTTP holds up no messages.
+"""The HTTP listener: connections by HTTP/1.1, bounded so that whoever comes by HTTP holds up no messages.
 
-Hypercorn speaks HTTP. Here is what it has no bound for: the number of connections, of which the oldest gives way; the
-pace of what is read of them, for each piece costs time that messages want too; and the time in which a page is taken.
+Bounded are the number of connections, of which the oldest gives way; the pace of what is read of them and answered,
+for each piece and each request costs time that messages want too; and the time in which a request must come, and its
+answer be taken.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 import attrs
 import trio
-from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.config import Config
-from hypercorn.trio.tcp_server import TCPServer
-from hypercorn.trio.worker_context import WorkerContext
 
 from mesh_config.models import HttpSettings
 from mesh_config.usable_hosts import encoded
 from router.core.errors import LocalError
-
-AsgiApp = Callable[[MutableMapping[str, Any], Callable[..., Any], Callable[..., Any]], Awaitable[None]]
+from router.net.http_connection import AsgiApp, ConnectionInfo, HttpConnection
 
 BACKLOG: Final = 64
 FULL_PAUSE_S: Final = 0.02
@@ -33,17 +28,19 @@ FAULT_PAUSE_S: Final = 0.1
 """After a connection that the system could not give."""
 HANDSHAKE_PIECES: Final = 4
 """Pieces that a TLS handshake counts for."""
-MOST_STREAMS: Final = 8
-"""Requests at one time of a connection by HTTP/2."""
-MOST_WEBSOCKET_BYTES: Final = 4096
-"""There are no WebSockets; what a client sends before it is told is bounded all the same."""
+LINGER_S: Final = 1.0
+"""Time in which a client must end a connection that the router has ended."""
+LINGER_PIECES: Final = 16
+"""Of what it sends meanwhile, thrown away."""
+LINGER_PIECE_BYTES: Final = 65536
+WRITTEN_PIECE_BYTES: Final = 65536
 
 
-class SharedReadThrottle:
-    """The pace at which pieces of requests are read, of all connections together: a token bucket.
+class SharedThrottle:
+    """The pace of pieces and requests of all connections together: a token bucket.
 
     Args:
-        per_s: pieces of a second; as many may come at once after a calm second.
+        per_s: turns of a second; as many may come at once after a calm second.
     """
 
     def __init__(self, per_s: float) -> None:
@@ -53,7 +50,7 @@ class SharedReadThrottle:
         self._turn = trio.Lock()
 
     async def wait(self) -> None:
-        """Wait until the next piece may be read: whoever came first is first."""
+        """Wait for the next turn: whoever came first is first."""
         async with self._turn:
             now = trio.current_time()
             self._tokens = min(self._per_s, self._tokens + (now - self._updated) * self._per_s)
@@ -65,61 +62,63 @@ class SharedReadThrottle:
             self._tokens -= 1
 
 
-class PacedStream(trio.abc.HalfCloseableStream):
-    """A socket whose reads keep the pace, and whose connection ends when nothing has moved on it for some time.
-
-    Hypercorn waits for some things without a bound: for the end of a stream that it has given up, for example.
+class PacedStream(trio.abc.Stream):
+    """A socket that is read at the pace, and whose connection ends when what is awaited of its client is late.
 
     Args:
         stream: the socket's.
         pace: common to all.
-        timeout_s: in which something must move, seconds.
+        timeout_s: in which a request must come, and in which each piece of an answer must be taken, seconds.
         scope: of the whole connection.
     """
 
     def __init__(
-        self, stream: trio.SocketStream, pace: SharedReadThrottle, timeout_s: float, scope: trio.CancelScope
+        self, stream: trio.SocketStream, pace: SharedThrottle, timeout_s: float, scope: trio.CancelScope
     ) -> None:
         self._stream = stream
         self._pace = pace
         self._timeout_s = timeout_s
         self._scope = scope
-        self.socket = stream.socket
-        """For the names of both ends."""
-        self._moved()
+        self._pieces = 0
+        """Read, and waited for, since the last request that was answered."""
+        self.begin()
 
-    def _moved(self) -> None:
+    def begin(self) -> None:
+        """Let the time of what comes next begin."""
         self._scope.deadline = trio.current_time() + self._timeout_s
+
+    async def take_turn(self, pieces: int) -> None:
+        """Wait until a request of *pieces* may be answered; the pieces in which it came have been waited for."""
+        for _ in range(pieces - self._pieces):
+            await self._pace.wait()
+        self._pieces = 0
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Read a piece, in its turn."""
         data = await self._stream.receive_some(max_bytes)
         if data:
             await self._pace.wait()
-            self._moved()
+            self._pieces += 1
         return bytes(data)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Write *data*.
+        """Write *data*, of which each piece must be taken in time."""
+        with memoryview(data) as view:
+            for start in range(0, len(view), WRITTEN_PIECE_BYTES):
+                self.begin()
+                await self._stream.send_all(view[start : start + WRITTEN_PIECE_BYTES])
 
-        Raises:
-            BrokenResourceError: the peer does not take it in time, or is gone.
-        """
-        with trio.move_on_after(self._timeout_s) as late:
-            await self._stream.send_all(data)
-        if not late.cancelled_caught:
-            self._moved()
-        else:
-            self._scope.cancel()
-            raise trio.BrokenResourceError("the peer takes nothing")
+    async def end(self) -> None:
+        """End what is written, and throw away some of what still comes: a reset could overtake the last answer."""
+        await self._stream.send_eof()
+        with trio.move_on_after(LINGER_S):
+            for _ in range(LINGER_PIECES):
+                if not await self.receive_some(LINGER_PIECE_BYTES):
+                    break
 
     async def wait_send_all_might_not_block(self) -> None:
         """As of any stream."""
         await self._stream.wait_send_all_might_not_block()
-
-    async def send_eof(self) -> None:
-        """As of any stream."""
-        await self._stream.send_eof()
 
     async def aclose(self) -> None:
         """As of any stream."""
@@ -165,17 +164,15 @@ class HttpServer:
     ) -> None:
         self._settings = settings
         self._tls = tls
-        self._app = ASGIWrapper(with_bounded_heads(app, settings.header_bytes))  # type: ignore[arg-type]
+        self._app = app
         shared = before._shared(settings) if before is not None else None
         self._sock = shared if shared is not None else _bound(settings, place or encoded(settings.host))
         self.host, self.port = self._sock.getsockname()[:2]
-        self._pace = SharedReadThrottle(settings.max_requests_per_s)
+        self._pace = SharedThrottle(settings.max_requests_per_s)
         self._connections: dict[trio.CancelScope, trio.socket.SocketType] = {}
         """Those that are served, oldest first."""
         self.counters = counters
         self._fault = fault
-        self._config = hypercorn_config(settings)
-        self._context = WorkerContext(None)
 
     def _shared(self, settings: HttpSettings) -> socket.socket | None:
         """A descriptor of the same socket; None when *settings* have another address."""
@@ -218,15 +215,21 @@ class HttpServer:
         assert self._tls is not None
         for _ in range(HANDSHAKE_PIECES):
             await self._pace.wait()
-        return trio.SSLStream(paced, await self._tls(), server_side=True, https_compatible=True)
+        stream = trio.SSLStream(paced, await self._tls(), server_side=True, https_compatible=True)
+        await stream.do_handshake()
+        return stream
 
     async def _serve(self, sock: trio.socket.SocketType, scope: trio.CancelScope) -> None:
         try:
             with scope:
+                info = ConnectionInfo(
+                    "http" if self._tls is None else "https", sock.getpeername()[:2], sock.getsockname()[:2]
+                )
                 paced = PacedStream(trio.SocketStream(sock), self._pace, self._settings.timeout_s, scope)
                 stream = await self._with_tls(paced) if self._tls is not None else paced
-                server = TCPServer(self._app, self._config, self._context, {}, stream)  # type: ignore[arg-type]
-                await server.run()
+                limit = self._settings.header_bytes
+                await HttpConnection(stream, info, self._app, limit, paced.begin, paced.take_turn).serve()
+                await paced.end()
         except Exception as error:  # whatever a stranger has sent ends this connection and no other
             if not _is_of_the_peer(error):
                 self._fault(error)
@@ -234,26 +237,6 @@ class HttpServer:
             sock.close()
             self.counters.count -= 1
             self._connections.pop(scope, None)
-
-
-def with_bounded_heads(app: AsgiApp, header_bytes: int) -> AsgiApp:
-    """An application that answers 431 to a larger head: h11 has a bound only for one that it reads in pieces.
-
-    Args:
-        app: answers the others.
-        header_bytes: of path, names and values.
-    """
-
-    async def answer(scope: MutableMapping[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:
-        size = len(scope.get("raw_path", b"")) + len(scope.get("query_string", b""))
-        size += sum(len(name) + len(value) for name, value in scope.get("headers", ()))
-        if scope["type"] != "http" or size <= header_bytes:
-            await app(scope, receive, send)
-            return
-        await send({"type": "http.response.start", "status": 431, "headers": [(b"connection", b"close")]})
-        await send({"type": "http.response.body", "body": b""})
-
-    return answer
 
 
 def _bound(settings: HttpSettings, place: str) -> socket.socket:
@@ -275,24 +258,3 @@ def _is_of_the_peer(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(map(_is_of_the_peer, error.exceptions))
     return isinstance(error, (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError))
-
-
-def hypercorn_config(settings: HttpSettings) -> Config:
-    """Bounds for Hypercorn, which is to write no log of its own."""
-    config = Config()
-    config.errorlog = _silent_logger()
-    config.accesslog = None
-    config.include_server_header = False
-    config.h11_max_incomplete_size = settings.header_bytes
-    config.h2_max_concurrent_streams = MOST_STREAMS
-    config.h2_max_header_list_size = settings.header_bytes
-    config.keep_alive_timeout = settings.timeout_s
-    config.websocket_max_message_size = MOST_WEBSOCKET_BYTES
-    return config
-
-
-def _silent_logger() -> logging.Logger:
-    logger = logging.Logger("http")  # noqa: LOG001  its lines go nowhere
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-    return logger

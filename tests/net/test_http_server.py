@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import h11
@@ -16,8 +18,13 @@ from mesh_config.models import HttpSettings
 from router.core.errors import LocalError
 from router.management.http_app import http_app
 from router.management.metrics import Measurements
+from router.net.http_connection import PIECE_BYTES
 from router.net.http_server import BACKLOG, HttpCounters, HttpServer
 
+READY = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+CLOSING = READY.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+PING = b"\x00\x00\x08\x06\x00\x00\x00\x00\x00abcdefgh"
 CALM_RATE = 0.01
 """Of the clock while a good client asks: a stall of the machine is not to be its time without a move."""
 
@@ -41,10 +48,16 @@ class Bench:
         self.settings = HttpSettings(port=0, **settings)
         self.source = Source()
         self.reasons: list[str] = []
+        self.asked = 0
+        """How often whether it is ready, which is asked for each request of `/readyz`."""
         self.faults: list[Exception] = []
         self.counters = HttpCounters()
-        app = http_app(self.settings, readiness=lambda: self.reasons, metrics=self.source, fault=self.faults.append)
+        app = http_app(self.settings, readiness=self.readiness, metrics=self.source, fault=self.faults.append)
         self.server = HttpServer(self.settings, app, self.counters, self.faults.append)
+
+    def readiness(self) -> list[str]:
+        self.asked += 1
+        return self.reasons
 
     async def connect(self) -> trio.SocketStream:
         return await trio.open_tcp_stream("127.0.0.1", self.server.port)
@@ -60,6 +73,15 @@ class Bench:
         with trio.fail_after(20):
             while not is_so():
                 await trio.lowlevel.checkpoint()
+
+
+async def read_all(stream: trio.SocketStream) -> bytes:
+    """What comes until the router ends the connection."""
+    data = b""
+    with trio.fail_after(20):
+        while piece := await stream.receive_some(65536):
+            data += piece
+    return data
 
 
 async def read_answer(stream: trio.SocketStream) -> tuple[int, dict[str, str], bytes]:
@@ -218,6 +240,117 @@ async def test_whatever_comes_ends_its_own_connection_at_most(data: bytes, mock_
         await bench.until(lambda: bench.counters.accepted > 0 and bench.counters.count == 0)
         mock_clock.rate = CALM_RATE
         assert (await bench.get("/healthz"))[0] == 200
+
+
+@pytest.mark.parametrize("before", [b"", READY], ids=["first", "after a request"])
+async def test_http_2_is_refused_without_reading_its_frames(before: bytes) -> None:
+    async with serving() as bench, await bench.connect() as stream:
+        await stream.send_all(before + HTTP2 + PING * 1000)
+        data = await read_all(stream)
+        assert data.count(b"HTTP/1.1 200 ") == bool(before)
+        assert data.count(b"HTTP/1.1 505 ") == 1
+        assert data.endswith(b"connection: close\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [b"Upgrade: h2c", b"HTTP2-Settings: AAMAAABkAAQAAP__", b"Connection: Upgrade, HTTP2-Settings"],
+        [
+            b"Upgrade: websocket", b"Connection: Upgrade", b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+            b"Sec-WebSocket-Version: 13",
+        ],
+    ],
+    ids=["h2c", "websocket"],
+)  # fmt: skip
+async def test_who_asks_for_another_protocol_is_answered_by_http_1(headers: list[bytes]) -> None:
+    async with serving() as bench, await bench.connect() as stream:
+        await stream.send_all(READY.replace(b"\r\n\r\n", b"\r\n" + b"\r\n".join(headers) + b"\r\n\r\n") + CLOSING)
+        data = await read_all(stream)
+        assert (data.count(b"HTTP/1.1 200 "), data.count(b"HTTP/"), bench.asked) == (2, 2, 2)
+
+
+async def test_each_request_of_a_segment_waits_for_its_turn(mock_clock: trio.testing.MockClock) -> None:
+    async with serving(max_requests_per_s=1) as bench, await bench.connect() as stream:
+        await stream.send_all(READY * 2 + CLOSING)
+        for turn in range(1, 4):
+            await bench.until(lambda turn=turn: bench.asked >= turn)  # type: ignore[misc]
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert bench.asked == turn
+            mock_clock.jump(1)
+        assert (await read_all(stream)).count(b"HTTP/1.1 200 ") == 3
+
+
+async def test_a_head_of_many_pieces_takes_as_many_turns(mock_clock: trio.testing.MockClock) -> None:
+    async with serving(max_requests_per_s=1) as bench, await bench.connect() as stream:
+        await stream.send_all(CLOSING.replace(b"\r\n\r\n", b"\r\n" + b"x:\r\n" * 1200 + b"\r\n"))
+        for _ in range(2):
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert bench.asked == 0
+            mock_clock.jump(1)
+        assert (await read_all(stream)).count(b"HTTP/1.1 200 ") == 1
+
+
+async def test_no_more_is_read_ahead_than_a_piece(mock_clock: trio.testing.MockClock) -> None:
+    async with serving(max_requests_per_s=1) as bench, await bench.connect() as stream:
+        await stream.send_all(READY * 1000)
+        await bench.until(lambda: bench.asked == 1)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        unread = unread_bytes(bench.server.port, stream)
+        assert unread >= len(READY) * 1000 - PIECE_BYTES
+
+
+def unread_bytes(port: int, stream: trio.SocketStream) -> int:
+    """Bytes of *stream* that the router's system holds, and that the router has not read."""
+    client = stream.socket.getsockname()[1]
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues, *_ = line.split()
+        if (int(local[-4:], 16), int(remote[-4:], 16)) == (port, client):
+            return int(queues.partition(":")[2], 16)
+    raise AssertionError("it is not connected")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n",
+        b"Content-Length: 3\r\nExpect: 100-continue\r\n",
+    ],
+)  # fmt: skip
+async def test_a_body_is_refused_unread(head: bytes) -> None:
+    async with serving() as bench, await bench.connect() as stream:
+        await stream.send_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n" + b"1\r\nx\r\n" * 1000)
+        data = await read_all(stream)
+        assert data.startswith(b"HTTP/1.1 413 ")
+        assert data.count(b"HTTP/") == 1
+        assert bench.asked == 0
+
+
+async def test_an_empty_body_is_none() -> None:
+    async with serving() as bench, await bench.connect() as stream:
+        await stream.send_all(b"POST /readyz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n" + CLOSING)
+        data = await read_all(stream)
+        assert [data.count(b"HTTP/1.1 405 "), data.count(b"HTTP/1.1 200 ")] == [1, 1]
+
+
+async def test_an_answer_to_head_has_no_body_and_one_by_http_1_0_ends_the_connection() -> None:
+    async with serving() as bench, await bench.connect() as stream:
+        old = READY.replace(b"HTTP/1.1", b"HTTP/1.0")
+        await stream.send_all(READY.replace(b"GET", b"HEAD") + old + READY)
+        first, second = (await read_all(stream)).split(b"HTTP/1.1 ")[1:]
+        assert first.lower().count(b"\r\ncontent-length: 6\r\n") == 1
+        assert first.endswith(b"\r\n\r\n")
+        assert second.endswith(b"\r\n\r\nready\n")
+
+
+async def test_who_goes_before_its_answers_is_no_fault_of_ours() -> None:
+    async with serving() as bench:
+        stream = await bench.connect()
+        await stream.send_all(READY * 20)
+        await bench.until(lambda: bench.asked > 0)
+        stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        stream.socket.close()
+        await bench.until(lambda: bench.counters.count == 0)
 
 
 def test_an_address_that_is_taken_is_named() -> None:

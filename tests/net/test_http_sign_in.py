@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import ssl
 import urllib.error
 import urllib.request
@@ -40,11 +41,12 @@ PASSWORD = "right: pässword"
 class Signed:
     """A router whose HTTP listener speaks TLS and wants users, and has a virtual host whose watchers may read."""
 
-    def __init__(self, mesh: MeshProcesses, port: int, context: ssl.SSLContext) -> None:
+    def __init__(self, mesh: MeshProcesses, port: int, ca: str) -> None:
         self.mesh = mesh
         self.port = port
+        self.ca = ca
         self.url = f"https://127.0.0.1:{port}"
-        self._context = context
+        self._context = ssl.create_default_context(cafile=ca)
 
     def get(self, path: str, user: str | None = None, password: str = PASSWORD) -> tuple[int, str, Any]:
         """Status, body and headers of an answer."""
@@ -80,7 +82,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signed]:
     )
     with MeshProcesses(MeshSettings(routers={"R1": router}), folder / "mesh") as mesh:
         mesh.start()
-        yield Signed(mesh, port.number, ssl.create_default_context(cafile=certificates.ca))
+        yield Signed(mesh, port.number, certificates.ca)
         assert set(mesh.terminate().values()) == {0}
     port.close()
 
@@ -119,6 +121,18 @@ def test_a_wrong_password_is_answered_late_and_told(signed: Signed, user: str) -
     wait_until(lambda: len(router.log_lines("sign_in_refused")) > before, "the log tells of it", 30)
     lines = router.log_lines("sign_in_refused")[before:]
     assert [(line.level, line.fields["host"]) for line in lines] == [("warning", "127.0.0.1")]
+
+
+def test_by_tls_no_other_version_is_agreed_than_1_1(signed: Signed) -> None:
+    context = ssl.create_default_context(cafile=signed.ca)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with (
+        socket.create_connection(("127.0.0.1", signed.port), 30) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+    ):
+        assert secured.selected_alpn_protocol() in (None, "http/1.1")
+        secured.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        assert secured.recv(65536).startswith(b"HTTP/1.1 505 ")
 
 
 def test_plain_http_is_not_answered(signed: Signed) -> None:
