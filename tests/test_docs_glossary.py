@@ -30,7 +30,7 @@ COMMON = """
 INFLECTED = """
     all and arrived attached changed check close current denial denied due ended excluded first fixed flooding
     foreign from held incoming install invalid kept kind known large last left lowered management many message
-    outgoing outside over own paced pair part paused place player polled predicted progress raised read
+    outgoing outside over own paced pair part paused place player polled predicted progress raised
     reading record recorded recording refusal refused remote reopened replayable return rewriting right selection
     send sent shared skipping stalled tell to told too toward unknown unreadable unsupported up violating violation
     waiting withdraw withdrew

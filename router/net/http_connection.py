@@ -35,8 +35,8 @@ class Stream(Protocol):
 
 
 @attrs.frozen
-class ConnectionInfo:
-    """Facts of a connection that the application is told."""
+class ConnectionEndpoints:
+    """Both ends of a connection, for the application: the scheme, and host and port of each."""
 
     scheme: str
     client: tuple[str, int]
@@ -58,7 +58,7 @@ class HttpConnection:
     def __init__(
         self,
         stream: Stream,
-        info: ConnectionInfo,
+        info: ConnectionEndpoints,
         app: AsgiApp,
         header_bytes: int,
         begin: Callable[[], None],

@@ -19,7 +19,7 @@ import trio
 from mesh_config.models import HttpSettings
 from mesh_config.usable_hosts import encoded
 from router.core.errors import LocalError
-from router.net.http_connection import AsgiApp, ConnectionInfo, HttpConnection
+from router.net.http_connection import AsgiApp, ConnectionEndpoints, HttpConnection
 
 BACKLOG: Final = 64
 FULL_PAUSE_S: Final = 0.02
@@ -222,7 +222,7 @@ class HttpServer:
     async def _serve(self, sock: trio.socket.SocketType, scope: trio.CancelScope) -> None:
         try:
             with scope:
-                info = ConnectionInfo(
+                info = ConnectionEndpoints(
                     "http" if self._tls is None else "https", sock.getpeername()[:2], sock.getsockname()[:2]
                 )
                 paced = PacedStream(trio.SocketStream(sock), self._pace, self._settings.timeout_s, scope)
