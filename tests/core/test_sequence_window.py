@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.core.forwarding.sequence_window import MOST_BEHIND, WINDOW, SequenceWindow
+from router.core.forwarding.sequence_window import MOST_BEHIND, MOST_OVERTAKEN, WINDOW, SequenceWindow
 
 
 @given(st.lists(st.integers(1, 3 * WINDOW), max_size=60))
@@ -33,6 +33,21 @@ def test_a_number_that_was_made_up_silences_nobody_for_good() -> None:
     seen = [window.see(number) for number in range(2, 30)]
     assert seen == [False] * (MOST_BEHIND - 1) + [True] * (28 - MOST_BEHIND + 1)
     assert not window.see(29)
+
+
+def test_what_a_link_held_back_while_it_came_by_another_one_is_seen() -> None:
+    window = SequenceWindow()
+    assert all(window.see(number) for number in range(1, 6000))
+    assert not any(window.see(number) for number in range(1000, 6000))
+    assert window.see(6000)
+
+
+def test_many_numbers_that_were_made_up_silence_nobody_for_good() -> None:
+    window = SequenceWindow()
+    assert all(window.see(2**63 + number) for number in range(100))
+    seen = [window.see(number) for number in range(1, MOST_OVERTAKEN + 10)]
+    assert seen.index(True) == MOST_OVERTAKEN - 1
+    assert all(seen[MOST_OVERTAKEN - 1 :])
 
 
 def test_what_is_sent_again_from_before_the_window_begins_no_new_one() -> None:

@@ -2,7 +2,8 @@
 
 As in the anti-replay window of IPsec (RFC 4303, 3.4.3): what lies before the window counts as seen. But a highest
 number that somebody has made up would have all true ones count as seen for good. So after several in a row that lie
-before the window, each higher than the one before, it begins anew with the last of them.
+before the window, each higher than the one before, it begins anew with the last of them: soon if fewer than these were
+seen in the window, and else, since they may be what a link held back while all of them came by another one, late.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Final
 WINDOW: Final = 2048
 """Numbers up to the highest of which it is known whether each was seen."""
 MOST_BEHIND: Final = 8
-"""Rising numbers before the window that count as seen, until the last one is believed."""
+"""Rising numbers before the window until the last of them is believed, if fewer were seen in the window;"""
+MOST_OVERTAKEN: Final = 4 * WINDOW
+"""and if there are more."""
 _MASK: Final = (1 << WINDOW) - 1
 
 
@@ -45,7 +48,7 @@ class SequenceWindow:
         elif is_first:
             self._behind = self._behind + 1 if number > self._last_behind else 1
             self._last_behind = number
-            if self._behind == MOST_BEHIND:
+            if self._behind >= MOST_BEHIND and (self._behind >= MOST_OVERTAKEN or self._bits.bit_count() < MOST_BEHIND):
                 self._behind, self._bits, self.highest = 0, 1, number
                 return True
         if ahead > 0:
