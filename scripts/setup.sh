@@ -141,14 +141,18 @@ install_wheel() {
     echo "$made" >"$1/made-from"
 }
 
+# proton_is_complete PYTHON: whether its python-qpid-proton knows TLS and the mechanisms of Cyrus.
+proton_is_complete() {
+    "$1" -c 'import proton, sys; sys.exit(not (proton.SSL.present() and proton.SASL.extended()))'
+}
+
 # check_proton VENV: compile python-qpid-proton anew if it knows neither TLS nor the mechanisms of Cyrus. pip keeps what it
 # once compiled, also when that was before libssl-dev and libsasl2-dev were there.
 check_proton() {
-    local complete='import proton, sys; sys.exit(not (proton.SSL.present() and proton.SASL.extended()))'
-    "$1/bin/python" -c "$complete" && return
+    proton_is_complete "$1/bin/python" && return
     say "Compiling python-qpid-proton with TLS and SASL"
     "$1/bin/pip" install -q --no-cache-dir --force-reinstall --no-deps -c requirements/dev.txt python-qpid-proton
-    "$1/bin/python" -c "$complete" || fail "python-qpid-proton was compiled without TLS or SASL"
+    proton_is_complete "$1/bin/python" || fail "python-qpid-proton was compiled without TLS or SASL"
 }
 
 # install_for_tests VENV: what scripts/test tests, and tests with. Compiled in two thirds of the time of the usual -O2;

@@ -116,6 +116,10 @@ class ManagementClient:
         except UNREADABLE:
             pass  # it looks once more at an answer that can't be read
 
+    def _whom(self, router: str | None) -> str:
+        """The router that is asked, as errors name it."""
+        return self.url if router is None else f"router {router}"
+
     @property
     def connection(self) -> BlockingConnection:
         """The connection, for other links on it."""
@@ -145,12 +149,12 @@ class ManagementClient:
         Raises: ManagementError.
         """
         of_address = {} if key is None else {"key": key}
+        whom = self._whom(router)
         found: list[dict[str, Any]] = []
         while limit is None or len(found) < limit:
             count = PAGE if limit is None else min(PAGE, limit - len(found))
             properties = {"entityType": kind, "offset": len(found), "count": count, **of_address}
             reply = self.request("QUERY", properties, {"attributeNames": list(attributes)}, router=router)
-            whom = self.url if router is None else f"router {router}"
             page = _entities(reply, whom)
             found.extend(checked(kind, page, whom) if is_checked else page)
             # A router may give fewer than were asked for, and says so.
@@ -165,7 +169,7 @@ class ManagementClient:
 
         Raises: ManagementError.
         """
-        whom = self.url if router is None else f"router {router}"
+        whom = self._whom(router)
         chosen = {key: value for key, value in (("name", name), ("identity", identity)) if value is not None}
         try:
             found = self.request("READ", {"type": kind, **chosen}, router=router).body
@@ -244,7 +248,7 @@ class ManagementClient:
             ManagementError: there is no answer.
         """
         address = MANAGEMENT if router is None else router_address(RouterId(router), MANAGEMENT)
-        whom = self.url if router is None else f"router {router}"
+        whom = self._whom(router)
         of_node = {"type": "org.amqp.management", "name": "self"} if "type" not in (properties or {}) else {}
         message = Message(
             address=address,

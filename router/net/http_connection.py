@@ -48,7 +48,7 @@ class HttpConnection:
 
     Args:
         stream: the client's.
-        info: for the application.
+        endpoints: for the application.
         app: the ASGI application that answers.
         header_bytes: of the largest head: its target, names and values.
         begin: called as a request is awaited, and as its answer is begun: each must be done in time.
@@ -58,14 +58,14 @@ class HttpConnection:
     def __init__(
         self,
         stream: Stream,
-        info: ConnectionEndpoints,
+        endpoints: ConnectionEndpoints,
         app: AsgiApp,
         header_bytes: int,
         begin: Callable[[], None],
         take_turn: Callable[[int], Awaitable[None]],
     ) -> None:
         self._stream = stream
-        self._info = info
+        self._endpoints = endpoints
         self._app = app
         self._header_bytes = header_bytes
         self._begin = begin
@@ -169,14 +169,14 @@ class HttpConnection:
             "asgi": {"version": "3.0", "spec_version": "2.1"},
             "http_version": request.http_version.decode(),
             "method": request.method.decode("ascii").upper(),
-            "scheme": self._info.scheme,
+            "scheme": self._endpoints.scheme,
             "path": unquote(path.decode("ascii")),
             "raw_path": path,
             "query_string": query,
             "root_path": "",
             "headers": list(request.headers),
-            "client": self._info.client,
-            "server": self._info.server,
+            "client": self._endpoints.client,
+            "server": self._endpoints.server,
             "extensions": {},
         }
 

@@ -222,13 +222,13 @@ class HttpServer:
     async def _serve(self, sock: trio.socket.SocketType, scope: trio.CancelScope) -> None:
         try:
             with scope:
-                info = ConnectionEndpoints(
+                endpoints = ConnectionEndpoints(
                     "http" if self._tls is None else "https", sock.getpeername()[:2], sock.getsockname()[:2]
                 )
                 paced = PacedStream(trio.SocketStream(sock), self._pace, self._settings.timeout_s, scope)
                 stream = await self._with_tls(paced) if self._tls is not None else paced
                 limit = self._settings.header_bytes
-                await HttpConnection(stream, info, self._app, limit, paced.begin, paced.take_turn).serve()
+                await HttpConnection(stream, endpoints, self._app, limit, paced.begin, paced.take_turn).serve()
                 await paced.end()
         except Exception as error:  # whatever a stranger has sent ends this connection and no other
             if not _is_of_the_peer(error):
