@@ -29,6 +29,8 @@ from router.management.node import FORBIDDEN, OWN_CONNECTION
 
 PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""
+MOST_ENTITIES: Final = 1_000_000
+"""Entities of one type that are taken for the whole of them: a router that tells of more never comes to an end."""
 
 RIGHTS: Final = "its group has no `management` for it; `read` is for every router, `own` for the one attached to"
 
@@ -160,6 +162,10 @@ class ManagementClient:
             # A router may give fewer than were asked for, and says so.
             if not page or (len(page) < count and " of " not in reply.description):
                 break
+            if len(found) > MOST_ENTITIES:
+                raise ManagementError(
+                    f"{whom} tells of more than {MOST_ENTITIES:,} entities of type {kind}: ask for fewer"
+                )
         return found
 
     def read(

@@ -8,6 +8,7 @@ import sys
 import pytest
 from proton import Message
 
+from router.cli import management
 from router.cli.entity_rows import checked
 from router.cli.management_errors import ManagementError
 from tests.helpers.fake_management import Answer, fake_management
@@ -37,6 +38,15 @@ def of_other_types(request: Message) -> Message:
     if request.properties["operation"] == "GET-MGMT-NODES":
         return Message(properties=properties, body=[5, b"x"])
     return Message(properties=properties, body={"id": b"x", "name": 7, "drainState": 1, "version": [1]})
+
+
+def of_ever_more(request: Message) -> Message:
+    """As many entities as are asked for, wherever that is."""
+    names = ["name", "identity", "type"]
+    rows = [["x", "x", "connection"]] * request.properties["count"]
+    return Message(
+        properties={"statusCode": 200, "statusDescription": "OK"}, body={"attributeNames": names, "results": rows}
+    )
 
 
 def of_fewer(request: Message) -> Message:
@@ -91,3 +101,12 @@ def test_what_a_router_has_not_told_is_an_error_when_it_is_asked_for() -> None:
     assert found.get("version") is None
     with pytest.raises(ManagementError, match="R tells no `version`"):
         found["version"]
+
+
+@pytest.mark.interop
+def test_a_router_that_has_ever_more_entities_is_asked_for_no_more_than_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(management, "MOST_ENTITIES", 1000)
+    with fake_management(of_ever_more) as url, management.ManagementClient(url) as client:
+        with pytest.raises(ManagementError, match="tells of more than 1,000 entities of type connection"):
+            client.query("connection")
+        assert len(client.query("connection", limit=700)) == 700
