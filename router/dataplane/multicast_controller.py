@@ -156,15 +156,14 @@ class MulticastController(CreditController):
         return bool(changed)
 
     def _restate_subscriber(self, link: SubscriberLink, now: float) -> None:
+        subscribers = self.machine.local_subscribers
         if link not in self._known:
             self._known[link] = None
-            self.machine.local_subscribers.add(link)
+            subscribers.add(link)
         self._see_withdrawal(link)
         link.brokered = min(self._measure(link), self._context.brokered_messages)
         is_draining = link.brokered > 0 and bool(pn_link_get_drain(link.handle))
-        self.machine.local_subscribers.changed(
-            link, link.brokered, now, is_draining=is_draining, is_withdrawn=link.is_withdrawn
-        )
+        subscribers.changed(link, link.brokered, now, is_draining, link.is_withdrawn)
 
     # What the machine wants done
 

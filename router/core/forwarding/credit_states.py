@@ -24,7 +24,7 @@ class PoolState(enum.IntEnum):
     """All subscribers have withdrawn, and the neighbors upstream were told."""
 
 
-class PoolEvent(enum.Enum):
+class PoolEvent(enum.StrEnum):
     """Event that changes the state of a pool."""
 
     PATH_FOUND = "a path is found"
@@ -34,7 +34,7 @@ class PoolEvent(enum.Enum):
     RESUMED = "subscribers count again that have not granted yet"
 
 
-class SubscriberState(enum.Enum):
+class SubscriberState(enum.StrEnum):
     """State of a local subscriber of a multicast address."""
 
     NEW = "new"
@@ -47,7 +47,7 @@ class SubscriberState(enum.Enum):
     """It does not count any more, and misses messages."""
 
 
-class SubscriberEvent(enum.Enum):
+class SubscriberEvent(enum.StrEnum):
     """Event that changes the state of a subscriber."""
 
     GRANTS = "it grants"

@@ -246,7 +246,8 @@ class MulticastScheduler(CreditScheduler):
 
     def turn(self, now: float) -> list[CreditAction]:
         """Send, deal, lend and take back at *now* (seconds). Returns: all that is to be done, in order."""
-        self._stirred.update((RouterId(str(ingress)), None) for ingress in self._timers.take(now))
+        for ingress in self._timers.take(now):
+            self._stirred[RouterId(str(ingress))] = None
         self._forget_idle()
         self.local_subscribers.update(now)
         self._turn_share(now)

@@ -30,6 +30,10 @@ MOST_COUNTED = 1000
 """One that can take more than this at once counts as if this were all, messages: 100 in a window are always enough."""
 
 
+# Python 3.11 takes long to find a member of an enumeration by its class.
+NEW, READY, STALLED, EXCLUDED = SubscriberState
+
+
 @attrs.frozen(kw_only=True)
 class ExclusionTiming:
     """Times for which a subscriber without credit may hold up the others, seconds."""
@@ -57,6 +61,8 @@ class Subscriber:
         "held_from",
         "held_s",
         "is_draining",
+        "is_excluded",
+        "is_live",
         "is_withdrawn",
         "key",
         "missed",
@@ -74,7 +80,11 @@ class Subscriber:
         """Messages that it can take now."""
         self.is_draining = False
         """It asks for its credit back."""
-        self.state = SubscriberState.NEW
+        self.state = NEW
+        self.is_live = False
+        """It counts."""
+        self.is_excluded = False
+        """It has counted, and does not now."""
         self.is_withdrawn = False
         """It took its credit back by itself."""
         self.usual = 0
@@ -98,23 +108,15 @@ class Subscriber:
         """Copies that went past it."""
 
     @property
-    def is_live(self) -> bool:
-        """Whether it counts."""
-        return self.state is SubscriberState.READY or self.state is SubscriberState.STALLED
-
-    @property
     def live_since(self) -> float:
         """Since when it counts without a break; `math.inf` while it does not."""
         return max(self.granted_at, self.readmitted_at) if self.is_live else math.inf
 
-    @property
-    def is_excluded(self) -> bool:
-        """Whether it has counted, and does not now."""
-        return self.state is SubscriberState.EXCLUDED
-
     def enter(self, event: SubscriberEvent) -> None:
         """Go where *event* leads from the present state."""
         self.state = SUBSCRIBER_TRANSITIONS[self.state, event]
+        self.is_live = self.state is READY or self.state is STALLED
+        self.is_excluded = self.state is EXCLUDED
 
 
 class MulticastSubscribers:
@@ -135,6 +137,7 @@ class MulticastSubscribers:
         """Those that ask for their credit back."""
         self.is_elsewhere = False
         self._live: dict[Key, Subscriber] = {}
+        """In the order in which they came to count."""
         self._excluded: dict[Key, Subscriber] = {}
         self._zero: dict[Key, Subscriber] = {}
         """Live ones without credit, the one that was for longest first."""
@@ -209,7 +212,7 @@ class MulticastSubscribers:
             table.pop(key, None)
 
     def changed(
-        self, key: Key, credit: int, now: float, *, is_draining: bool = False, is_withdrawn: bool = False
+        self, key: Key, credit: int, now: float, is_draining: bool = False, is_withdrawn: bool = False
     ) -> None:
         """Set what a subscriber can take.
 
@@ -222,13 +225,13 @@ class MulticastSubscribers:
         """
         subscriber = self.subscribers[key]
         self._leave_out(subscriber)
-        if credit > 0 and subscriber.state is SubscriberState.NEW:
+        if credit > 0 and subscriber.state is NEW:
             subscriber.enter(SubscriberEvent.GRANTS)
             subscriber.granted_at = now
             self._live[key] = subscriber
         if subscriber.is_live and credit > subscriber.credit:
             subscriber.usual = max(subscriber.usual, credit)
-            if subscriber.state is SubscriberState.STALLED:
+            if subscriber.state is STALLED:
                 self._note_grant(subscriber, now)
         subscriber.credit = credit
         subscriber.is_draining = is_draining and credit > 0
@@ -256,10 +259,10 @@ class MulticastSubscribers:
             self._drains += subscriber.is_draining
             self._willing += not subscriber.is_withdrawn
         if subscriber.is_live and subscriber.credit == 0:
-            if subscriber.state is SubscriberState.READY:
+            if subscriber.state is READY:
                 self._stall(subscriber, now)
         else:
-            if subscriber.state is SubscriberState.STALLED:
+            if subscriber.state is STALLED:
                 subscriber.enter(SubscriberEvent.GRANTS)
             subscriber.zero_since = math.inf
             self._zero.pop(key, None)
@@ -429,8 +432,8 @@ class MulticastSubscribers:
         """Check that states are possible and that sums fit. Raises: AssertionError when not."""
         for subscriber in self.subscribers.values():
             assert subscriber.credit >= 0
-            assert (subscriber.state is SubscriberState.STALLED) == (subscriber.is_live and subscriber.credit == 0)
-            assert (subscriber.zero_since < math.inf) == (subscriber.state is SubscriberState.STALLED)
+            assert (subscriber.state is STALLED) == (subscriber.is_live and subscriber.credit == 0)
+            assert (subscriber.zero_since < math.inf) == (subscriber.state is STALLED)
             assert (subscriber.excluded_at < math.inf) == subscriber.is_excluded
             assert subscriber.credit == 0 or subscriber.is_live or subscriber.is_excluded
             assert not (subscriber.is_draining and subscriber.credit == 0)

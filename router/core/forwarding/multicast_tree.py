@@ -390,13 +390,14 @@ class MulticastTree:
             self.pool.recall(circuit, now)
 
     def _restate(self, now: float) -> None:
-        credits_ = [branch.credit for branch in self._live]
-        is_asked = any(branch.is_draining for branch in self._live)
+        capacity = MOST_CREDIT if self._counting else 0
+        is_asked = False
+        for branch in self._live:
+            capacity = min(capacity, branch.credit)
+            is_asked = is_asked or branch.is_draining
         if not self._share.is_closed:
-            credits_.append(self.local_credit)
+            capacity = min(capacity, self.local_credit)
             is_asked = is_asked or self.is_local_draining
-        capacity = min(credits_, default=0)
-        capacity = min(capacity, MOST_CREDIT)
         self.machine.set_capacity(self.ingress, capacity, now, returning=capacity if is_asked else 0)
 
     def _close(self, now: float) -> None:

@@ -108,12 +108,13 @@ class SubscriberCreditPool(CreditPool):
         That is its part by weight, and twice that as far as it makes use of it, since who is farther away holds more
         for the same use.
         """
-        assert isinstance(claimant, TreeShare)
-        by_weight = -(-self.capacity * claimant.weight // total)
-        use = max(claimant.recent, claimant.uses)
+        part = claimant
+        assert isinstance(part, TreeShare)
+        by_weight = -(-self.capacity * part.weight // total)
+        use = max(part.recent, part.uses)
         target = max(by_weight, min(2 * by_weight, use // 2))
         # What lies idle at one is missing elsewhere; who streams uses much and must not wait for each.
-        return min(target, max(2 * claimant.weight, 2 * use))
+        return min(target, max(2 * part.weight, 2 * use))
 
     def ask(self, claimant: Claimant, now: float) -> None:
         """Ask a tree at *now* (seconds) for all that it holds."""
