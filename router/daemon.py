@@ -243,9 +243,7 @@ class Daemon:
     async def _accept_on(self, listener: Listener, scope: trio.CancelScope, nursery: trio.Nursery) -> None:
         try:
             with scope:
-                await self._keep_up(
-                    listener.accept, nursery, self._serve_accepted, self._not_taken_in, self._poller.leaving
-                )
+                await self._keep_up(listener.accept, nursery, self._serve_accepted, self._not_taken_in)
         finally:
             listener.close()
 
@@ -490,7 +488,7 @@ class Daemon:
                 await pump.run(handshake_timeout_s=timeout_s)
             else:
                 guest.served_by(pump.give_up)
-                await pump.run(handshake_timeout_s=timeout_s, opened=guest.opened)
+                await pump.run(handshake_timeout_s=timeout_s, opened=guest.opened, ended=guest.ended)
             gone = trio.Event()
             runtime.teardowns.when_gone(connection, gone.set)
             await gone.wait()

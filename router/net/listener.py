@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import enum
 import errno
+import math
+import select
 import socket
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import attrs
 import trio
 
 from mesh_config.models import HttpSettings, ListenerSettings
@@ -24,9 +28,15 @@ PAUSE_WITHOUT_FILES_S: Final = 0.1
 WITHOUT_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 AT_ONCE: Final = 4
-"""Connections accepted before other tasks have their turn, which in a busy process comes once in a millisecond;"""
-AT_ONCE_S: Final = 50e-6
-"""fewer when they take longer than this."""
+"""Connections served before other tasks have their turn, which in a busy process comes once in a millisecond."""
+ACCEPTING_S: Final = (50e-6, 2e-3)
+"""Time for accepting before they have theirs, at least and at most,"""
+ACCEPTING_PART: Final = 0.1
+"""and in parts of what has passed since the last time."""
+MOST_WAITING: Final = 100
+"""Connections of a host that wait to be served: of more, those that have ended are closed."""
+SHORT_S: Final = 0.05
+"""A connection that waited no longer than this is served even when its peer has ended it."""
 NO_BOUND: Final = 2**31
 """Of descriptors."""
 
@@ -47,10 +57,15 @@ class Refusal(enum.Enum):
 class AcceptedConnection:
     """A connection that was taken in."""
 
-    def __init__(self, host: str, opened: Callable[[AcceptedConnection], None]) -> None:
+    def __init__(
+        self, host: str, opened: Callable[[AcceptedConnection], None], ended: Callable[[AcceptedConnection], None]
+    ) -> None:
         self.host = host
         self._opened = opened
+        self._ended = ended
         self.is_given_up = False
+        self.is_ended = False
+        """It has ended, and is still to be cleared away."""
         self._give_up: Callable[[str], None] = lambda reason: None
 
     def served_by(self, give_up: Callable[[str], None]) -> None:
@@ -61,10 +76,23 @@ class AcceptedConnection:
         """Note that its peer has said who it is."""
         self._opened(self)
 
+    def ended(self) -> None:
+        """Note that it has ended, and is to be cleared away now."""
+        self._ended(self)
+
     def give_up(self, reason: str) -> None:
         """Close it: there are too many whose peers haven't."""
         self.is_given_up = True
         self._give_up(reason)
+
+
+@attrs.frozen(eq=False)
+class WaitingConnection:
+    """A connection that was taken in and is to be served: its socket, and since when it waits, seconds."""
+
+    sock: socket.socket
+    guest: AcceptedConnection
+    since: float
 
 
 Serve = Callable[[socket.socket, ListenerSettings, AcceptedConnection], Awaitable[None]]
@@ -108,6 +136,11 @@ class Listener:
         self._of_host: dict[str, int] = {}
         self._handshakes: dict[AcceptedConnection, None] = {}
         """Those whose peers have not said who they are, oldest first."""
+        self._ended_of_host: dict[str, int] = {}
+        """Those that have ended and are not cleared away."""
+        self._waiting: dict[str, deque[WaitingConnection]] = {}
+        """Those that are to be served, oldest first; the host that is next comes first."""
+        self._may_serve = trio.Event()
         self._told: set[Refusal] = set()
 
     @property
@@ -130,21 +163,32 @@ class Listener:
         """Name for logs and management."""
         return self.settings.name or f"{self.host}:{self.port}"
 
-    async def accept(self, nursery: trio.Nursery, serve: Serve, refused: Refused, leaving: trio.Lock) -> None:
+    async def accept(self, nursery: trio.Nursery, serve: Serve, refused: Refused) -> None:
         """Accept until cancelled; each connection is served by a task of its own in *nursery*.
 
         *refused* is called when the listener begins to refuse connections for a reason, not for each of them; for too
         many of one host, and too many that say nothing, it is called each time.
 
-        Whoever connects waits in the kernel until those that had *leaving* before have left: connections that come and
-        go faster than they can be served cost neither descriptors nor memory, and their peers wait for each other.
+        Hosts have turns. While connections of one that have ended are still to be cleared away, its new ones wait:
+        those that come and go faster than they can be served take nobody's time but that of their own host.
         """
+        try:
+            async with trio.open_nursery() as own:
+                own.start_soon(self._serve_waiting, nursery, serve)
+                await self._accept(refused)
+        finally:
+            for one in [one for waiting in self._waiting.values() for one in waiting]:
+                self._drop(one)
+            self._waiting.clear()
+
+    async def _accept(self, refused: Refused) -> None:
+        least_s, most_s = ACCEPTING_S
+        end = -math.inf
         while True:
             await trio.lowlevel.wait_readable(self._sock)
-            async with leaving:
-                pass
-            end = trio.current_time() + AT_ONCE_S
-            for _ in range(AT_ONCE):
+            now = trio.current_time()
+            end = now + min(max(least_s, ACCEPTING_PART * (now - end)), most_s)
+            while now < end:
                 try:
                     sock, peer = self._sock.accept()
                 except BlockingIOError:
@@ -157,15 +201,15 @@ class Listener:
                     continue  # the peer was gone before it was accepted
                 host = str(peer[0]) if peer else ""
                 reason = self._refusal(sock.fileno(), host)
+                now = trio.current_time()
                 if reason is None:
-                    self._take_in(sock, host, nursery, serve)
+                    self._take_in(sock, host, now)
                     self._bound_handshakes(refused)
                 else:
                     sock.close()
                     self.refusals[reason] += 1
                     self._tell(reason, host, refused)
-                if trio.current_time() >= end:
-                    break
+            end = trio.current_time()
 
     def _refusal(self, fd: int, host: str) -> Refusal | None:
         if self.count >= self.settings.max_connections:
@@ -181,7 +225,7 @@ class Listener:
         if reason is not Refusal.HOST_FULL:
             self._told.add(reason)
 
-    def _take_in(self, sock: socket.socket, host: str, nursery: trio.Nursery, serve: Serve) -> None:
+    def _take_in(self, sock: socket.socket, host: str, now: float) -> None:
         try:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -192,9 +236,53 @@ class Listener:
         self.count += 1
         self.accepted += 1
         self._of_host[host] = self._of_host.get(host, 0) + 1
-        guest = AcceptedConnection(host, self._opened)
+        guest = AcceptedConnection(host, self._opened, self._ended)
+        guest.served_by(lambda reason: sock.close())
         self._handshakes[guest] = None
-        nursery.start_soon(self._serve, sock, guest, serve)
+        waiting = self._waiting.setdefault(host, deque())
+        waiting.append(WaitingConnection(sock, guest, now))
+        if len(waiting) > MOST_WAITING:
+            those = list(waiting)
+            ended = [one for one in those if has_ended(one.sock)] or those[:1]
+            for one in ended:
+                waiting.remove(one)
+                self._drop(one)
+        self._may_serve.set()
+
+    def _drop(self, one: WaitingConnection) -> None:
+        one.sock.close()
+        self._forget(one.guest)
+
+    async def _serve_waiting(self, nursery: trio.Nursery, serve: Serve) -> None:
+        while True:
+            await self._may_serve.wait()
+            self._may_serve = trio.Event()
+            hosts = deque(host for host in self._waiting if host not in self._ended_of_host)
+            for _ in range(AT_ONCE):
+                if not hosts:
+                    break
+                host = hosts.popleft()
+                waiting = self._waiting.pop(host)
+                one = self._next_of(waiting, trio.current_time())
+                if one is not None:
+                    nursery.start_soon(self._serve, one.sock, one.guest, serve)
+                if waiting:
+                    self._waiting[host] = waiting  # behind the others
+                    hosts.append(host)
+            if hosts:
+                self._may_serve.set()
+
+    def _next_of(self, waiting: deque[WaitingConnection], now: float) -> WaitingConnection | None:
+        """Take the next one of a host.
+
+        Who has ended while it waited for long isn't served: nobody is there any more to read an answer.
+        """
+        while waiting:
+            one = waiting.popleft()
+            if not one.guest.is_given_up and (now - one.since <= SHORT_S or not has_ended(one.sock)):
+                return one
+            self._drop(one)
+        return None
 
     def _bound_handshakes(self, refused: Refused) -> None:
         most = self.settings.max_handshakes
@@ -208,6 +296,10 @@ class Listener:
     def _opened(self, guest: AcceptedConnection) -> None:
         self._handshakes.pop(guest, None)
 
+    def _ended(self, guest: AcceptedConnection) -> None:
+        guest.is_ended = True
+        self._ended_of_host[guest.host] = self._ended_of_host.get(guest.host, 0) + 1
+
     async def _serve(self, sock: socket.socket, guest: AcceptedConnection, serve: Serve) -> None:
         try:
             if guest.is_given_up:
@@ -215,11 +307,15 @@ class Listener:
             else:
                 await serve(sock, self.settings, guest)
         finally:
-            self._opened(guest)
-            self.count -= 1
-            self._of_host[guest.host] -= 1
-            if not self._of_host[guest.host]:
-                del self._of_host[guest.host]
+            self._forget(guest)
+            self._may_serve.set()
+
+    def _forget(self, guest: AcceptedConnection) -> None:
+        self._opened(guest)
+        self.count -= 1
+        _less(self._of_host, guest.host)
+        if guest.is_ended:
+            _less(self._ended_of_host, guest.host)
 
     @property
     def is_closed(self) -> bool:
@@ -229,6 +325,21 @@ class Listener:
     def close(self) -> None:
         """Accept no more."""
         self._sock.close()
+
+
+def has_ended(sock: socket.socket) -> bool:
+    """Whether the peer of a connection has ended it, or it is closed here."""
+    if sock.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(sock, select.POLLRDHUP)
+    return bool(poll.poll(0))
+
+
+def _less(counts: dict[str, int], host: str) -> None:
+    counts[host] -= 1
+    if not counts[host]:
+        del counts[host]
 
 
 def address_of(settings: ListenerSettings | HttpSettings) -> str:

@@ -82,12 +82,19 @@ class Pump(PolledSocket):
         self._is_leaving = False
         self._last_octets: TcpCounters | None = None
 
-    async def run(self, *, handshake_timeout_s: float = math.inf, opened: Callable[[], None] = lambda: None) -> None:
+    async def run(
+        self,
+        *,
+        handshake_timeout_s: float = math.inf,
+        opened: Callable[[], None] = lambda: None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
         """Serve the connection until both directions have ended.
 
         Args:
             handshake_timeout_s: time until the peer's Open must be there.
             opened: called when it is.
+            ended: called when both have ended, before it leaves.
         """
         self._opened = opened
         try:
@@ -104,6 +111,7 @@ class Pump(PolledSocket):
                     self._lose("the peer did not answer Close")
                     self._turns.turn(self._connection)
                 self._close_socket()  # many may have to wait, and their descriptors are others' meanwhile
+                ended()
                 await self._poller.leaving.acquire()
                 self._is_leaving = True
                 nursery.cancel_scope.cancel()

@@ -90,7 +90,7 @@ async def test_a_peer_that_resets_its_connection_is_logged_with_its_host() -> No
         peer.close()
         with trio.fail_after(60):
             await trio.lowlevel.wait_readable(ours)
-            guest = AcceptedConnection("127.0.0.1", lambda _: None)
+            guest = AcceptedConnection("127.0.0.1", lambda _: None, lambda _: None)
             await daemon._admit(ours, settings, guest, trio.current_time() + 5)
     for listener in daemon.listeners:
         listener.close()

@@ -8,11 +8,13 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 import trio.testing
 
 from mesh_config.models import ListenerSettings
-from router.net.listener import AT_ONCE, AcceptedConnection, Listener, Refusal
+from router.net import listener
+from router.net.listener import AT_ONCE, MOST_WAITING, AcceptedConnection, Listener, Refusal
 
 
 async def test_of_a_crowd_a_few_are_accepted_between_the_turns_of_others(
@@ -39,7 +41,7 @@ async def test_of_a_crowd_a_few_are_accepted_between_the_turns_of_others(
     with trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(count_turns)
-            nursery.start_soon(listener.accept, nursery, serve, lambda *told: full.append(told), trio.Lock())
+            nursery.start_soon(listener.accept, nursery, serve, lambda *told: full.append(told))
             while len(served) + listener.refused < len(crowd):
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
@@ -64,11 +66,11 @@ class Stand:
         self.crowd: list[socket.socket] = []
         self.guests: list[AcceptedConnection] = []
         self.given_up: list[AcceptedConnection] = []
+        self._over: dict[AcceptedConnection, trio.Event] = {}
         self.refused: list[tuple[Refusal, str]] = []
-        self.leaving = trio.Lock()
 
     async def serve(self, sock: socket.socket, settings: ListenerSettings, guest: AcceptedConnection) -> None:
-        over = trio.Event()
+        over = self._over[guest] = trio.Event()
         self.guests.append(guest)
 
         def give_up(reason: str) -> None:
@@ -83,16 +85,20 @@ class Stand:
             self.guests.remove(guest)
             sock.close()
 
-    async def come(self, count: int, host: str = "127.0.0.1") -> None:
-        """Connections of *host*, accepted or refused when this returns."""
+    def end(self, guest: AcceptedConnection) -> None:
+        """Be through with one."""
+        self._over[guest].set()
+
+    async def come(self, count: int, host: str = "127.0.0.1", *, is_counted: bool = True) -> None:
+        """Connections of *host*, accepted or refused when this returns; not *is_counted*: others may go meanwhile."""
         seen = self.listener.count + self.listener.refused + len(self.given_up)
         for _ in range(count):
             address = (self.listener.host, self.listener.port)
             self.crowd.append(socket.create_connection(address, source_address=(host, 0)))
         with trio.fail_after(20):
-            while self.listener.count + self.listener.refused + len(self.given_up) < seen + count:
+            while is_counted and self.listener.count + self.listener.refused + len(self.given_up) < seen + count:
                 await trio.lowlevel.checkpoint()
-            await trio.testing.wait_all_tasks_blocked()
+            await trio.testing.wait_all_tasks_blocked(0.0 if is_counted else 0.05)
 
 
 @asynccontextmanager
@@ -104,7 +110,6 @@ async def stand(**settings: int) -> AsyncIterator[Stand]:
             nursery,
             bench.serve,
             lambda _, reason, host: bench.refused.append((reason, host)),
-            bench.leaving,
         )
         yield bench
         nursery.cancel_scope.cancel()
@@ -113,6 +118,8 @@ async def stand(**settings: int) -> AsyncIterator[Stand]:
         sock.close()
     assert not bench.listener._of_host
     assert not bench.listener._handshakes
+    assert not bench.listener._waiting
+    assert not bench.listener._ended_of_host
 
 
 async def test_a_host_has_no_more_connections_than_its_bound_and_others_come_in() -> None:
@@ -146,13 +153,70 @@ async def test_a_connection_whose_descriptor_is_for_others_is_refused_and_told_o
         assert bench.refused == [(Refusal.FILES_SHORT, "127.0.0.1")]
 
 
-async def test_nobody_is_accepted_while_others_wait_to_leave() -> None:
+async def test_who_comes_waits_for_ended_ones_of_its_host_and_no_others() -> None:
     async with stand() as bench:
         await bench.come(1)
-        async with bench.leaving:
-            bench.crowd.append(socket.create_connection((bench.listener.host, bench.listener.port)))
-            await trio.testing.wait_all_tasks_blocked(0.05)
-            assert len(bench.guests) == 1
-        with trio.fail_after(20):
-            while len(bench.guests) < 2:
-                await trio.lowlevel.checkpoint()
+        (ended,) = bench.guests
+        ended.ended()
+        await bench.come(2)
+        assert bench.guests == [ended]
+        await bench.come(1, "127.0.0.2")
+        assert [guest.host for guest in bench.guests] == ["127.0.0.1", "127.0.0.2"]
+        bench.end(ended)
+        await trio.testing.wait_all_tasks_blocked()
+        assert [guest.host for guest in bench.guests] == ["127.0.0.2", "127.0.0.1", "127.0.0.1"]
+
+
+async def test_who_has_ended_while_it_waited_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "SHORT_S", -1.0)
+    async with stand() as bench:
+        await bench.come(1)
+        (ended,) = bench.guests
+        ended.ended()
+        await bench.come(3)
+        for sock in bench.crowd[1:3]:
+            sock.close()
+        bench.end(ended)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(bench.guests) == bench.listener.count == 1
+
+
+async def test_of_many_that_wait_those_that_have_ended_are_closed_and_then_the_oldest() -> None:
+    async with stand() as bench:
+        await bench.come(1)
+        (ended,) = bench.guests
+        ended.ended()
+        await bench.come(MOST_WAITING)
+        for sock in bench.crowd[1:91]:
+            sock.close()
+        await bench.come(1, is_counted=False)
+        assert bench.listener.count == 1 + MOST_WAITING - 90 + 1
+        await bench.come(89)
+        await bench.come(1, is_counted=False)
+        assert bench.listener.count == 1 + MOST_WAITING
+        assert bench.crowd[91].recv(1) == b""
+
+
+async def test_those_that_wait_are_closed_with_their_listener() -> None:
+    async with stand() as bench:
+        await bench.come(1)
+        bench.guests[0].ended()
+        await bench.come(2)
+        last = bench.crowd.pop()
+    with last:
+        assert last.recv(1) == b""
+    assert bench.listener.count == 0
+
+
+async def test_one_that_waits_is_closed_when_too_many_say_nothing() -> None:
+    async with stand(max_handshakes=2) as bench:
+        await bench.come(1)
+        (ended,) = bench.guests
+        ended.opened()
+        ended.ended()
+        await bench.come(2)
+        await bench.come(1, is_counted=False)
+        assert bench.crowd[1].recv(1) == b""
+        bench.end(ended)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(bench.guests) == 2

@@ -211,9 +211,7 @@ class MulticastSubscribers:
         for table in (self._live, self._excluded, self._zero, self.draining):
             table.pop(key, None)
 
-    def changed(
-        self, key: Key, credit: int, now: float, is_draining: bool = False, is_withdrawn: bool = False
-    ) -> None:
+    def changed(self, key: Key, credit: int, now: float, is_draining: bool = False, is_withdrawn: bool = False) -> None:
         """Set what a subscriber can take.
 
         Args:
