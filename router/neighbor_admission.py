@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from mesh_config.models import ConnectionSettings, ConnectorSettings, ListenerSettings, Mechanism, Role, RouterSettings
-from router.core.addressing.address import AddressKind, is_private, parse_address, volatile_owner
+from router.core.addressing.address import AddressKind, is_private, is_reply_at_edge, parse_address, volatile_owner
 from router.core.addressing.treatment_table import split_words
 from router.core.errors import PeerProtocolError
 from router.core.events import UNPLACED
@@ -125,7 +125,7 @@ class NeighborAddressRights:
         """
         parsed = parse_address(address, me=self._me)
         is_mobile = parsed.kind is AddressKind.MOBILE
-        if is_private(parsed) or (is_mobile and self._prefixes.allow(parsed.text)):
+        if is_private(parsed) or is_reply_at_edge(parsed) or (is_mobile and self._prefixes.allow(parsed.text)):
             return address
         self._refused(address)
         raise PeerProtocolError(

@@ -206,6 +206,11 @@ class Forwarder:
                     return
                 transfer.entry = link.entry
                 transfer.to = link.address
+            elif link.address is not None:  # at an edge router
+                if link.sections is not None and not self._may_say(transfer, link):
+                    return
+                transfer.entry = self._fib.target(link.address)
+                transfer.to = link.address
             elif not self._read_address(transfer, link):
                 return
         except PeerProtocolError as error:

@@ -171,9 +171,10 @@ class AllClientLinks:
             parsed = parse_address(address, me=self._fib.me)
             if parsed.kind in (AddressKind.EVERY_ROUTER, AddressKind.FOREIGN, AddressKind.INVALID):
                 raise Refused(f"nobody here can send to {address}", condition=Condition.QD_NO_ROUTE)
-            entry = self._fib.attach(address, plain=plain)
+            if parsed.kind is not AddressKind.EDGE:  # else each message looks for it, as its edge router may move
+                entry = self._fib.attach(address, plain=plain)
             # DEV-20: a responder can ask whether its requester is still there.
-            if is_volatile_reply(entry.text) and not entry.is_open:
+            if entry is not None and is_volatile_reply(entry.text) and not entry.is_open:
                 self._fib.forget(entry)
                 raise Refused(f"the requester behind {address} is gone", condition=Condition.NOT_FOUND)
         elif rights is not None:
@@ -189,7 +190,7 @@ class AllClientLinks:
             most_window=window,
             most_bytes=_most_message_bytes(connection),
             entry=entry,
-            address=address if entry is not None else None,
+            address=address or None,
         )
         if rights is not None:
             elsewhere = address is not None and rights.asks_other_router(address)

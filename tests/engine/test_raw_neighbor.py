@@ -352,3 +352,41 @@ def test_why_a_neighbor_refuses_with_its_open_is_logged(bench: Bench, capsys: py
     log = lines.out + lines.err
     assert "its ports are shut" in log
     assert "container id" not in log
+
+
+@pytest.mark.parametrize("where", [0, 1], ids=["its neighbor", "one hop on"])
+@pytest.mark.parametrize("kind", ["attached", "anonymous"])
+def test_replies_reach_the_clients_of_its_edge_routers(
+    bench: Bench, joined: tuple[Neighbor, list[Runtime]], where: int, kind: str
+) -> None:
+    raw, routers = joined
+    address = "amqp:/_edge/E1/temp.x"
+    sender = bench.client(routers[where]).sender(address if kind == "attached" else None)
+    bench.run()
+    assert sender.closed is None
+    early = sender.send(message("early", address=address))
+    bench.run()
+    assert early.outcome == "released"
+    raw.host_edge("E1")
+    bench.run()
+    raw.on_data = lambda _, received: received.settle()
+    sent = sender.send(message("reply", address=address))
+    bench.run()
+    assert sent.outcome == "accepted"
+    (found, received) = raw.received[-1]
+    assert found.body == "reply"
+    assert decode(received.data).annotations.get(symbol("x-opt-qd.to"), found.address) == address
+    raw.lose_edge("E1")
+    bench.run()
+    late = sender.send(message("late", address=address))
+    bench.run()
+    assert late.outcome == "released"
+
+
+def test_nobody_receives_in_the_name_of_an_edge_router(bench: Bench, joined: tuple[Neighbor, list[Runtime]]) -> None:
+    raw, routers = joined
+    raw.host_edge("E1")
+    bench.run()
+    client = bench.client(routers[0])
+    assert client.receiver("_edge/E1/temp.x", credit=1).closed == "qd:no-route-to-dest"
+    assert client.receiver("_edge/E1", credit=1).closed is not None

@@ -143,6 +143,14 @@ class Neighbor:
         """Advertise a mobile address."""
         self._change(["M0" + address], [], [hint])
 
+    def host_edge(self, edge: str) -> None:
+        """Advertise that an edge router is attached, as a qdrouterd does."""
+        self._change(["H" + edge], [], [0])
+
+    def lose_edge(self, edge: str) -> None:
+        """Withdraw it."""
+        self._change([], ["H" + edge], [])
+
     def unsubscribe(self, address: str) -> None:
         """Withdraw it."""
         self._change([], ["M0" + address], [])

@@ -54,8 +54,10 @@ class AddressKind(enum.Enum):
     """One other router, which looks `text` up as its own LOCAL: `_topo/0/<router>/x`."""
     MOBILE = "mobile"
     """The subscribers, wherever they are attached: everything without a topological prefix."""
+    EDGE = "edge"
+    """An edge router of a qdrouterd, which looks `text` up as its own: `_edge/<id>/x`; `text` keeps its prefix."""
     FOREIGN = "foreign"
-    """Well formed, but nobody here can answer: another area, or an edge router."""
+    """Well formed, but nobody here can answer: another area."""
     INVALID = "invalid"
     """Names nothing: empty, or a topological prefix without what follows."""
 
@@ -112,8 +114,8 @@ def parse_address(text: str, *, me: RouterId) -> Address:
     if head == "_local":
         return Address(AddressKind.LOCAL, rest) if rest else Address(AddressKind.INVALID, text)
     if head == "_edge":
-        # No edge routers are attached here, so no router of the mesh can reach one through us.
-        return Address(AddressKind.FOREIGN if rest else AddressKind.INVALID, text)
+        edge, _, name = rest.partition("/")
+        return Address(AddressKind.EDGE if edge and name else AddressKind.INVALID, text)
     if head == "_topo":
         return _topological(text, rest, me)
     return Address(AddressKind.MOBILE, text)
@@ -143,6 +145,28 @@ def is_reserved(text: str) -> bool:
     """
     # No router is called "", so its own addresses come out as ROUTER here, which changes nothing.
     return parse_address(text, me=RouterId("")).is_reserved
+
+
+def edge_router(text: str) -> str:
+    """Mobile address by which the edge router of `_edge/<id>/x` is known: `_edge/<id>`."""
+    return "/".join(text.split("/", 2)[:2])
+
+
+def is_edge_router(text: str) -> bool:
+    """Whether *text* is the mobile address of an edge router."""
+    return text.startswith("_edge/") and text.count("/") == 1
+
+
+def is_reply_at_edge(address: Address) -> bool:
+    """Whether an edge router made this address for a client of its own."""
+    return address.kind is AddressKind.EDGE and address.text.split("/", 2)[2].startswith(_DYNAMIC_PREFIX)
+
+
+def is_management(address: Address) -> bool:
+    """Whether the management node of a router, or of several, answers there."""
+    if address.kind is AddressKind.EDGE:
+        return address.text.split("/", 2)[2] == MANAGEMENT
+    return address.text == MANAGEMENT and address.kind is not AddressKind.INVALID
 
 
 def router_address(router: RouterId, text: str) -> str:

@@ -43,7 +43,9 @@ MAX_COST: Final = 2**31 - 1
 """Largest cost of a link, so that the cost of every path fits 64 bits."""
 
 MOBILE_PREFIX: Final = "M0"
-"""Class and phase of the addresses that this router serves; the other classes are carried but not used."""
+"""Class and phase of the addresses that this router serves; the other classes but one are carried and not used."""
+EDGE_PREFIX: Final = "H"
+"""Class of the names of edge routers, which a qdrouterd advertises that such are attached to."""
 
 HINT_OF_TREATMENT: Final[Mapping[Treatment, int]] = {
     Treatment.MULTICAST: 1,
@@ -60,7 +62,12 @@ def mobile_key(address: str) -> str:
 
 
 def mobile_address(key: str) -> str | None:
-    """The mobile address of an advertised key; None for the other classes and for an empty address."""
+    """The mobile address of an advertised key; None for the other classes and for an empty address.
+
+    That of an edge router is `_edge/<id>`, for what is sent to `_edge/<id>/x`.
+    """
+    if key.startswith(EDGE_PREFIX) and "/" not in key and len(key) > 1:
+        return f"_edge/{key[1:]}"
     address = key.removeprefix(MOBILE_PREFIX)
     return address if address and address != key else None
 
