@@ -29,6 +29,7 @@ from router.bench.json_report import document
 from router.bench.routers import COMMAND
 from router.cli.bench_tables import tables
 from router.cli.errors import CommandError
+from router.cli.options import BoundedNumber
 from router.cli.table_output_width import console
 
 QUICK: Mapping[str, Any] = {
@@ -53,7 +54,7 @@ PICTURES = (".png", ".svg")
 @click.option("--hops", default="1,2,3", show_default=True, help="Numbers of routers between the ends; empty: none.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=3, show_default=True, help="How often each is run.")
 @click.option(
-    "--seconds", type=click.FloatRange(0.01, 3600), default=1.0, show_default=True, help="Measured part of each run."
+    "--seconds", type=BoundedNumber(0.01, 3600), default=1.0, show_default=True, help="Measured part of each run."
 )
 @click.option("--quick", is_flag=True, help="One very short round: to see that it works, not for figures.")
 @click.option(

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from router import __version__
 from router.cli.errors import CommandError, file_error, say_error
-from router.cli.options import file_argument
+from router.cli.options import BoundedNumber, file_argument
 from router.cli.replay_words import action_words, event_words
 from router.cli.table_output_width import UNBOUNDED_WIDTH, console
 from router.core.errors import LocalError
@@ -33,10 +33,10 @@ LONGEST_HEADER: Final = 65536
 @click.command()
 @file_argument
 @click.option("--json", "is_json", is_flag=True, help="Write one JSON document.")
-@click.option("--from", "first_s", type=float, default=-math.inf, metavar="SECONDS", help="Show from this time on.")
-@click.option("--to", "last_s", type=float, default=math.inf, metavar="SECONDS", help="Show up to this time.")
+@click.option("--from", "first_s", type=BoundedNumber(), metavar="SECONDS", help="Show from this time on.")
+@click.option("--to", "last_s", type=BoundedNumber(), metavar="SECONDS", help="Show up to this time.")
 @click.option("--last", type=click.IntRange(min=0), metavar="N", help="Show the last N calls only.")
-def replay(file: str, is_json: bool, first_s: float, last_s: float, last: int | None) -> None:
+def replay(file: str, is_json: bool, first_s: float | None, last_s: float | None, last: int | None) -> None:
     """Play a recording of a router's control plane through the same code, offline.
 
     FILE is what a router has written after a fault of the program or on SIGUSR1. Shown are the time of each call in
@@ -54,7 +54,8 @@ def replay(file: str, is_json: bool, first_s: float, last_s: float, last: int | 
         for step in player.steps():
             if step.difference:
                 different.append(step)
-            if first_s <= step.entry.at - began <= last_s and not step.entry.is_state:
+            at_s = step.entry.at - began
+            if (first_s is None or first_s <= at_s) and (last_s is None or at_s <= last_s) and not step.entry.is_state:
                 shown.append(step)
     except LocalError as error:
         raise CommandError(_with_version(f"{file}: {error}", recording)) from error

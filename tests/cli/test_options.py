@@ -6,7 +6,11 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
 from router import cli
+from router.cli import main
 
 
 def test_an_option_that_several_commands_have_is_declared_once() -> None:
@@ -34,3 +38,24 @@ def test_one_function_finds_out_how_wide_a_table_may_be() -> None:
     assert [maker.partition(":")[0] for maker in makers] == ["table_output_width.py"], (
         "bars go to standard error: no width there"
     )
+
+
+def test_every_number_with_a_fraction_is_one_that_is_none_of_nan_and_infinity() -> None:
+    folder = Path(cli.__file__).parent
+    others = [
+        f"{path.relative_to(folder)}:{node.lineno}: {ast.unparse(node.value)}"
+        for path in sorted(folder.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.keyword) and node.arg == "type" and "loat" in ast.unparse(node.value)
+    ]
+    assert others == []
+
+
+@pytest.mark.parametrize("word", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize(
+    "words", ["bench --seconds", "demo --seconds", "whatif import x --message-bytes", "replay x --from"]
+)
+def test_no_number_is_refused(words: str, word: str) -> None:
+    found = CliRunner().invoke(main, [*words.split(), word])
+    assert found.exit_code == 2
+    assert f"'{word}' is not a valid number" in found.output or "is not in the range" in found.output

@@ -17,6 +17,7 @@ from router.cli.demo.demo_run import show
 from router.cli.demo.mesh import DemoError
 from router.cli.demo.playground import keep
 from router.cli.errors import BAD_INPUT, CommandError, file_error, say_error
+from router.cli.options import BoundedNumber
 
 INSTALL_HINT = "this needs oslo.messaging: pip install '.[demo]' in a clone of its repository"
 _NEEDED = ("oslo_messaging", "pyngus")
@@ -25,7 +26,7 @@ _NEEDED = ("oslo_messaging", "pyngus")
 @click.command(short_help="Show a mesh at work, with RPC across it.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(4, 3600),
+    type=BoundedNumber(4, 3600),
     default=20,
     show_default=True,
     help="Time under load; the link is cut halfway.",

@@ -12,6 +12,7 @@ from rich.table import Table
 from mesh_config.generators import KINDS
 from mesh_config.models import LinkStateSettings
 from router.cli.errors import BAD_INPUT, CommandError, faults_of
+from router.cli.options import BoundedNumber
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console
 from router.cli.whatif.command_helpers import interruptions, resumed
@@ -57,14 +58,14 @@ from router.cli.whatif.progress_bar import progress
 @click.option("--accumulate", is_flag=True, help="Let failures add up; else each is repaired before the next one.")
 @click.option(
     "--calm",
-    type=click.FloatRange(min=0, max=86400),
+    type=BoundedNumber(min=0, max=86400),
     default=0.0,
     metavar="SECONDS",
     help="At the end let so much time pass without failures, and count what is sent.",
 )
 @click.option(
     "--delay",
-    type=click.FloatRange(min=0, max=60000),
+    type=BoundedNumber(min=0, max=60000),
     default=0.5,
     show_default=True,
     metavar="MS",
@@ -72,7 +73,7 @@ from router.cli.whatif.progress_bar import progress
 )
 @click.option(
     "--jitter",
-    type=click.FloatRange(min=0, max=60000),
+    type=BoundedNumber(min=0, max=60000),
     default=0.5,
     show_default=True,
     metavar="MS",

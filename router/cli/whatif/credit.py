@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from router.cli.options import BoundedNumber
 from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
 from router.cli.whatif.options import down_option, folder_argument, json_option
 
@@ -39,7 +40,7 @@ def _batch(ctx: click.Context, param: click.Parameter, value: str) -> int | None
 )
 @click.option(
     "--client-ms",
-    type=click.FloatRange(0, 1e6),
+    type=BoundedNumber(0, 1e6),
     default=0.0,
     show_default=True,
     metavar="MS",

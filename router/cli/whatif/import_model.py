@@ -10,6 +10,7 @@ import click
 from mesh_config.findings import SettingsError
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError, file_error, show
+from router.cli.options import BoundedNumber
 from router.cli.whatif.options import demands_option, groups_option, output_option
 
 FORMS: Final = ("mesh", "graphml", "topohub", "sndlib", "repetita")
@@ -31,7 +32,7 @@ NOUNS: Final = {
 @click.option("--format", "form", type=HintingChoice(FORMS), help="What FILE is; by default found out from FILE.")
 @click.option(
     "--message-bytes",
-    type=click.FloatRange(min=1, max=1e9),
+    type=BoundedNumber(min=1, max=1e9),
     default=1000.0,
     show_default=True,
     metavar="BYTES",

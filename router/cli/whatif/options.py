@@ -12,6 +12,7 @@ import click
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, faults_of
+from router.cli.options import BoundedNumber
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,7 +46,7 @@ lost_pairs_option: Final = click.option(
     help="Most ordered pairs of living routers that lose each other.",
 )
 lost_messages_option: Final = click.option(
-    "--max-lost-msgs", type=click.FloatRange(min=0), metavar="X", help="Most messages/s that reach nobody."
+    "--max-lost-msgs", type=BoundedNumber(min=0), metavar="X", help="Most messages/s that reach nobody."
 )
 json_option: Final = click.option("--json", "is_json", is_flag=True, help="Write JSON instead of tables.")
 fail_option: Final = click.option(

@@ -17,6 +17,7 @@ from router.cli.errors import CommandError, InvalidInputError, show
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError
 from router.cli.management_errors import RefusedError as RequestRefused
+from router.cli.options import BoundedNumber
 from router.cli.router_access import RouterAccess, access_options_beside_url
 from router.cli.stat_columns import printable
 from router.cli.whatif.import_model import save
@@ -32,7 +33,7 @@ from router.core.escapes import without_passwords
 @demands_option
 @click.option(
     "--measure",
-    type=click.FloatRange(min=0.1, max=86400),
+    type=BoundedNumber(min=0.1, max=86400),
     metavar="SECONDS",
     help="Count for so long what publishers send to each address, and take it for the demands.",
 )

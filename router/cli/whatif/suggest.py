@@ -11,6 +11,7 @@ import click
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, CommandError
+from router.cli.options import BoundedNumber
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
 from router.cli.whatif.options import folder_argument, json_option
@@ -50,7 +51,7 @@ def _is_split(folder: Path) -> bool:
 @click.option("--subscribers/--no-subscribers", "has_subscribers", default=True, help="Look for places of subscribers.")
 @click.option("--address", "addresses", metavar="TEXT", multiple=True, help="Of this address alone. Can be repeated.")
 @click.option("--cost", type=click.IntRange(1, 65535), help="Cost of the new link.  [default: that of the middle link]")
-@click.option("--max-km", type=click.FloatRange(min=0), metavar="KM", help="Longest new link, by coordinates.")
+@click.option("--max-km", type=BoundedNumber(min=0), metavar="KM", help="Longest new link, by coordinates.")
 @click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Suggestions of each sort.")
 @json_option
 def suggest(

@@ -22,6 +22,7 @@ from rich.table import Table
 from router.cli.errors import BAD_INPUT, CommandError, faults_of
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError
+from router.cli.options import BoundedNumber
 from router.cli.router_access import RouterAccess, access_options_beside_urls
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console
@@ -61,19 +62,19 @@ ROWS: Final = 40
 )
 @click.option(
     "--capacity-msgs",
-    type=click.FloatRange(min=0, min_open=True),
+    type=BoundedNumber(min=0, min_open=True),
     metavar="RATE",
     help="Messages/s of links whose capacity MODEL does not tell.",
 )
 @click.option(
     "--capacity-bytes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=BoundedNumber(min=0, min_open=True),
     metavar="RATE",
     help="Bytes/s of links whose capacity MODEL does not tell.",
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.1, max=86400),
+    type=BoundedNumber(min=0.1, max=86400),
     default=5.0,
     show_default=True,
     metavar="SECONDS",
