@@ -14,7 +14,7 @@ import attrs
 
 from router.cli.floods import Flood, ask_floods
 from router.cli.management import ManagementClient
-from router.cli.management_errors import ManagementError, RefusedError
+from router.cli.management_errors import ForeignRouterError, ManagementError, RefusedError
 from router.cli.stat_credit import ask_credit
 from router.core.addressing.address import AddressKind, parse_address, with_vhost
 from router.core.ids_and_conditions import RouterId
@@ -47,6 +47,8 @@ class RouterState:
     """Messages a second toward each neighbor, of all addresses."""
     error: str | None = None
     """Reason why it can't be asked."""
+    is_foreign: bool = False
+    """It is none of amqp-mesh."""
 
     @property
     def subscribers(self) -> list[Row]:
@@ -83,6 +85,8 @@ class Path:
     """Parties of credit at the egress."""
     error: str | None
     """Reason why the path, or its end, isn't known."""
+    is_foreign: bool = False
+    """It leads to a router that is none of amqp-mesh, which can't be asked what is there, or behind it."""
 
     @property
     def wait(self) -> float:
@@ -182,6 +186,7 @@ class PathFinder:
             state.credit, state.parties = (rows[0], rows[1:]) if rows else (None, ())
         except ManagementError as error:
             state.error = str(error)
+            state.is_foreign = isinstance(error, ForeignRouterError)
         return state
 
     def _neighbors(self, via: str | None) -> dict[str, Row]:
@@ -242,6 +247,7 @@ class PathFinder:
             hops=hops,
             subscribers=end.subscribers if end is not None else (),
             error=error,
+            is_foreign=error is not None and self._states[way[-1]].is_foreign,
         )
 
     def _hop(self, one: str, other: str, egress: str) -> Hop:

@@ -156,9 +156,14 @@ class ManagementClient:
         while limit is None or len(found) < limit:
             count = PAGE if limit is None else min(PAGE, limit - len(found))
             properties = {"entityType": kind, "offset": len(found), "count": count, **of_address}
-            reply = self.request("QUERY", properties, {"attributeNames": list(attributes)}, router=router)
-            page = _entities(reply, whom)
-            found.extend(checked(kind, page, whom) if is_checked else page)
+            try:
+                reply = self.request("QUERY", properties, {"attributeNames": list(attributes)}, router=router)
+                page = _entities(reply, whom)
+                found.extend(checked(kind, page, whom) if is_checked else page)
+            except ManagementError:
+                if router is not None and not self._is_lost:
+                    self.check(router)  # one of another make has other types, and other attributes
+                raise
             # A router may give fewer than were asked for, and says so.
             if not page or (len(page) < count and " of " not in reply.description):
                 break

@@ -67,8 +67,13 @@ def trace(address: str, router: str | None, seconds: float, is_json: bool, acces
 
 
 def _is_free(path: Path) -> bool:
-    """Whether a message could arrive now: somebody at its end has granted credit, or the router itself answers."""
-    return path.error is None and (not path.subscribers or any(row["granted"] for row in path.subscribers))
+    """Whether a message could arrive now: somebody at its end has granted credit, or the router itself answers.
+
+    Of a router of another make that isn't known.
+    """
+    if path.error is not None:
+        return path.is_foreign
+    return not path.subscribers or any(row["granted"] for row in path.subscribers)
 
 
 def _lines(found: Trace) -> list[str]:
@@ -124,7 +129,7 @@ def _path(found: Trace, path: Path) -> list[str]:
         rows += [_hop(hop) for hop in path.hops]
         lines += [f"  {line}" for line in aligned(rows, [False, *[True] * 7])]
     if path.error is not None:
-        return [*lines, f"  NO PATH: {printable(path.error)}"]
+        return [*lines, f"  {'NOT KNOWN' if path.is_foreign else 'NO PATH'}: {printable(path.error)}"]
     if not path.subscribers:
         return [*lines, f"  {path.egress} itself answers"]
     rows = [["subscriber at " + path.egress, "state", "credit", "unsett", "waits", "for"]]
