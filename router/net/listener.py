@@ -174,7 +174,7 @@ class Listener:
         """
         try:
             async with trio.open_nursery() as own:
-                own.start_soon(self._serve_waiting, nursery, serve)
+                own.start_soon(self._serve_guests, nursery, serve)
                 await self._accept(refused)
         finally:
             for one in [one for waiting in self._waiting.values() for one in waiting]:
@@ -253,7 +253,7 @@ class Listener:
         one.sock.close()
         self._forget(one.guest)
 
-    async def _serve_waiting(self, nursery: trio.Nursery, serve: Serve) -> None:
+    async def _serve_guests(self, nursery: trio.Nursery, serve: Serve) -> None:
         while True:
             await self._may_serve.wait()
             self._may_serve = trio.Event()

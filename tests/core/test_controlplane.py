@@ -613,12 +613,12 @@ def test_updates_add_and_delete_and_other_classes_count_only_in_the_sequence() -
         installed("x", Treatment.CLOSEST),
         installed("y", Treatment.MULTICAST),
     ]
-    assert effects(play >> mau(2, "Clr", "M1wp", "HE1", delete=("MFz",))) == []
+    assert effects(play >> mau(2, "Clr", "M1wp", "HE1", delete=("MFz",))) == [installed("_edge/E1", None)]
     assert effects(play >> mau(3, "M0z", delete=("M0x", "M0unknown"), hints=(2, 2))) == [
         installed("z"),
         WithdrawAddress(address="x", router=B),
     ]
-    assert play.control.addresses() == {"y": [B], "z": [B]}
+    assert play.control.addresses() == {"y": [B], "z": [B], "_edge/E1": [B]}
 
 
 def test_an_update_is_passed_on_once_and_copies_are_dropped_without_a_word() -> None:

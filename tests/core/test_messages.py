@@ -182,10 +182,11 @@ def test_hints_count_only_when_there_is_one_for_each_address() -> None:
     assert odd.treatments() == (None,)
 
 
-def test_only_keys_of_class_m_phase_0_are_mobile_addresses_here() -> None:
+def test_only_keys_of_class_m_phase_0_and_of_edge_routers_are_mobile_addresses_here() -> None:
     assert mobile_key("a/b") == "M0a/b"
     assert mobile_address("M0a/b") == "a/b"
-    for key in ("M1wp/q", "MFfb/q", "Clr", "Dlr", "Elr", "Flr", "HE1", "M0", "", "m0a"):
+    assert mobile_address("HE1") == "_edge/E1"
+    for key in ("M1wp/q", "MFfb/q", "Clr", "Dlr", "Elr", "Flr", "H", "HE/1", "M0", "", "m0a"):
         assert mobile_address(key) is None
 
 
