@@ -40,7 +40,7 @@ CONSTANTS = (
         "What an outcome says beside its name: an error, or annotations.",
         "cut, or left out",
     ),
-    ("router.net.listener", "MOST_WAITING", "Connections of a host at a listener that wait to be served.", "closed"),
+    ("router.net.listener", "MOST_WAITING", "Connections at a listener that wait to be served.", "wait in the kernel"),
     ("router.engine.connection", "MAX_UNANSWERED", "Attaches and Begins whose answers a peer leaves unread.", "closed"),
     ("router.engine.connection", "MAX_REFUSED", "Refused links that a peer doesn't detach.", "closed"),
     (

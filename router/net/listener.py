@@ -33,8 +33,9 @@ ACCEPTING_S: Final = (50e-6, 2e-3)
 """Time for accepting before they have theirs, at least and at most,"""
 ACCEPTING_PART: Final = 0.1
 """and in parts of what has passed since the last time."""
-MOST_WAITING: Final = 100
-"""Connections of a host that wait to be served: of more, those that have ended are closed."""
+MOST_WAITING: Final = 500
+"""Connections that wait here to be served, and half of `max_handshakes`: more wait in the kernel."""
+PAUSE_WHEN_FULL_S: Final = 0.01
 SHORT_S: Final = 0.05
 """A connection that waited no longer than this is served even when its peer has ended it."""
 NO_BOUND: Final = 2**31
@@ -140,6 +141,7 @@ class Listener:
         """Those that have ended and are not cleared away."""
         self._waiting: dict[str, deque[WaitingConnection]] = {}
         """Those that are to be served, oldest first; the host that is next comes first."""
+        self._waiting_count = 0
         self._may_serve = trio.Event()
         self._told: set[Refusal] = set()
 
@@ -186,9 +188,12 @@ class Listener:
         end = -math.inf
         while True:
             await trio.lowlevel.wait_readable(self._sock)
+            if self._is_full():
+                await trio.sleep(PAUSE_WHEN_FULL_S)
+                continue
             now = trio.current_time()
             end = now + min(max(least_s, ACCEPTING_PART * (now - end)), most_s)
-            while now < end:
+            while now < end and not self._is_full():
                 try:
                     sock, peer = self._sock.accept()
                 except BlockingIOError:
@@ -210,6 +215,21 @@ class Listener:
                     self.refusals[reason] += 1
                     self._tell(reason, host, refused)
             end = trio.current_time()
+
+    def _is_full(self) -> bool:
+        """Whether no more may wait here. Those that have ended meanwhile are closed, before it comes to that."""
+        most = max(1, min(MOST_WAITING, self.settings.max_handshakes // 2))
+        if self._waiting_count < most:
+            return False
+        for host, waiting in list(self._waiting.items()):
+            self._waiting[host] = deque(one for one in waiting if not self._drop_if_ended(one))
+        return self._waiting_count >= most
+
+    def _drop_if_ended(self, one: WaitingConnection) -> bool:
+        if has_ended(one.sock):
+            self._drop(one)
+            return True
+        return False
 
     def _refusal(self, fd: int, host: str) -> Refusal | None:
         if self.count >= self.settings.max_connections:
@@ -239,17 +259,12 @@ class Listener:
         guest = AcceptedConnection(host, self._opened, self._ended)
         guest.served_by(lambda reason: sock.close())
         self._handshakes[guest] = None
-        waiting = self._waiting.setdefault(host, deque())
-        waiting.append(WaitingConnection(sock, guest, now))
-        if len(waiting) > MOST_WAITING:
-            those = list(waiting)
-            ended = [one for one in those if has_ended(one.sock)] or those[:1]
-            for one in ended:
-                waiting.remove(one)
-                self._drop(one)
+        self._waiting.setdefault(host, deque()).append(WaitingConnection(sock, guest, now))
+        self._waiting_count += 1
         self._may_serve.set()
 
     def _drop(self, one: WaitingConnection) -> None:
+        self._waiting_count -= 1
         one.sock.close()
         self._forget(one.guest)
 
@@ -265,6 +280,7 @@ class Listener:
                 waiting = self._waiting.pop(host)
                 one = self._next_of(waiting, trio.current_time())
                 if one is not None:
+                    self._waiting_count -= 1
                     nursery.start_soon(self._serve, one.sock, one.guest, serve)
                 if waiting:
                     self._waiting[host] = waiting  # behind the others

@@ -181,20 +181,26 @@ async def test_who_has_ended_while_it_waited_is_not_served(monkeypatch: pytest.M
         assert len(bench.guests) == bench.listener.count == 1
 
 
-async def test_of_many_that_wait_those_that_have_ended_are_closed_and_then_the_oldest() -> None:
-    async with stand() as bench:
+async def test_no_more_are_accepted_than_may_wait_and_those_that_have_ended_make_room() -> None:
+    async with stand(files=3000) as bench:
         await bench.come(1)
         (ended,) = bench.guests
         ended.ended()
         await bench.come(MOST_WAITING)
+        bench.crowd.append(socket.create_connection((bench.listener.host, bench.listener.port)))
+        for _ in range(100):
+            await trio.lowlevel.checkpoint()
+        assert bench.listener.count == 1 + MOST_WAITING
         for sock in bench.crowd[1:91]:
             sock.close()
-        await bench.come(1, is_counted=False)
-        assert bench.listener.count == 1 + MOST_WAITING - 90 + 1
-        await bench.come(89)
-        await bench.come(1, is_counted=False)
-        assert bench.listener.count == 1 + MOST_WAITING
-        assert bench.crowd[91].recv(1) == b""
+        with trio.fail_after(20):
+            while bench.listener.count > 1 + MOST_WAITING - 90 + 1 or bench.listener.accepted < 1 + MOST_WAITING + 1:
+                await trio.lowlevel.checkpoint()
+        bench.end(ended)
+        with trio.fail_after(20):
+            while len(bench.guests) < MOST_WAITING - 90 + 1:
+                await trio.lowlevel.checkpoint()
+        assert bench.listener.refusals[Refusal.HANDSHAKES_FULL] == 0
 
 
 async def test_those_that_wait_are_closed_with_their_listener() -> None:
@@ -209,14 +215,17 @@ async def test_those_that_wait_are_closed_with_their_listener() -> None:
 
 
 async def test_one_that_waits_is_closed_when_too_many_say_nothing() -> None:
-    async with stand(max_handshakes=2) as bench:
+    async with stand(max_handshakes=4) as bench:
         await bench.come(1)
         (ended,) = bench.guests
         ended.opened()
         ended.ended()
-        await bench.come(2)
-        await bench.come(1, is_counted=False)
+        await bench.come(1)
+        await bench.come(3, "127.0.0.2")
+        assert len(bench.guests) == 4
+        await bench.come(1, "127.0.0.2", is_counted=False)
         assert bench.crowd[1].recv(1) == b""
+        assert len(bench.guests) == 5
         bench.end(ended)
         await trio.testing.wait_all_tasks_blocked()
-        assert len(bench.guests) == 2
+        assert len(bench.guests) == bench.listener.count == 4
