@@ -351,13 +351,20 @@ class Daemon:
         return connector
 
     def end_connector(self, connector: Connector) -> None:
-        """Connect no more, and close its connection."""
+        """Connect no more, and close its connection, once the answer to who has asked is written: it may go there."""
         self.connectors.remove(connector)
         connector.stop()
         self.runtime.mesh_presence.connectors.pop(connector.name, None)
-        for connection in list(self.runtime.connections.values()):
+        if self._nursery is not None and not self._told_to_stop.is_set():
+            self.start(partial(self._close_connections, connector))
+
+    async def _close_connections(self, connector: Connector) -> None:
+        runtime = self.runtime
+        runtime.begin(runtime.clock())
+        for connection in list(runtime.connections.values()):
             if connection.settings is connector.settings:
-                self.runtime.refuse(connection, Condition.CONNECTION_FORCED, "its connector was taken away")
+                runtime.refuse(connection, Condition.CONNECTION_FORCED, "its connector was taken away")
+        runtime.settle()
 
     async def _keep_up(self, serve: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Call *serve* again after each fault of ours in it, which must not end the router."""

@@ -155,6 +155,20 @@ def test_a_connector_that_left_the_file_is_ended_and_one_that_came_back_connects
     mesh.wait_converged()
 
 
+def test_the_answer_comes_by_a_connection_that_is_made_anew(mesh: MeshProcesses) -> None:
+    (name,) = (router for router in mesh.routers if len(settings(mesh, router).connectors) == 2)
+    before = settings(mesh, name)
+    other = next(router for router in mesh.routers if router != name)
+    for pause_s in (4.0, 3.0, 2.0):
+        connectors = tuple(attrs.evolve(each, reconnect_max_s=pause_s) for each in before.connectors)
+        mesh.change(attrs.evolve(before, connectors=connectors))
+        with ManagementClient(mesh.url(other), timeout_s=WAIT_S) as client:
+            said = client.request("RELOAD", {}, router=name).body
+        assert isinstance(said, dict)
+        assert len(said["applied"]) == 4  # each is ended and added
+        mesh.wait_converged()
+
+
 def test_what_management_deleted_comes_back_where_it_is_in_the_file_still(mesh: MeshProcesses) -> None:
     name = dialler(mesh)
     (left, *_) = settings(mesh, name).connectors
