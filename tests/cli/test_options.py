@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,18 @@ from router import cli
 from router.cli import main
 
 
+def nodes() -> Iterator[tuple[Path, ast.AST]]:
+    """What the sources of all commands are made of, with the file below `router/cli`."""
+    folder = Path(cli.__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            yield path.relative_to(folder), node
+
+
 def test_an_option_that_several_commands_have_is_declared_once() -> None:
     declared = Counter(
         ast.unparse(node)
-        for path in sorted(Path(cli.__file__).parent.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for _, node in nodes()
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.option", "click.argument")
     )
     assert len(declared) > 50
@@ -25,11 +33,9 @@ def test_an_option_that_several_commands_have_is_declared_once() -> None:
 
 
 def test_one_function_finds_out_how_wide_a_table_may_be() -> None:
-    folder = Path(cli.__file__).parent
     makers = [
-        f"{path.relative_to(folder)}:{node.lineno}"
-        for path in sorted(folder.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        f"{path}:{node.lineno}"
+        for path, node in nodes()
         if isinstance(node, ast.Call)
         and ast.unparse(node.func).endswith("Console")
         and ast.unparse(node)
@@ -41,11 +47,9 @@ def test_one_function_finds_out_how_wide_a_table_may_be() -> None:
 
 
 def test_every_number_with_a_fraction_is_one_that_is_none_of_nan_and_infinity() -> None:
-    folder = Path(cli.__file__).parent
     others = [
-        f"{path.relative_to(folder)}:{node.lineno}: {ast.unparse(node.value)}"
-        for path in sorted(folder.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        f"{path}:{node.lineno}: {ast.unparse(node.value)}"
+        for path, node in nodes()
         if isinstance(node, ast.keyword) and node.arg == "type" and "loat" in ast.unparse(node.value)
     ]
     assert others == []
