@@ -33,7 +33,7 @@ from router.mesh_presence import ExpectedMesh
 from router.neighbor_admission import open_properties
 from router.net.connector import Connector
 from router.net.handshake_socket import PeerLeft, PeerRefused
-from router.net.listener import AcceptedConnection, Listener, Refusal
+from router.net.listener import AcceptedConnection, Listener, Refusal, peer_name
 from router.net.open_file_shares import most_files, usable_files
 from router.net.peer_authentication import AuthenticatedPeer, PeerAuthentication
 from router.net.poller import Poller
@@ -574,15 +574,6 @@ class Daemon:
             self._paused_until = now + FAULT_PAUSE_S
             runtime.turn_fault(error)
         self._schedule()
-
-
-def peer_name(sock: socket.socket, known: str = "") -> str:
-    """Host and port at the other end; *known*, the host as it was accepted, when the peer is gone already."""
-    try:
-        host, port, *_ = sock.getpeername()
-    except OSError:
-        return known
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def run(settings: RouterSettings, mesh: MeshSettings | None = None, read: Read | None = None) -> None:

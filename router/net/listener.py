@@ -343,6 +343,15 @@ class Listener:
         self._sock.close()
 
 
+def peer_name(sock: socket.socket, known: str = "") -> str:
+    """Host and port at the other end; *known*, the host as it was accepted, when the peer is gone already."""
+    try:
+        host, port, *_ = sock.getpeername()
+    except OSError:
+        return known
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def has_ended(sock: socket.socket) -> bool:
     """Whether the peer of a connection has ended it, or it is closed here."""
     if sock.fileno() < 0:

@@ -165,8 +165,8 @@ MUTATIONS: Final = (
     Mutation(
         "a tree has the credit of its best branch, not of its worst",
         "multicast_tree",
-        "capacity = min(credits_, default=0)",
-        "capacity = max(credits_, default=0)",
+        "capacity = min(capacity, branch.credit)",
+        "capacity = min(capacity, max([each.credit for each in self._live]))",
     ),
     Mutation(
         "a branch below which nobody is live still decides",
