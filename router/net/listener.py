@@ -27,11 +27,11 @@ PAUSE_WITHOUT_FILES_S: Final = 0.1
 """Pause when the process may open no more files: the connection waits in the kernel meanwhile."""
 WITHOUT_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-AT_ONCE: Final = 4
+AT_ONCE: Final = 1
 """Connections served before other tasks have their turn, which in a busy process comes once in a millisecond."""
-ACCEPTING_S: Final = (50e-6, 2e-3)
+ACCEPTING_S: Final = (50e-6, 5e-4)
 """Time for accepting before they have theirs, at least and at most,"""
-ACCEPTING_PART: Final = 0.1
+ACCEPTING_PART: Final = 0.05
 """and in parts of what has passed since the last time."""
 MOST_WAITING: Final = 500
 """Connections that wait here to be served, and half of `max_handshakes`: more wait in the kernel."""
