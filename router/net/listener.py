@@ -27,8 +27,6 @@ PAUSE_WITHOUT_FILES_S: Final = 0.1
 """Pause when the process may open no more files: the connection waits in the kernel meanwhile."""
 WITHOUT_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-AT_ONCE: Final = 1
-"""Connections served before other tasks have their turn, which in a busy process comes once in a millisecond."""
 ACCEPTING_S: Final = (50e-6, 5e-4)
 """Time for accepting before they have theirs, at least and at most,"""
 ACCEPTING_PART: Final = 0.05
@@ -269,24 +267,21 @@ class Listener:
         self._forget(one.guest)
 
     async def _serve_guests(self, nursery: trio.Nursery, serve: Serve) -> None:
+        """Begin to serve one after the other. Other tasks have their turn between: in a busy process, a millisecond."""
         while True:
             await self._may_serve.wait()
             self._may_serve = trio.Event()
-            hosts = deque(host for host in self._waiting if host not in self._ended_of_host)
-            for _ in range(AT_ONCE):
-                if not hosts:
-                    break
-                host = hosts.popleft()
-                waiting = self._waiting.pop(host)
-                one = self._next_of(waiting, trio.current_time())
-                if one is not None:
-                    self._waiting_count -= 1
-                    nursery.start_soon(self._serve, one.sock, one.guest, serve)
-                if waiting:
-                    self._waiting[host] = waiting  # behind the others
-                    hosts.append(host)
-            if hosts:
-                self._may_serve.set()
+            host = next((host for host in self._waiting if host not in self._ended_of_host), None)
+            if host is None:
+                continue
+            waiting = self._waiting.pop(host)
+            one = self._next_of(waiting, trio.current_time())
+            if one is not None:
+                self._waiting_count -= 1
+                nursery.start_soon(self._serve, one.sock, one.guest, serve)
+            if waiting:
+                self._waiting[host] = waiting  # behind the others
+            self._may_serve.set()
 
     def _next_of(self, waiting: deque[WaitingConnection], now: float) -> WaitingConnection | None:
         """Take the next one of a host.

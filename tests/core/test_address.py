@@ -45,7 +45,7 @@ B = RouterId("B")
         ("_topo/0/B/temp.1/2", AddressKind.ROUTER, "temp.1/2", B),
         ("_topo/0/AB/x", AddressKind.ROUTER, "x", RouterId("AB")),
         ("_topo/1/B/x", AddressKind.FOREIGN, "_topo/1/B/x", None),
-        ("_edge/E1/temp.x", AddressKind.EDGE, "_edge/E1/temp.x", None),
+        ("_edge/E1/temp.x", AddressKind.EDGE, "temp.x", RouterId("E1")),
         ("_topology/x", AddressKind.MOBILE, "_topology/x", None),
         ("_locals", AddressKind.MOBILE, "_locals", None),
     ],

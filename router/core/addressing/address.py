@@ -55,7 +55,7 @@ class AddressKind(enum.Enum):
     MOBILE = "mobile"
     """The subscribers, wherever they are attached: everything without a topological prefix."""
     EDGE = "edge"
-    """An edge router of a qdrouterd, which looks `text` up as its own: `_edge/<id>/x`; `text` keeps its prefix."""
+    """An edge router of a qdrouterd, which looks `text` up as its own: `_edge/<router>/x`."""
     FOREIGN = "foreign"
     """Well formed, but nobody here can answer: another area."""
     INVALID = "invalid"
@@ -70,12 +70,12 @@ class Address:
     text: str
     """Text that is looked up at the router that answers; FOREIGN and INVALID addresses keep their prefix."""
     router: RouterId | None = None
-    """The router that answers, for ROUTER; None otherwise."""
+    """The router that answers, for ROUTER and EDGE; None otherwise."""
 
     @property
     def is_reserved(self) -> bool:
         """Whether only control links may send here (docs/reference/inter-router-protocol.md#reserved-addresses)."""
-        return self.kind is not AddressKind.MOBILE and self.text in RESERVED
+        return self.kind not in (AddressKind.MOBILE, AddressKind.EDGE) and self.text in RESERVED
 
 
 def normalise(text: str) -> str:
@@ -115,7 +115,7 @@ def parse_address(text: str, *, me: RouterId) -> Address:
         return Address(AddressKind.LOCAL, rest) if rest else Address(AddressKind.INVALID, text)
     if head == "_edge":
         edge, _, name = rest.partition("/")
-        return Address(AddressKind.EDGE if edge and name else AddressKind.INVALID, text)
+        return Address(AddressKind.EDGE, name, RouterId(edge)) if edge and name else Address(AddressKind.INVALID, text)
     if head == "_topo":
         return _topological(text, rest, me)
     return Address(AddressKind.MOBILE, text)
@@ -147,26 +147,19 @@ def is_reserved(text: str) -> bool:
     return parse_address(text, me=RouterId("")).is_reserved
 
 
-def edge_router(text: str) -> str:
-    """Mobile address by which the edge router of `_edge/<id>/x` is known: `_edge/<id>`."""
-    return "/".join(text.split("/", 2)[:2])
+def edge_address(edge: str) -> str:
+    """Mobile address by which the edge router *edge* is known, for what is sent to `_edge/<edge>/x`."""
+    return f"_edge/{edge}"
 
 
-def is_edge_router(text: str) -> bool:
+def is_edge_address(text: str) -> bool:
     """Whether *text* is the mobile address of an edge router."""
     return text.startswith("_edge/") and text.count("/") == 1
 
 
 def is_reply_at_edge(address: Address) -> bool:
     """Whether an edge router made this address for a client of its own."""
-    return address.kind is AddressKind.EDGE and address.text.split("/", 2)[2].startswith(_DYNAMIC_PREFIX)
-
-
-def is_management(address: Address) -> bool:
-    """Whether the management node of a router, or of several, answers there."""
-    if address.kind is AddressKind.EDGE:
-        return address.text.split("/", 2)[2] == MANAGEMENT
-    return address.text == MANAGEMENT and address.kind is not AddressKind.INVALID
+    return address.kind is AddressKind.EDGE and address.text.startswith(_DYNAMIC_PREFIX)
 
 
 def router_address(router: RouterId, text: str) -> str:

@@ -15,7 +15,7 @@ from itertools import zip_longest
 import attrs
 
 from mesh_config.models import LinkStateSettings, Treatment
-from router.core.addressing.address import MAX_ADDRESS_BYTES, is_edge_router, is_reserved_mobile, volatile_owner
+from router.core.addressing.address import MAX_ADDRESS_BYTES, is_edge_address, is_reserved_mobile, volatile_owner
 from router.core.addressing.address_installation import AddressInstallation
 from router.core.addressing.address_list_parts import (
     MOST_PARTS,
@@ -409,7 +409,7 @@ class AddressSync:
         """Whether *router* may have one more address, and this one; what is refused is told of once."""
         settings = self._settings
         owner = volatile_owner(address)
-        is_reserved = is_reserved_mobile(address) and not is_edge_router(address)
+        is_reserved = is_reserved_mobile(address) and not is_edge_address(address)
         if is_reserved or (owner is not None and owner != router):
             reason = "it is not that router's to receive from"
         elif "\0" in address:

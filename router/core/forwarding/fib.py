@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Final, Protocol
 
 from mesh_config.models import Treatment
-from router.core.addressing.address import AddressKind, edge_router, is_reserved, normalise, parse_address
+from router.core.addressing.address import AddressKind, edge_address, is_reserved, normalise, parse_address
 from router.core.addressing.treatment_table import TreatmentTable
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.ids_and_conditions import ConnectionId, RouterId
@@ -236,8 +236,8 @@ class Fib:
             return self._local.get(address.text)
         if address.kind is AddressKind.ROUTER and address.router is not None:
             return self._toward.get(address.router)
-        if address.kind is AddressKind.EDGE:
-            return self._mobile.get(edge_router(address.text))
+        if address.kind is AddressKind.EDGE and address.router is not None:
+            return self._mobile.get(edge_address(address.router))
         return None
 
     def target(self, text: str) -> AddressEntry | None:

@@ -7,9 +7,9 @@ from typing import Final
 from mesh_config.access_rules import AddressRules, user_word
 from mesh_config.models import GroupSettings, ManagementRight, VhostSettings
 from router.core.addressing.address import (
+    MANAGEMENT,
     AddressKind,
     is_dynamic_target,
-    is_management,
     is_private,
     normalise,
     parse_address,
@@ -109,7 +109,7 @@ class ClientRights:
     def asks_other_router(self, address: str) -> bool:
         """Whether *address* is that of another router's management, or of several ones'."""
         parsed = parse_address(address, me=self._me)
-        return is_management(parsed) and parsed.kind not in (AddressKind.LOCAL, AddressKind.MOBILE)
+        return parsed.text == MANAGEMENT and parsed.kind not in (AddressKind.LOCAL, AddressKind.MOBILE)
 
     @property
     def _may_manage(self) -> bool:
@@ -167,7 +167,7 @@ class ClientRights:
         parsed = parse_address(address, me=self._me)
         text = normalise(address)
         head = text.partition("/")[0]
-        if is_management(parsed):
+        if parsed.text == MANAGEMENT and parsed.kind is not AddressKind.INVALID:
             self._check_management(parsed.kind, kind)
             return address
         if is_private(parsed):
