@@ -122,7 +122,9 @@ class AllPeersMemoryAccount:
     def weigh(self, connection: Connection) -> None:
         """Count what is held for a connection, and let it wait or go on."""
         self._count(connection)
-        self._judge(connection)
+        charge = connection.port.charge
+        if self._waiting or self.is_over or charge.total_bytes > LOW * self._mark(connection.port):
+            self._judge(connection)
         if not self.is_over and self.total > self.process_mark:
             if self._data_plane.clock.now >= self._look_at_all_at:
                 self._look_at_all()

@@ -27,6 +27,7 @@ cdef class AnycastController(CreditController):
     cdef bint _has_choice
 
     @cython.locals(is_more=bint, subscriber=SubscriberLink, credit=Py_ssize_t)
+    cpdef bint is_idle(self)
     cpdef object flowed(self, EgressLink link)
     @cython.locals(link=IngressLink)
     cpdef object take(self, Transfer transfer)

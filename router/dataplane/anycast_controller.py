@@ -78,12 +78,12 @@ class AnycastController(CreditController):
         """There are several subscribers, so that loads are counted."""
         self.update_paths()
 
-    @property
     def is_idle(self) -> bool:
         """Whether nobody needs it any more."""
-        if not super().is_idle or self.first or self.second:
+        if not CreditController.is_idle(self) or self.first or self.second:
             return False
-        return not any(p.circuits or p.core or p.coming or p.uncredited for p in self.machine.pools.values())
+        pools = self.machine.pools.values()
+        return not any([p.circuits or p.core or p.coming or p.uncredited for p in pools])
 
     def flowed(self, link: EgressLink) -> None:
         """Take note that a local subscriber or a circuit of ours may have other credit or room than before."""

@@ -30,6 +30,7 @@ cdef class CreditController:
     cdef public list _fresh
     cdef public dict _beside
 
+    cpdef bint is_idle(self)
     cpdef object touch(self, EgressLink link=*)
     cpdef object flowed(self, EgressLink link)
     cpdef bint keeps_waiting(self) except -1

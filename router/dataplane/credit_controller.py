@@ -87,7 +87,6 @@ class CreditController:
         """Publishers of this router, and what of theirs waits."""
         return self.machine.publishers
 
-    @property
     def is_idle(self) -> bool:
         """Whether nobody needs it any more. It knows that subscribers have granted credit as long as there are any."""
         publishers = self.publishers
@@ -389,8 +388,9 @@ class CreditController:
         for transfer in fresh:
             if transfer.state == QUEUED:
                 self._let_wait(transfer, is_credited=True)
-        due = min(self.windowed.values(), default=math.inf)
-        self._links_deadline = min(due, self._end_idle_circuits(now))
+        self._links_deadline = self._end_idle_circuits(now)
+        for until in self.windowed.values():
+            self._links_deadline = min(self._links_deadline, until)
         self.look_again()
 
     def look_again(self) -> float:
@@ -437,18 +437,20 @@ class CreditController:
     def _end_idle_circuits(self, now: float) -> float:
         """End circuits of ours that nobody behind us needs. Returns when to look again, seconds."""
         due = math.inf
-        for place, link in list(self.own.items()):
+        unneeded = []
+        for place, link in self.own.items():
             if link.weight or link.outstanding or link.current is not None or link.waiting:
                 link.idle_since = now
             elif link.idle_since + self._context.circuit_idle_s <= now:
-                link.controller = None
-                self._context.end(link)
-                del self.own[place]
-                self._circuit_lost(place)
-                due = now
-                continue
+                unneeded.append(place)
             if not link.weight:
                 due = min(due, link.idle_since + self._context.circuit_idle_s)
+        for place in unneeded:
+            link = self.own.pop(place)
+            link.controller = None
+            self._context.end(link)
+            self._circuit_lost(place)
+            due = now
         return due
 
     # What the machine wants done

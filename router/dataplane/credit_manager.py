@@ -168,7 +168,7 @@ class CreditManager(ControllerContext):
             return
         if controller.deadline < self._timers.time_of(controller.entry):
             self._timers.set(controller.entry, controller.deadline)
-        if controller.is_idle:
+        if controller.is_idle():
             self._forget(controller)
 
     def update_paths(self, controller: CreditController) -> None:

@@ -33,7 +33,7 @@ cdef class LinkEventReader(LinkEventHandler):
     cdef object _faults
 
     cpdef Py_ssize_t sent(self) except? -1
-    @cython.locals(event=size_t, delivery=size_t, kind=int, credit=Py_ssize_t)
+    @cython.locals(event=size_t, delivery=size_t, kind=int, egress=EgressLink, credit=Py_ssize_t)
     cdef size_t _pump(self, size_t collector) except? 0
     cpdef size_t pump(self, size_t collector) except? 0
     @cython.locals(controller=CreditController)

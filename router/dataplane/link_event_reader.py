@@ -134,10 +134,11 @@ class LinkEventReader(LinkEventHandler):
                 if link is None:
                     return event
                 if isinstance(link, EgressLink):
-                    credit = pn_link_credit(link.handle) + pn_link_queued(link.handle)
+                    egress = link
+                    credit = pn_link_credit(egress.handle) + pn_link_queued(egress.handle)
                     if credit < 0:
-                        link.port.withdraw(link, -credit)
-                    self._forwarder.flowed(link)
+                        egress.port.withdraw(egress, -credit)
+                    self._forwarder.flowed(egress)
                 elif isinstance(link, IngressCircuitLink):
                     self._returned(link)
             elif kind != TRANSPORT:

@@ -45,10 +45,9 @@ class MulticastController(CreditController):
             self.touch(link)
         self.update_paths()
 
-    @property
     def is_idle(self) -> bool:
         """Whether nobody needs it any more."""
-        return super().is_idle and len(self.machine.trees) == 1
+        return CreditController.is_idle(self) and len(self.machine.trees) == 1
 
     def closed(self, link: EgressCircuitLink) -> None:
         """Take a child's word that nobody below it is live."""

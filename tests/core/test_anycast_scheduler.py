@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from router.core.forwarding.credit_actions import REFUSED, CreditAction
+from router.core.forwarding.credit_actions import REFUSED, CreditAction, Key
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
 from tests.helpers.credit_bench import HERE, Bench, Order, as_order, local
@@ -49,6 +49,47 @@ def test_publishers_hold_no_more_than_was_granted_and_one_each(credit: int, publ
     assert rest == 0
     waiting = len(bench.machine.publishers.waiting)
     assert waiting == publishers, "each has one message waiting and no credit"
+
+
+def publish_alone(bench: Bench, key: Key, count: int, nearest: RouterId = HERE) -> tuple[list[RouterId], int]:
+    """*key* sends messages, each granted again by the nearest subscriber, with a turn only where one is asked for.
+
+    Returns: where they go, and the turns.
+    """
+    machine, egresses, turns = bench.machine, [], 0
+    credit = bench.pool(nearest).capacity
+    for number in range(count):
+        egresses.append(machine.egresses[machine.published(key, f"alone {number}", bench.now)])
+        if machine.set_capacity(nearest, credit, bench.now) or machine.is_due:
+            bench.turn()
+            turns += 1
+    return egresses, turns
+
+
+def test_a_publisher_that_holds_enough_asks_for_no_turn() -> None:
+    bench = local(300, "p")
+    while bench.held("p") <= 290:
+        bench.use("p", 1)
+    held = bench.held("p")
+    _, turns = publish_alone(bench, "p", held // 4)
+    assert turns == 0
+    _, turns = publish_alone(bench, "p", held // 2)
+    assert turns == 1
+    assert bench.held("p") > held // 2, "it was topped up when it had half"
+
+
+def test_an_egress_with_little_credit_gets_its_half_whether_publishers_ask_for_turns_or_not() -> None:
+    little, much = RouterId("little"), RouterId("much")
+    bench = Bench()
+    for egress, credit in ((little, 20), (much, 400)):
+        bench.path(egress, cost=1, next_hop="next")
+        bench.credit(credit, egress)
+    bench.attach("p")
+    for _ in range(200):
+        bench.publish("p")
+        bench.credit(20, little)
+    egresses, _ = publish_alone(bench, "p", 100, little)
+    assert egresses.count(little) >= 45
 
 
 def test_messages_that_leave_at_once_put_the_next_turn_off() -> None:

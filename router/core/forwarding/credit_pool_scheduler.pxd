@@ -30,7 +30,7 @@ cdef class CreditPoolScheduler(CreditScheduler):
     @cython.locals(publishers=LocalPublishers, publisher=Publisher, pool=PoolTowardEgress, lent=Py_ssize_t, was_busy=bint, result=Py_ssize_t)
     cpdef Py_ssize_t published(self, object key, object message, double now, bint is_ready=*)
     @cython.locals(allotted=Py_ssize_t)
-    cdef _look_after(self, Publisher publisher, double now)
+    cdef _look_after(self, Publisher publisher, PoolTowardEgress pool, double now)
     cdef bint _keep_published(self, object message)
     cpdef PoolTowardEgress pool(self, object egress)
     @cython.locals(pool=PoolTowardEgress, is_more=bint)

@@ -122,6 +122,7 @@ class CreditPoolScheduler(CreditScheduler):
         publishers = self.publishers
         publisher = publishers.attached[key]
         was_busy = publisher.is_busy
+        pool: PoolTowardEgress | None = None
         if is_ready and was_busy and self.is_calm and publisher.held > 0 and not publishers.waiting:
             pool = self.candidates[0] if len(self.candidates) == 1 else self.next_pool(now)
             if pool is not None and pool.local.out > 0 and pool.capacity > 0:
@@ -129,7 +130,7 @@ class CreditPoolScheduler(CreditScheduler):
                 publishers.pass_on(publisher, now)
                 self._spend_local(pool, now)
                 self._unlent += lent - publishers.lent - 1
-                self._look_after(publisher, now)
+                self._look_after(publisher, pool, now)
                 return pool.number
         publishers.published(key, message, now, is_ready=is_ready)
         result = KEPT if self._keep_published(message) else REFUSED
@@ -141,16 +142,24 @@ class CreditPoolScheduler(CreditScheduler):
                 result = pool.number
         if self.is_calm and was_busy and not publishers.waiting:
             self._unlent = self._count_unlent()
-            self._look_after(publisher, now)
+            self._look_after(publisher, pool, now)
         else:
             self.is_due = True
         return result
 
-    def _look_after(self, publisher: Publisher, now: float) -> None:
-        """Top up a publisher whose message was sent in calm, or ask for a turn when there is nothing more to lend."""
-        if self._unlent <= 0:
+    def _look_after(self, publisher: Publisher, pool: PoolTowardEgress | None, now: float) -> None:
+        """See to credit after a message was sent in calm, to *pool* if it did not wait: by a turn where that takes one.
+
+        A publisher is topped up when it has half of its goal left. Of several pools each is to be kept filled, or
+        messages go elsewhere though it has credit.
+        """
+        if len(self.candidates) > 1 and pool is not None and 4 * pool.local.out <= pool.local.goal:
             self.is_due = True
-        elif 2 * publisher.held <= publisher.goal and not self.is_due:
+        if 2 * publisher.held > publisher.goal:
+            return
+        if self._unlent < publisher.goal - publisher.held:
+            self.is_due = True
+        elif not self.is_due:
             allotted = self.allotted()
             self.publishers.top_up(publisher, allotted, now)
             self._unlent = allotted - self.publishers.backed

@@ -99,5 +99,5 @@ cdef class PoolTowardEgress(CreditPool):
     cpdef object close_if_withdrawn(self, double now)
     @cython.locals(circuit=IncomingCircuit, weight=Py_ssize_t, told=Py_ssize_t)
     cpdef object tell_weight(self)
-    @cython.locals(circuit=IncomingCircuit)
+    @cython.locals(circuit=IncomingCircuit, due=double)
     cpdef double next_deadline(self)

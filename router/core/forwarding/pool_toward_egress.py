@@ -573,8 +573,10 @@ class PoolTowardEgress(CreditPool):
 
     def next_deadline(self) -> float:
         """Tell the time at which something is due without an event, whether others are backlogged or not, seconds."""
-        due = min([circuit.answer_due for circuit in self.asked if circuit.is_draining], default=math.inf)
-        due = min(due, self._late_at)
+        due = self._late_at
+        for circuit in self.asked:
+            if circuit.is_draining:
+                due = min(due, circuit.answer_due)
         if self.is_at_egress:
             if self.state == OPEN:
                 due = min(due, self.withdrawn_at + self.timing.linger_s)
