@@ -6,7 +6,6 @@ import math
 import os
 import random
 import signal
-import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
@@ -18,26 +17,22 @@ from mesh_config.change_plan import ChangePlan
 from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import __version__, speed
 from router.clock_and_gc import MonotonicClock, spare_collector
+from router.connection_server import ConnectionServer
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition
 from router.core.linkstate.spf import load_algorithms
 from router.drain_state import DrainState
 from router.draining import Draining
-from router.engine.amqps_connection import AmqpsConnection
-from router.engine.connection import Connection
 from router.flight_recorder import SIGNAL
 from router.graceful_stop import stop_in_order
 from router.http_server_manager import HttpServerManager
 from router.management.changes import ChangeError
 from router.mesh_presence import ExpectedMesh
-from router.neighbor_admission import open_properties
 from router.net.connector import Connector
-from router.net.handshake_socket import PeerLeft, PeerRefused
-from router.net.listener import AcceptedConnection, Listener, Refusal, peer_name
-from router.net.open_file_shares import most_files, usable_files
-from router.net.peer_authentication import AuthenticatedPeer, PeerAuthentication
+from router.net.listener import Listener
+from router.net.open_file_shares import usable_files
+from router.net.peer_authentication import PeerAuthentication
 from router.net.poller import Poller
-from router.net.pump import Pump
 from router.net.service_notifier import ServiceNotifier
 from router.runtime import Runtime
 from router.security.credential_store import CredentialStore, Socket
@@ -54,8 +49,6 @@ OTHERS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 FAULT_PAUSE_S = 1.0
 """After a fault of ours with a deadline, which may be due still."""
-HANDSHAKE_TIMEOUT_S = 10.0
-"""Of a connection that this router makes: for TLS and SASL, and as long again until the peer's Open is there."""
 USERS_S = 5.0
 """Between two looks at the files of users."""
 RELOAD_LOOK_S = 0.01
@@ -107,6 +100,7 @@ class Daemon:
         self.http = HttpServerManager(self.runtime, self.view, self.listeners, self.connectors, self._authentication)
         self.http.take(self.http.prepare(settings))
         self._poller = Poller(self.runtime.clock, self.runtime)
+        self._server = ConnectionServer(self.runtime, self._authentication, self._poller, self.connectors)
         self._started = self.runtime.clock()
         self._deadline_moved = trio.Event()
         self._set_at, self._used_s = self._started, time.process_time()
@@ -243,7 +237,7 @@ class Daemon:
     async def _accept_on(self, listener: Listener, scope: trio.CancelScope, nursery: trio.Nursery) -> None:
         try:
             with scope:
-                await self._keep_up(listener.accept, nursery, self._serve_accepted, self._not_taken_in)
+                await self._keep_up(listener.accept, nursery, self._server.serve_accepted, self._server.not_taken_in)
         finally:
             listener.close()
 
@@ -376,134 +370,8 @@ class Daemon:
                 self.runtime.turn_fault(error)
                 await trio.sleep(FAULT_PAUSE_S)
 
-    def _not_taken_in(self, listener: Listener, reason: Refusal, host: str) -> None:
-        log, settings = self.runtime.log, listener.settings
-        if reason is Refusal.FULL:
-            log.warning("listener_full", listener=listener.name, host=host, max_connections=settings.max_connections)
-        elif reason is Refusal.HOST_FULL:
-            most = settings.max_connections_of_host
-            log.warning("host_full", listener=listener.name, host=host, max_connections_of_host=most)
-        elif reason is Refusal.HANDSHAKES_FULL:
-            log.warning("handshakes_full", listener=listener.name, host=host, max_handshakes=settings.max_handshakes)
-        else:
-            log.warning("files_short", listener=listener.name, host=host, files=listener.files, max_files=most_files())
-
     async def _connect(self, connector: Connector) -> None:
-        await self._keep_up(connector.run, self._serve_connected, self._connect_failed)
-
-    def _connect_failed(self, connector: Connector) -> None:
-        if connector.settings.to is not None:
-            self.runtime.mesh_presence.dial_failed(connector.settings.to, connector.message)
-        self.runtime.log.warning("connect_failed", connector=connector.name, reason=connector.message)
-
-    async def _serve_accepted(self, sock: socket.socket, settings: ListenerSettings, guest: AcceptedConnection) -> None:
-        deadline = trio.current_time() + settings.handshake_timeout_s
-        admitted = await self._admit(sock, settings, guest, deadline)
-        if admitted is not None:
-            await self._serve(sock, settings, guest, admitted, deadline - trio.current_time())
-
-    async def _admit(
-        self, sock: socket.socket, settings: ListenerSettings, guest: AcceptedConnection, deadline: float
-    ) -> AuthenticatedPeer | None:
-        """Let somebody in. Returns: None when it is not to be served; the socket is closed, and the log says why."""
-        reason = f"no Open within {settings.handshake_timeout_s:g} s"
-        waiting = trio.CancelScope(deadline=deadline)
-
-        def give_up(why: str) -> None:
-            nonlocal reason
-            reason = why
-            waiting.cancel()
-
-        guest.served_by(give_up)
-        log, host, is_refused = self.runtime.log, peer_name(sock, guest.host), False
-        try:
-            with waiting:
-                return await self._authentication.admit(sock, settings, guest.host)
-        except PeerRefused as error:
-            reason, is_refused = str(error), not isinstance(error, PeerLeft)
-            # Who has left without a word may be anybody, such as who looks whether the port is open.
-            if settings.role is Role.INTER_ROUTER and (is_refused or reason.startswith(("SASL", "TLS"))):
-                self.runtime.mesh_presence.router_refused("", guest.host, reason, self.runtime.clock())
-        except Exception as error:  # a fault of ours must end one connection and not the router
-            self.runtime.turn_fault(error)
-            reason = "internal error of the router"
-        if is_refused:
-            log.warning(
-                "peer_refused", host=host, listener=settings.name or f"{settings.host}:{settings.port}", reason=reason
-            )
-        else:
-            connection = self.runtime.next_connection_id()
-            log.info("connection_closed", connection=connection, host=host, container="", reason=reason)
-        sock.close()
-        return None
-
-    async def _serve_connected(self, sock: socket.socket, connector: Connector) -> str:
-        settings = connector.settings
-        try:
-            with trio.fail_after(HANDSHAKE_TIMEOUT_S):
-                admitted = await self._authentication.dial(sock, settings)
-            if connector not in self.connectors:
-                raise PeerRefused("its connector was taken away")
-        except (PeerRefused, trio.TooSlowError) as error:
-            sock.close()
-            return str(error) or f"no answer within {HANDSHAKE_TIMEOUT_S:g} s"
-        except BaseException:
-            sock.close()
-            raise
-        connection = await self._serve(sock, settings, None, admitted, HANDSHAKE_TIMEOUT_S)
-        if connection is None or connection.was_of_use:
-            return ""
-        assert connection.fault, "an end has its reason"
-        return connection.fault
-
-    async def _serve(
-        self,
-        sock: socket.socket,
-        settings: ListenerSettings | ConnectorSettings,
-        guest: AcceptedConnection | None,
-        admitted: AuthenticatedPeer,
-        timeout_s: float,
-    ) -> Connection | None:
-        """Serve until the end of the connection. Returns: it, None where none could be made."""
-        runtime = self.runtime
-        is_server = guest is not None
-        try:
-            connection = runtime.new_connection(
-                settings, is_server=is_server, identity=admitted.identity, is_tls=admitted.channel is not None
-            )
-            if admitted.channel is not None:
-                assert isinstance(connection, AmqpsConnection)
-                connection.start_tls(admitted.channel)
-            connection.unread(admitted.rest)
-        except Exception as error:  # a fault of ours, such as no memory, must end one connection and not the router
-            sock.close()
-            runtime.turn_fault(error)
-            return None
-        connection.host, connection.since = peer_name(sock), runtime.clock()
-        pump = Pump(sock, connection, runtime, self._poller)
-        runtime.add_connection(connection, pump.flush, pump.octets, pump.abort)
-        try:
-            if not is_server:
-                connection.connector = next(n for n, each in enumerate(self.connectors) if each.settings is settings)
-                connection.open(
-                    self._settings.id,
-                    hostname=getattr(settings, "host", None),
-                    properties=open_properties(self._settings, settings.role, connection.connector),
-                    version=__version__,
-                )
-            if guest is None:
-                await pump.run(handshake_timeout_s=timeout_s)
-            else:
-                guest.served_by(pump.give_up)
-                await pump.run(handshake_timeout_s=timeout_s, opened=guest.opened, ended=guest.ended)
-            gone = trio.Event()
-            runtime.teardowns.when_gone(connection, gone.set)
-            await gone.wait()
-        except Exception as error:  # a fault of ours must end one connection and not the router
-            runtime.connection_fault(connection, error)
-        finally:
-            runtime.remove_connection(connection)
-        return connection
+        await self._keep_up(connector.run, self._server.serve_connected, self._server.connect_failed)
 
     def _look(self) -> None:
         """Look at what changes, so that it is known since when, and how fast, when somebody asks."""

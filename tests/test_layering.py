@@ -276,6 +276,7 @@ RINGS = (
     ),
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
+    Ring("router.connection_server", ours=("router", "mesh_config.models"), others=("trio",)),
     Ring("router.clock_and_gc", others=("trio",)),
     Ring("router.graceful_stop", ours=("router.runtime", "router.core", "router.drain_state"), others=("trio",)),
     Ring("router.draining", ours=("router", "mesh_config.models"), others=("trio",)),
@@ -432,7 +433,7 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.bench.suite", "trio", False),
         ("router.bench.json_report", "matplotlib", False),
         ("router.bench.picture", "matplotlib.figure", True),
-        ("router.daemon", "router.net.pump", True),
+        ("router.connection_server", "router.net.pump", True),
         ("router.cli.run", "router.daemon", True),
         ("router.cli.run", "router.net.pump", False),
         ("mesh_config.check", "networkx", True),

@@ -64,7 +64,7 @@ async def test_a_connector_taken_away_while_it_is_let_in_is_no_fault() -> None:
     reasons = []
 
     async def serve() -> None:
-        reasons.append(await daemon._serve_connected(ours, connector))
+        reasons.append(await daemon._server.serve_connected(ours, connector))
 
     with theirs, capture_logs() as lines:
         daemon.runtime.log = structlog.get_logger()
@@ -91,7 +91,7 @@ async def test_a_peer_that_resets_its_connection_is_logged_with_its_host() -> No
         with trio.fail_after(60):
             await trio.lowlevel.wait_readable(ours)
             guest = AcceptedConnection("127.0.0.1", lambda _: None, lambda _: None)
-            await daemon._admit(ours, settings, guest, trio.current_time() + 5)
+            await daemon._server.serve_accepted(ours, settings, guest)
     for listener in daemon.listeners:
         listener.close()
     assert [line["host"] for line in lines if line["event"] == "connection_closed"] == ["127.0.0.1"]
