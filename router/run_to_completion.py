@@ -151,8 +151,12 @@ class ConnectionTurns(RoundHandler):
         return self._is_round_due
 
     def handle_time(self) -> None:
-        """See `RoundHandler.handle_time`."""
-        self._deadline_came()
+        """See `RoundHandler.handle_time`. What was put off meanwhile, as by each message, is no reason for a turn."""
+        credit_manager = self.data_plane.credit_manager
+        now = self.clock()
+        credit_manager.look_at_timers(now)
+        if credit_manager.is_due() or self.next_deadline() <= now:
+            self._deadline_came()
 
     def _settle(self) -> None:
         """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""

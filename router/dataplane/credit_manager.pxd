@@ -27,6 +27,8 @@ cdef class CreditManager(ControllerContext):
     cpdef bint is_due(self)
     @cython.locals(due=double, other=double)
     cpdef double next_deadline(self)
+    @cython.locals(controller=CreditController, due=double)
+    cpdef object look_at_timers(self, double now)
     cdef bint _must_be_written(self, EgressCircuitLink link) except -1
     @cython.locals(controller=CreditController, touched=dict)
     cpdef object turn(self)

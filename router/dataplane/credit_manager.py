@@ -206,6 +206,16 @@ class CreditManager(ControllerContext):
             now: seconds, monotonic.
         """
         self.repair.expire(now)
+        self.look_at_timers(now)
+        for link in [link for link, until in self.retired.items() if until <= now]:
+            if self._must_be_written(link):
+                del self.retired[link]
+                self.retired[link] = now + RETIRED_S  # the last one again
+            else:
+                self.end(link)
+
+    def look_at_timers(self, now: float) -> None:
+        """Find which controllers are due at *now* (seconds): messages that were sent at once may have put that off."""
         for entry in self._timers.take(now):
             controller = self._controllers.get(entry)
             if controller is None:
@@ -215,12 +225,6 @@ class CreditManager(ControllerContext):
                 self._timers.set(entry, due)
             else:
                 self.touched[controller] = None
-        for link in [link for link, until in self.retired.items() if until <= now]:
-            if self._must_be_written(link):
-                del self.retired[link]
-                self.retired[link] = now + RETIRED_S  # the last one again
-            else:
-                self.end(link)
 
     def _must_be_written(self, link: EgressCircuitLink) -> bool:
         """Whether messages on a circuit that is to go are not written yet, and its neighbor is there to take them."""

@@ -78,7 +78,7 @@ def test_a_publisher_that_holds_enough_asks_for_no_turn() -> None:
     assert bench.held("p") > held // 2, "it was topped up when it had half"
 
 
-def test_an_egress_with_little_credit_gets_its_half_whether_publishers_ask_for_turns_or_not() -> None:
+def test_an_egress_with_little_credit_gets_its_half_without_turns() -> None:
     little, much = RouterId("little"), RouterId("much")
     bench = Bench()
     for egress, credit in ((little, 20), (much, 400)):

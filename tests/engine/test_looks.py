@@ -1,12 +1,18 @@
-"""Looks at what changes, each second or so: in turns that take place anyway, where there are some."""
+"""Turns by time: looks at what changes, in turns that take place anyway, and deadlines that messages have put off."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
+from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.recording.recorded_control_plane import RecordedControlPlane
 from router.run_to_completion import EARLY_LOOK_S, LOOK_S
 from tests.helpers.engine import Bench
+from tests.helpers.peer import message
+
+BUSY_S = CreditTiming().busy_s
 
 
 def test_a_look_takes_place_with_the_hellos(bench: Bench) -> None:
@@ -42,3 +48,24 @@ def test_a_fault_in_a_look_keeps_no_hello_from_being_said(bench: Bench) -> None:
     bench.advance(10)
     assert "A" in b.fib.routes
     assert a.control.sent["HELLO"] >= 10
+
+
+def test_a_deadline_that_messages_have_put_off_is_no_reason_for_a_turn(bench: Bench) -> None:
+    router = bench.router("A")
+    sender = bench.client(router).sender("topic")
+    bench.client(router).receiver("topic", credit=100).accepting()
+    turns: list[float] = []
+    router.tell_deadlines(changed=lambda: None, came=lambda: turns.append(bench.now))
+    bench.advance(2)
+    for _ in range(2):
+        sender.send(message("busy"))
+        bench.run()
+        bench.now += BUSY_S / 2
+    put_off = router.next_deadline()
+    bench.now = put_off
+    router.handle_time()
+    assert not turns
+    assert router.scheduled == pytest.approx(put_off + BUSY_S / 2)
+    bench.now = router.scheduled
+    router.handle_time()
+    assert turns == [bench.now], "its publisher is busy no more"
