@@ -173,6 +173,7 @@ class Runtime(ConnectionTurns):
             self.touched,
             is_server=is_server,
             identity=identity,
+            most_silence_s=self.settings.most_silence_s(settings),
         )
 
     def next_connection_id(self) -> ConnectionId:

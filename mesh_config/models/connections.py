@@ -53,7 +53,12 @@ class ConnectionSettings:
         beyond="closed, `amqp:connection:framing-error`",
     )
     idle_timeout_s: float = setting(
-        "A connection silent for so long is closed; 0 never.", default=16.0, unit="seconds", low=0, high=86400
+        "A connection silent for so long is closed; 0 never. One to a router is closed after twice `hello_max_age_s`,"
+        " or 4 s, if that is less.",
+        default=16.0,
+        unit="seconds",
+        low=0,
+        high=86400,
     )
     tls: str | None = setting(
         "Name of a TLS profile of the router; without one nothing is encrypted.", default=None, pattern=TEXT_PATTERN

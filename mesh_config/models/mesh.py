@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
 from mesh_config.models.addresses import AddressSettings, Treatment
-from mesh_config.models.connections import ConnectorSettings, ListenerSettings
+from mesh_config.models.connections import ConnectionSettings, ConnectorSettings, ListenerSettings, Role
 from mesh_config.models.forwarding import ForwardingSettings
 from mesh_config.models.http import HttpSettings
 from mesh_config.models.link_state import LinkStateSettings
@@ -16,6 +17,9 @@ from mesh_config.models.recorder import RecorderSettings
 from mesh_config.models.security import NeighborSettings, TlsSettings
 from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, TEXT_PATTERN, setting
 from mesh_config.models.vhosts import VhostSettings
+
+LEAST_ROUTER_SILENCE_S: Final = 4.0
+"""However often routers say HELLO, a neighbor may be silent for so long before its connection is closed."""
 
 
 @attrs.frozen(kw_only=True)
@@ -67,6 +71,17 @@ class RouterSettings:
     shutdown_s: float = setting(
         "On SIGTERM, time for what is in flight to settle.", default=5.0, unit="seconds", low=0, high=3600
     )
+
+    def most_silence_s(self, connection: ConnectionSettings) -> float:
+        """Time after which a silent connection is closed, seconds; 0 for never.
+
+        Routers say HELLO all the time, so one that is silent for much longer than it takes to be lost is dead, or what
+        is between has forgotten its connection: the sooner that is made anew the better.
+        """
+        silence_s = connection.idle_timeout_s
+        if connection.role is Role.INTER_ROUTER:
+            silence_s = min(silence_s, max(LEAST_ROUTER_SILENCE_S, 2 * self.link_state.hello_max_age_s))
+        return silence_s
 
 
 @attrs.frozen(kw_only=True)

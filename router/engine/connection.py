@@ -96,7 +96,8 @@ class Handler(Protocol):
 class Connection(ByteStreams):
     """One connection, with the `identity` of its peer; without one it speaks SASL itself, by which all are anonymous.
 
-    Handles of its links and sessions are valid until `free_some`.
+    It is closed when the peer has been silent for `most_silence_s`, seconds; 0 for never. Handles of its links and
+    sessions are valid until `free_some`.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Connection(ByteStreams):
         *,
         is_server: bool,
         identity: PeerIdentity | None = None,
+        most_silence_s: float = 0.0,
     ) -> None:
         channel_max = min(settings.max_sessions - 1, 32767)
         guard = FrameGuard(is_server=is_server, max_frame_bytes=settings.max_frame_bytes, channel_max=channel_max)
@@ -157,9 +159,9 @@ class Connection(ByteStreams):
         self._handler = handler
         self._collector = pn.pn_collector()
         self._connection = pn.pn_connection()
-        self._bind(settings, channel_max)
+        self._bind(settings, channel_max, most_silence_s)
 
-    def _bind(self, settings: ConnectionSettings, channel_max: int) -> None:
+    def _bind(self, settings: ConnectionSettings, channel_max: int, most_silence_s: float) -> None:
         pn.pn_connection_collect(self._connection, self._collector)
         if self.is_server:
             pn.pn_transport_set_server(self._transport)
@@ -172,7 +174,7 @@ class Connection(ByteStreams):
         pn.pn_transport_require_auth(self._transport, False)
         pn.pn_transport_set_max_frame(self._transport, settings.max_frame_bytes)
         pn.pn_transport_set_channel_max(self._transport, channel_max)
-        pn.pn_transport_set_idle_timeout(self._transport, int(settings.idle_timeout_s * 1000))
+        pn.pn_transport_set_idle_timeout(self._transport, int(most_silence_s * 1000))
         pn.pn_transport_bind(self._transport, self._connection)
 
     # Opening and closing

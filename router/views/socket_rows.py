@@ -28,7 +28,7 @@ class _SocketFields(TypedDict):
     idle_timeout_seconds: int
 
 
-def _socket_fields(settings: ListenerSettings | ConnectorSettings) -> _SocketFields:
+def _socket_fields(settings: ListenerSettings | ConnectorSettings, router: RouterSettings) -> _SocketFields:
     mechanisms = " ".join(settings.sasl) if isinstance(settings, ListenerSettings) else settings.sasl.value
     return _SocketFields(
         role=settings.role.value,
@@ -37,7 +37,7 @@ def _socket_fields(settings: ListenerSettings | ConnectorSettings) -> _SocketFie
         ssl_profile=settings.tls,
         max_frame_size=settings.max_frame_bytes,
         max_sessions=settings.max_sessions,
-        idle_timeout_seconds=round(settings.idle_timeout_s),
+        idle_timeout_seconds=round(router.most_silence_s(settings)),
     )
 
 
@@ -49,7 +49,7 @@ def listener_row(listener: Listener, router: RouterSettings) -> ListenerRow:
         identity=f"listener/{host}:{port}" + (f":{settings.name}" if settings.name else ""),
         host=host,
         port=port,
-        **_socket_fields(settings),
+        **_socket_fields(settings, router),
         connection_count=listener.count,
         max_connections=settings.max_connections,
         initial_handshake_timeout_seconds=round(settings.handshake_timeout_s),
@@ -102,7 +102,7 @@ def _connector_row(
         identity=connector_identity(settings),
         host=settings.host,
         port=str(settings.port),
-        **_socket_fields(settings),
+        **_socket_fields(settings, runtime.settings),
         connection_status="SUCCESS" if is_up else CONNECTOR_STATUS[connector.status],
         connection_msg="" if is_up else message,
         failover_urls=f"amqp://{place}",

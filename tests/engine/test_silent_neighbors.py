@@ -63,7 +63,7 @@ def test_circuits_are_whole_when_a_neighbor_has_been_silent(bench: Bench, addres
 @pytest.mark.slow
 @pytest.mark.parametrize("address", [ANYCAST, MULTICAST])
 def test_a_link_that_carries_nothing_any_more_holds_nobody_up_for_long(bench: Bench, address: str) -> None:
-    # Its connection lasts until `idle_timeout_s`, and so would the credit that the neighbor behind it holds.
+    # Its connection lasts longer than that, and so would the credit that the neighbor behind it holds.
     a, b, c = bench.mesh(("A", "B"), ("B", "C"), ("C", "A"))
     receiver = bench.client(c).receiver(address, credit=20)
     used = 0
@@ -87,10 +87,33 @@ def test_a_link_that_carries_nothing_any_more_holds_nobody_up_for_long(bench: Be
 
     assert least_sent(1) > 10
     bench.wires[1].is_still = True
-    least_sent(5)
-    for _ in range(4):
-        assert least_sent(1) > 10
-    assert not bench.wires[1].is_cut
+    least_sent(4)
+    assert least_sent(1) > 10
+    assert len(b.connections) == 6, "the silent one is still there"
+
+
+def test_a_connection_between_routers_is_closed_after_twice_the_age_of_a_hello(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    (wire,) = bench.wires
+    wire.is_still = True
+    bench.advance(5)
+    assert a.connections
+    assert b.connections
+    bench.advance(2)
+    wire.is_still = False
+    bench.run()
+    assert not a.connections
+    assert not b.connections
+    bench.join(a, b)  # as a connector does
+    bench.advance(1)
+    assert len(a.fib.routes) == len(b.fib.routes) == 1
+
+
+def test_a_connection_that_stands_by_between_routers_is_kept(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"), ("A", "B"))
+    bench.advance(60)
+    assert len(a.connections) == len(b.connections) == 2
+    assert [view.is_standby for view in a.control.neighbors()].count(True) == 1
 
 
 def test_a_neighbor_at_rest_is_told_nothing_but_hellos(bench: Bench) -> None:
