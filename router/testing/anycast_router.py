@@ -22,7 +22,7 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher
-from router.testing.credit_router import CreditRouter, RouterEnvironment
+from router.testing.credit_router import NO_TURN, CreditRouter, RouterEnvironment
 from router.testing.links import AmqpLink, ignore_flow, ignore_transfer
 
 
@@ -134,7 +134,7 @@ class AnycastRouter(CreditRouter):
     # Events
 
     def do(self, event: Callable[[float], object]) -> None:
-        """Tell the machine one event, have its turn, and write what it ordered."""
+        """Tell the machine one event, have its turn, unless that returns `NO_TURN`, and write what it ordered."""
         super().do(event)
         if self._mesh.has_outcomes and self.is_alive:
             self._report()
@@ -204,10 +204,13 @@ class AnycastRouter(CreditRouter):
         self.publishers[key] = link
         self.do(lambda _: self.machine.add_publisher(key))
 
-    def _published(self, key: Key, message: int, now: float) -> None:
+    def _published(self, key: Key, message: int, now: float) -> object:
+        """Take a message. As in a router, one that is sent as it comes causes a turn only where the machine asks."""
         if self._mesh.has_outcomes:
             self._sources[message] = self.publishers[key]
-        self._take(message, self.machine.published(key, message, now))
+        result = self.machine.published(key, message, now)
+        self._take(message, result)
+        return NO_TURN if result >= 0 and not self.machine.is_due else None
 
     def _take(self, message: int, result: int) -> None:
         """Do with a message that came as the machine says."""

@@ -1,13 +1,13 @@
 """Base of simulated routers: publishers and circuits of neighbors, and the turns of a credit machine.
 
-Each event has its turn, deadlines are kept, and flows are written when a turn is over.
+Each event has its turn, if it needs one, deadlines are kept, and flows are written when a turn is over.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from router.core.forwarding.credit_actions import CreditAction, DrainCircuit, Grant, GrantCircuit, Key
 from router.core.forwarding.credit_scheduler import CreditScheduler
@@ -18,6 +18,8 @@ from router.testing.links import AmqpLink, OneWayWire
 
 TURNS_AT_ONCE = 2000
 """More turns than this without time passing are a livelock."""
+NO_TURN: Final = object()
+"""What an event returns that needs no turn."""
 
 
 class RouterEnvironment(Protocol):
@@ -81,7 +83,7 @@ class CreditRouter:
     # Events
 
     def do(self, event: Callable[[float], object]) -> None:
-        """Tell the machine one event, have its turn, and write what it ordered."""
+        """Tell the machine one event, have its turn, unless that returns `NO_TURN`, and write what it ordered."""
         self._turn_after(event)
 
     def _turn_after(self, event: Callable[[float], object]) -> None:
@@ -89,10 +91,10 @@ class CreditRouter:
             return
         network, machine = self._around.network, self._driven
         now = network.now
-        event(now)
-        self._restate(now)
-        for action in machine.turn(now):
-            self._carry_out(action)
+        if event(now) is not NO_TURN:
+            self._restate(now)
+            for action in machine.turn(now):
+                self._carry_out(action)
         self._at_once = self._at_once + 1 if now == self._at else 0
         self._at = now
         assert self._at_once < TURNS_AT_ONCE, "a livelock"

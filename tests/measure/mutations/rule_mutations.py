@@ -156,6 +156,12 @@ MUTATIONS: Final = (
         "self._grant(publisher, publisher.goal - has, allotted, now)",
     ),
     Mutation(
+        "a publisher that has used its credit asks for no turn",
+        "credit_pool_scheduler",
+        "        if self._unlent < publisher.goal - publisher.held:\n            self.is_due = True\n        elif",
+        "        if",
+    ),
+    Mutation(
         "idle publishers keep their credit while others wait",
         "credit_pool_scheduler",
         "            due = min(due, self.publishers.lower_idle(now))\n",
