@@ -149,7 +149,7 @@ class RefusedRouter:
 
 
 @attrs.frozen
-class ConnectionEnd:
+class LastDisconnect:
     """End of the last connection to a neighbor."""
 
     at: float
@@ -193,7 +193,7 @@ class MeshPresence:
         """as far as they were compared with `links`, by router."""
         self._uncompared: deque[RouterId] = deque()
         """Routers whose links are still to be compared."""
-        self._ends: dict[str, ConnectionEnd] = {}
+        self._ends: dict[str, LastDisconnect] = {}
         self._just_lost: deque[RouterId] = deque()
         """Routers whose loss has no reason yet: others may be lost with them."""
         self._looked_at = now
@@ -364,7 +364,7 @@ class MeshPresence:
     def connection_ended(self, container: str, reason: str, now: float) -> None:
         """Note how a connection to a neighbor has ended at *now*, seconds, for the reason of its absence."""
         self._ends.pop(container, None)
-        self._ends[container] = end = ConnectionEnd(now, reason)
+        self._ends[container] = end = LastDisconnect(now, reason)
         # Its end may be heard of late: after the silence for which it was given up.
         router = RouterId(container)
         known = self.routers.get(router)
@@ -527,7 +527,7 @@ def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> set[K
     return left
 
 
-def _ended(end: ConnectionEnd) -> str:
+def _ended(end: LastDisconnect) -> str:
     return f"its connection ended: {end.reason}"
 
 

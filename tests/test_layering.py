@@ -298,7 +298,7 @@ RINGS = (
         others=("attrs",),
     ),
     Ring("router.peer_memory_account", ours=("router", "mesh_config")),
-    Ring("router.address_space", ours=("router.core", "mesh_config")),
+    Ring("router.address_space_limit", ours=("router.core", "mesh_config")),
     Ring("router.run_to_completion", ours=("router", "mesh_config"), others=("cython",)),
     Ring(
         "router.neighbor_admission",

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from router.cli.floods import Flood, ask_floods
+from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ForeignRouterError, ManagementError, RefusedError
 from router.cli.stat_credit import ask_credit
@@ -111,7 +111,7 @@ class Trace:
     """Routers that the first one misses, and why."""
     vhost: str = ""
     """Virtual host whose clients mean another address by that name, where nobody subscribes to this one."""
-    floods: Sequence[Flood] = ()
+    floods: Sequence[FloodingClient] = ()
     """Clients, anywhere, that send more to it than is taken."""
 
 
@@ -162,9 +162,9 @@ class PathFinder:
             floods=[each for each in self._floods() if each.is_of(str(row["key"])[2:])],
         )
 
-    def _floods(self) -> list[Flood]:
+    def _floods(self) -> list[FloodingClient]:
         silent = [each.id for each in self._states.values() if each.error is not None]
-        return ask_floods(self._client, self._attached, silent=silent)
+        return ask_flooding_clients(self._client, self._attached, silent=silent)
 
     def _other_vhost(self) -> str:
         """The virtual host in which this user's clients name the address; empty for none, and where it is in that."""

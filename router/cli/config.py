@@ -20,8 +20,8 @@ from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError, file_error, show
-from router.cli.named_files import named_file_findings
 from router.cli.options import file_argument
+from router.cli.referenced_files import referenced_file_findings
 
 _output = click.option(
     "-o",
@@ -66,7 +66,9 @@ def check(
     findings = check_files(files)
     if with_named and not has_errors(findings):
         try:
-            findings = in_order([*findings, *(it for file in files for it in named_file_findings(file, router_id))])
+            findings = in_order(
+                [*findings, *(it for file in files for it in referenced_file_findings(file, router_id))]
+            )
         except SettingsError as error:
             raise InvalidInputError(error) from error
     if as_json:

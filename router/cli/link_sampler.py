@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from router.cli.floods import ask_floods
+from router.cli.flooding_clients import ask_flooding_clients
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError
 from router.cli.stat_columns import address
@@ -102,7 +102,7 @@ class LinkSampler:
         """
         waits = {each.address for each in found if each.is_blocked or each.is_slow}
         is_full = any(each.is_full for each in found)
-        floods = ask_floods(self._client, self._attached, silent=self.errors) if is_full else []
+        floods = ask_flooding_clients(self._client, self._attached, silent=self.errors) if is_full else []
         flooded = {each for each in waits if each is not None and any(flood.is_of(each) for flood in floods)}
         return [
             attrs.evolve(each, is_slow=each.address in waits and each.address not in flooded)

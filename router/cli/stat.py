@@ -19,7 +19,7 @@ from rich.text import Text
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, say_error
-from router.cli.floods import Flood, ask_floods
+from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError, RefusedError
@@ -214,7 +214,7 @@ class StatAnswers:
     found: Found = attrs.field(factory=list)
     errors: list[str] = attrs.field(factory=list)
     """Reasons why some did not answer."""
-    floods: Sequence[Flood] = ()
+    floods: Sequence[FloodingClient] = ()
     """Of `credit`: clients that send too much, where somebody waits."""
 
 
@@ -230,7 +230,7 @@ def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> St
     if wanted.what == "credit" and answers.found:
         shown = [each for each, _ in answers.found]
         is_waited_for = any(is_in_trouble(row) for _, rows in answers.found for row in rows)
-        answers.floods = ask_floods(
+        answers.floods = ask_flooding_clients(
             client,
             attached,
             shown=shown,

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from router.cli.floods import Flood
+from router.cli.flooding_clients import FloodingClient
 from router.cli.management import ManagementClient
 from router.cli.stat_columns import Entity, address, cell, duration, printable
 from router.core.addressing.address import AddressKind, parse_address
@@ -182,7 +182,7 @@ def credit_parts(
     limit: int | None,
     text: str | None,
     is_verbose: bool,
-    floods: Sequence[Flood] = (),
+    floods: Sequence[FloodingClient] = (),
 ) -> list[Table | Text]:
     """Tables that are shown of one router.
 
@@ -214,7 +214,7 @@ def credit_parts(
     return parts
 
 
-def _floods(addresses: Sequence[str], floods: Sequence[Flood], router: str | None) -> list[Table | Text]:
+def _floods(addresses: Sequence[str], floods: Sequence[FloodingClient], router: str | None) -> list[Table | Text]:
     """Lines of the floods of these addresses, and of those at *router*."""
     return [
         Text(f"flood at {printable(flood.router)}: {printable(flood.sentence)}", style="red")

@@ -19,7 +19,7 @@ from router.dataplane.sender_rights import SenderAddressRights
 if TYPE_CHECKING:  # they know their port
     from router.dataplane.links import (
         EgressCircuitLink,
-        EgressDataLink,
+        EgressDatagramLink,
         EgressLargeMessagesLink,
         EgressLink,
         IngressCircuitLink,
@@ -63,7 +63,7 @@ class Port:
         """Prefix of every address of this client, from the host name of its Open."""
         self.rights: SenderAddressRights | None = None
         """Policy for what this client, or neighbor, names in messages; None where there is no policy."""
-        self.data_links: list[EgressDataLink] = []  # to a neighbor, by priority, lowest first
+        self.data_links: list[EgressDatagramLink] = []  # to a neighbor, by priority, lowest first
         self.open_stream: Callable[[], EgressLargeMessagesLink] | None = None
         """Attaches one more data link in a session of its own, when the neighbor allows it."""
         self.streams: list[EgressLargeMessagesLink] = []  # those links, in the order in which they were attached

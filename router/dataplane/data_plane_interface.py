@@ -8,7 +8,7 @@ from router.binding.proton_functions import Handle
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.connection_port import Port
 from router.dataplane.current_settings import CurrentSettings
-from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDataLink, IngressLink, PublisherLink
+from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDatagramLink, IngressLink, PublisherLink
 
 
 class LinkEventHandler:
@@ -37,7 +37,7 @@ class DataPlaneInterface:
         """Take in a link on which messages of a client may arrive from now on."""
         raise NotImplementedError
 
-    def add_data_link(self, link: IngressDataLink) -> None:
+    def add_data_link(self, link: IngressDatagramLink) -> None:
         """Take in a link on which datagrams of a neighbor may arrive from now on."""
         raise NotImplementedError
 

@@ -54,11 +54,11 @@ cdef class IngressCircuitLink(IngressLink):
     cdef public object root
 
 
-cdef class IngressDataLink(IngressLink):
+cdef class IngressDatagramLink(IngressLink):
     pass
 
 
-cdef class IngressLargeMessagesLink(IngressDataLink):
+cdef class IngressLargeMessagesLink(IngressDatagramLink):
     pass
 
 
@@ -116,11 +116,11 @@ cdef class EgressCircuitLink(EgressLink):
     cdef public bint is_refused
 
 
-cdef class EgressDataLink(EgressLink):
+cdef class EgressDatagramLink(EgressLink):
     pass
 
 
-cdef class EgressLargeMessagesLink(EgressDataLink):
+cdef class EgressLargeMessagesLink(EgressDatagramLink):
     cdef public Py_ssize_t bound
 
 

@@ -176,7 +176,7 @@ class IngressCircuitLink(IngressLink):
         self.is_numbered = port.takes_numbers and entry.treatment is MULTICAST
 
 
-class IngressDataLink(IngressLink):
+class IngressDatagramLink(IngressLink):
     """A neighbor's link for datagrams, which name their addresses."""
 
     __slots__ = ()
@@ -186,7 +186,7 @@ class IngressDataLink(IngressLink):
         self.is_numbered = port.takes_numbers
 
 
-class IngressLargeMessagesLink(IngressDataLink):
+class IngressLargeMessagesLink(IngressDatagramLink):
     """A neighbor's data link for large messages: what comes on it may be held up without holding up others."""
 
     __slots__ = ()
@@ -342,13 +342,13 @@ class EgressCircuitLink(EgressLink):
         self.is_refused = False  # the neighbor did not take it
 
 
-class EgressDataLink(EgressLink):
+class EgressDatagramLink(EgressLink):
     """A link to a neighbor for datagrams."""
 
     __slots__ = ()
 
 
-class EgressLargeMessagesLink(EgressDataLink):
+class EgressLargeMessagesLink(EgressDatagramLink):
     """A data link for large messages: nothing else is held up by what is written on it part by part."""
 
     __slots__ = ("bound",)

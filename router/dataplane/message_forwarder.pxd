@@ -8,7 +8,7 @@ from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.datagram_fanout cimport DatagramFanout
-from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressDataLink, IngressLink
+from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressDatagramLink, IngressLink
 from router.dataplane.connection_port cimport Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan

@@ -27,7 +27,7 @@ from router.dataplane.links import (
     HEAD_BYTES,
     EgressLink,
     IngressCircuitLink,
-    IngressDataLink,
+    IngressDatagramLink,
     IngressLink,
     PublisherLink,
     SubscriberLink,
@@ -526,7 +526,7 @@ class Forwarder:
         """Bytes up to which it is held until it is whole."""
         limit = self._settings.forwarding.held_message_bytes if entry.service is None else entry.service_bytes
         source = transfer.ingress
-        if isinstance(source, IngressDataLink):
+        if isinstance(source, IngressDatagramLink):
             limit += ANNOTATION_BYTES
         return limit
 

@@ -1,7 +1,7 @@
 import cython
 
 from router.binding.proton_functions cimport *
-from router.dataplane.links cimport EgressDataLink, EgressLink, EgressLargeMessagesLink, IngressLink
+from router.dataplane.links cimport EgressDatagramLink, EgressLink, EgressLargeMessagesLink, IngressLink
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, keep_unwritten, new_transfer
 from router.dataplane.connection_port cimport Port
 from router.dataplane.scan_result cimport Scan
@@ -49,7 +49,7 @@ cdef class MessageSender:
     @cython.locals(source=IngressLink, is_own=bint)
     cpdef object commit(self, Transfer transfer, EgressLink link)
     @cython.locals(stream=EgressLargeMessagesLink)
-    cpdef object commit_in_order(self, Transfer transfer, EgressDataLink link)
+    cpdef object commit_in_order(self, Transfer transfer, EgressDatagramLink link)
     @cython.locals(source=IngressLink, stream=EgressLargeMessagesLink)
     cdef EgressLargeMessagesLink _stream_of(self, Transfer transfer, Port port)
     @cython.locals(transfer=Transfer, stream=EgressLargeMessagesLink, current=Transfer)

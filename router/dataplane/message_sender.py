@@ -18,7 +18,7 @@ from router.core.ids_and_conditions import Condition, RouterId
 from router.dataplane.annotation_writer import annotate, strip
 from router.dataplane.connection_port import Port
 from router.dataplane.links import (
-    EgressDataLink,
+    EgressDatagramLink,
     EgressLargeMessagesLink,
     EgressLink,
     IngressLink,
@@ -262,7 +262,7 @@ class MessageSender:
         if transfer.is_ready:
             return data
         # DEV-31: what leaves on a circuit leaves as it came.
-        return self.leading_for(transfer, data, to_router=isinstance(link, EgressDataLink))
+        return self.leading_for(transfer, data, to_router=isinstance(link, EgressDatagramLink))
 
     def _new_delivery(self, link: EgressLink) -> Handle:
         self.sent += 1
@@ -328,7 +328,7 @@ class MessageSender:
             is_own = transfer.is_brokered and isinstance(source, PublisherLink) and source.controller is not None
             self._waiting.enter(transfer, link, is_bounded=not is_own)
 
-    def commit_in_order(self, transfer: Transfer, link: EgressDataLink) -> None:
+    def commit_in_order(self, transfer: Transfer, link: EgressDatagramLink) -> None:
         """Send to a neighbor: on a data link, or where that would hold up others, on a streaming link.
 
         A message whose end is not there yet goes on a link that holds up nothing else, and whatever its sender sends
@@ -410,7 +410,7 @@ class MessageSender:
 
     def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressLargeMessagesLink | None:
         """The streaming link that a message which waited for a data link takes instead."""
-        if transfer.is_ready or isinstance(link, EgressLargeMessagesLink) or not isinstance(link, EgressDataLink):
+        if transfer.is_ready or isinstance(link, EgressLargeMessagesLink) or not isinstance(link, EgressDatagramLink):
             return None
         stream = self._stream_of(transfer, link.port)
         if stream is None and not transfer.is_complete and link.port.open_stream is not None:

@@ -8,8 +8,8 @@ from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.data_plane_interface cimport DataPlaneInterface
 from router.dataplane.link_counters cimport LinkCounters
-from router.dataplane.links cimport EgressCircuitLink, EgressDataLink, EgressLink, EgressLargeMessagesLink
-from router.dataplane.links cimport IngressCircuitLink, IngressDataLink, IngressLink
+from router.dataplane.links cimport EgressCircuitLink, EgressDatagramLink, EgressLink, EgressLargeMessagesLink
+from router.dataplane.links cimport IngressCircuitLink, IngressDatagramLink, IngressLink
 from router.dataplane.connection_port cimport Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer
 from router.dataplane.link_event_reader cimport LinkEventReader

@@ -23,10 +23,10 @@ from router.dataplane.link_counters import LinkCounters
 from router.dataplane.link_event_reader import LinkEventReader
 from router.dataplane.links import (
     EgressCircuitLink,
-    EgressDataLink,
+    EgressDatagramLink,
     EgressLink,
     IngressCircuitLink,
-    IngressDataLink,
+    IngressDatagramLink,
     IngressLink,
     PublisherLink,
     SubscriberLink,
@@ -249,7 +249,7 @@ class RouterDataPlane(DataPlaneInterface):
                 self.credit_manager.of(entry).add_publisher(link)
         self.settlement.top_up(link)
 
-    def add_data_link(self, link: IngressDataLink) -> None:
+    def add_data_link(self, link: IngressDatagramLink) -> None:
         """Take in a link on which datagrams of a neighbor may arrive from now on, and give its first credit."""
         self._register(link)
         self.settlement.top_up(link)
@@ -385,7 +385,7 @@ class RouterDataPlane(DataPlaneInterface):
         elif isinstance(link, SubscriberLink):
             if link.controller is not None:
                 link.controller.subscriber_gone(link)
-        elif isinstance(link, EgressDataLink) and link.port.neighbor is not None:
+        elif isinstance(link, EgressDatagramLink) and link.port.neighbor is not None:
             self.repair.lost(link.port.neighbor)
 
     def next_deadline(self) -> float:

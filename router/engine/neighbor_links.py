@@ -26,10 +26,10 @@ from router.core.linkstate.messages import CircuitStates
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import (
     EgressCircuitLink,
-    EgressDataLink,
+    EgressDatagramLink,
     EgressLargeMessagesLink,
     IngressCircuitLink,
-    IngressDataLink,
+    IngressDatagramLink,
     IngressLargeMessagesLink,
     IngressLink,
 )
@@ -146,7 +146,7 @@ class NeighborLinks:
         if capability == CONTROL:
             self.control.add(handle, is_sender)
         elif is_sender:
-            link = EgressDataLink(self._new_id(), self._connection.port, handle, _name(handle))
+            link = EgressDatagramLink(self._new_id(), self._connection.port, handle, _name(handle))
             self._add_egress(link)
             if len(self._connection.port.data_links) < PRIORITIES:
                 self._connection.port.data_links.append(link)
@@ -157,13 +157,13 @@ class NeighborLinks:
     def _new_id(self) -> LinkId:
         return LinkId(next(self._ids))
 
-    def _add_egress(self, link: EgressDataLink) -> None:
+    def _add_egress(self, link: EgressDatagramLink) -> None:
         self._connection.add_link(link)
         self._data_plane.add_egress(link)
 
     def _ingress(self, handle: Handle) -> None:
         self._incoming += 1
-        kind = IngressLargeMessagesLink if self._incoming > self._pairs else IngressDataLink
+        kind = IngressLargeMessagesLink if self._incoming > self._pairs else IngressDatagramLink
         port, window = self._connection.port, self._data_plane.current_settings.forwarding.router_window
         link = kind(self._new_id(), port, handle, _name(handle), window=window)
         self._connection.add_link(link)
@@ -208,7 +208,7 @@ class NeighborLinks:
         if isinstance(link, IngressCircuitLink | EgressCircuitLink):
             assert self.circuits is not None
             self.circuits.remove(link)
-        elif isinstance(link, EgressDataLink):
+        elif isinstance(link, EgressDatagramLink):
             if link in connection.port.data_links:
                 connection.port.data_links.remove(link)
             self._data_plane.remove_egress(link)

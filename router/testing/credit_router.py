@@ -19,7 +19,7 @@ from router.testing.links import AmqpLink, OneWayWire
 TURNS_AT_ONCE = 2000
 """More turns than this without time passing are a livelock."""
 NO_TURN: Final = object()
-"""What an event returns that needs no turn."""
+"""Result of an event that needs no turn."""
 
 
 class RouterEnvironment(Protocol):

@@ -9,7 +9,7 @@ import attrs
 import pytest
 from rich.console import Console
 
-from router.cli.floods import Flood, ask_floods
+from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.management_errors import ManagementError
 from router.cli.stat_credit import (
     ADDRESSES,
@@ -94,7 +94,7 @@ def drawn(
     limit: int | None = None,
     text: str | None = None,
     width: int = 10000,
-    floods: Sequence[Flood] = (),
+    floods: Sequence[FloodingClient] = (),
 ) -> list[str]:
     console = Console(width=width)
     with console.capture() as capture:
@@ -219,7 +219,7 @@ def test_an_address_is_followed_by_those_who_grant_and_those_who_hold() -> None:
 
 
 def test_a_flood_is_named_above_an_address_that_waits_for_it_or_is_asked_for() -> None:
-    flood = Flood(router="C", sentence="client batch (h:1) sends faster", about=("address orders",))
+    flood = FloodingClient(router="C", sentence="client batch (h:1) sends faster", about=("address orders",))
     said = "flood at C: client batch (h:1) sends faster"
     assert drawn(SCENE, floods=[flood])[1] == said
     quiet = attrs.evolve(flood, about=("address quiet",))
@@ -228,7 +228,7 @@ def test_a_flood_is_named_above_an_address_that_waits_for_it_or_is_asked_for() -
 
 
 def test_a_flood_is_named_at_its_own_router_also_where_nothing_waits() -> None:
-    flood = Flood(router="R1", sentence="client batch (h:1) sends faster", about=("address far",))
+    flood = FloodingClient(router="R1", sentence="client batch (h:1) sends faster", about=("address far",))
     said = "flood at R1: client batch (h:1) sends faster"
     assert drawn(SCENE[-2:], floods=[flood])[1] == said
     assert said not in drawn(SCENE[-2:], floods=[flood], text="quiet")
@@ -374,6 +374,6 @@ def test_each_router_is_asked_for_floods_once_and_others_only_for_a_cause(
     shown: list[str], silent: list[str], is_waited_for: bool, asked: list[str]
 ) -> None:
     mesh = FloodedMesh()
-    found = ask_floods(mesh, "R1", shown=shown, silent=silent, is_waited_for=is_waited_for)  # type: ignore[arg-type]
+    found = ask_flooding_clients(mesh, "R1", shown=shown, silent=silent, is_waited_for=is_waited_for)  # type: ignore[arg-type]
     assert mesh.asked == asked
     assert [each.router for each in found] == (["R2"] if "R2" in asked else [])

@@ -21,9 +21,9 @@ from router.cli.management import ManagementClient
 from router.dataplane.connection_port import Port
 from router.dataplane.links import (
     EgressCircuitLink,
-    EgressDataLink,
+    EgressDatagramLink,
     IngressCircuitLink,
-    IngressDataLink,
+    IngressDatagramLink,
     PublisherLink,
     SubscriberLink,
     Transfer,
@@ -46,7 +46,7 @@ QUIET_S = 20.0
 GONE = tuple(
     each.__name__
     for each in (
-        Connection, EgressCircuitLink, EgressDataLink, IngressCircuitLink, IngressDataLink, KeptMulticast,
+        Connection, EgressCircuitLink, EgressDatagramLink, IngressCircuitLink, IngressDatagramLink, KeptMulticast,
         Port, PublisherLink, Pump, Scan, SubscriberLink, Transfer,
     )
 )  # fmt: skip

@@ -19,7 +19,7 @@ EXPECTED: Final = "files that the router can use"
 STILL_GOOD: Final = "a certificate that has not ended"
 
 
-def named_file_findings(path: str, router_id: str | None = None) -> list[Finding]:
+def referenced_file_findings(path: str, router_id: str | None = None) -> list[Finding]:
     """Find what is wrong with the files that the routers of a settings file name.
 
     Args:

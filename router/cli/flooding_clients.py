@@ -20,7 +20,7 @@ Told = tuple[str, Mapping[str, Any]]
 
 
 @attrs.frozen(kw_only=True)
-class Flood:
+class FloodingClient:
     """A client that sends more to an address than its subscribers take, though these do not hang."""
 
     router: str
@@ -33,14 +33,14 @@ class Flood:
         return f"address {escaped(address)}" in self.about
 
 
-def ask_floods(
+def ask_flooding_clients(
     client: ManagementClient,
     attached: str,
     *,
     shown: Collection[str] = (),
     silent: Collection[str] = (),
     is_waited_for: bool = True,
-) -> list[Flood]:
+) -> list[FloodingClient]:
     """Ask routers for clients that send too much; those that don't answer are left out.
 
     Args:
@@ -75,9 +75,9 @@ def _ask(client: ManagementClient, attached: str, routers: Iterable[str]) -> lis
     return told
 
 
-def _floods(told: Iterable[Told]) -> list[Flood]:
+def _floods(told: Iterable[Told]) -> list[FloodingClient]:
     return [
-        Flood(router=each.seen_by[0], sentence=str(each.row["sentence"]), about=each.row.get("about") or ())
+        FloodingClient(router=each.seen_by[0], sentence=str(each.row["sentence"]), about=each.row.get("about") or ())
         for each in merged(told)
         if each.row["kind"] == KIND
     ]
