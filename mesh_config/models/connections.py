@@ -53,8 +53,8 @@ class ConnectionSettings:
         beyond="closed, `amqp:connection:framing-error`",
     )
     idle_timeout_s: float = setting(
-        "A connection silent for so long is closed; 0 never. One to a router is closed after twice `hello_max_age_s`,"
-        " or 4 s, if that is less.",
+        "A connection silent for so long is closed; 0 never. One to a router is closed after twice `hello_max_age_s`"
+        " already, but not before 4 s.",
         default=16.0,
         unit="seconds",
         low=0,

@@ -122,7 +122,7 @@ class Pump(PolledSocket):
 
     async def _await_open(self, timeout_s: float) -> None:
         await trio.sleep(timeout_s)
-        self.give_up(f"no Open within {timeout_s:g} s")
+        self.give_up(f"no Open within {timeout_s:.3g} s")
 
     def give_up(self, reason: str) -> None:
         """Close a connection whose peer has not said who it is."""
