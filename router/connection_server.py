@@ -27,7 +27,7 @@ HANDSHAKE_TIMEOUT_S: Final = 10.0
 
 
 class ConnectionServer:
-    """Serves one socket after the other's task: those that listeners accept, and those that connectors have dialled."""
+    """Serves sockets, each in the task of its caller: of those whom listeners accept, and whom connectors dial."""
 
     def __init__(
         self, runtime: Runtime, authentication: PeerAuthentication, poller: Poller, connectors: Sequence[Connector]

@@ -123,6 +123,7 @@ class AllPeersMemoryAccount:
         """Count what is held for a connection, and let it wait or go on."""
         self._count(connection)
         charge = connection.port.charge
+        # With a large message this is asked for some fifty times, mostly of one that has little.
         if self._waiting or self.is_over or charge.total_bytes > LOW * self._mark(connection.port):
             self._judge(connection)
         if not self.is_over and self.total > self.process_mark:

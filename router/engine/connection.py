@@ -110,7 +110,7 @@ class Connection(ByteStreams):
         *,
         is_server: bool,
         identity: PeerIdentity | None = None,
-        most_silence_s: float = 0.0,
+        most_silence_s: float,
     ) -> None:
         channel_max = min(settings.max_sessions - 1, 32767)
         guard = FrameGuard(is_server=is_server, max_frame_bytes=settings.max_frame_bytes, channel_max=channel_max)
