@@ -100,7 +100,10 @@ class ControllerContext:
         self.retry_s = RETRY_S
         self.patience = ExclusionTiming(grace_s=forwarding.grace_s)
         self.timing = CreditTiming(
-            quarantine_s=forwarding.quarantine_s, linger_s=forwarding.linger_s, drain_bound_s=forwarding.drain_bound_s
+            quarantine_s=forwarding.quarantine_s,
+            linger_s=forwarding.linger_s,
+            drain_bound_s=forwarding.drain_bound_s,
+            look_s=2 * forwarding.quarantine_s,
         )
         self.touched: dict[CreditController, None] = {}
         """Controllers that are to have a turn."""

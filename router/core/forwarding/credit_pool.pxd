@@ -35,6 +35,8 @@ cdef class CreditPool:
     cpdef object renew_debt(self, double now)
     @cython.locals(claimant=Claimant, target=Py_ssize_t, credit=Py_ssize_t)
     cpdef double share_out(self, list claimants, Py_ssize_t total, Py_ssize_t free, Py_ssize_t batches)
+    @cython.locals(claimant=Claimant)
+    cpdef object limit_claims(self, list claimants, Py_ssize_t total, double level)
     @cython.locals(claimant=Claimant, total=Py_ssize_t)
     cpdef bint is_starving(self, list claimants)
     @cython.locals(claimant=Claimant, due=double)

@@ -31,12 +31,13 @@ class Claimant(DoublingWindow):
     Args:
         key: name of it; None for the local publishers, to whom credit costs no frame.
         window: what it may hold at first, messages.
+        look_s: as of `DoublingWindow`.
     """
 
     __slots__ = ("has_returned", "is_draining", "key", "out", "served", "weight")
 
-    def __init__(self, key: Key | None, window: int) -> None:
-        DoublingWindow.__init__(self, window)
+    def __init__(self, key: Key | None, window: int, look_s: float) -> None:
+        DoublingWindow.__init__(self, window, look_s)
         self.key = key
         self.out = 0
         """Credit dealt to it and not used."""
@@ -155,6 +156,17 @@ class CreditPool:
             else:
                 heapq.heappop(able)
         return level
+
+    def limit_claims(self, claimants: list[Claimant], total: int, level: float) -> None:
+        """Limit what *claimants* are owed to what they may hold: who used little has no claim to all that others had.
+
+        Args:
+            claimants: all that there are.
+            total: weight of these.
+            level: how well the last one was served that was dealt credit; minus infinity for nobody.
+        """
+        for claimant in claimants:
+            claimant.served = max(claimant.served, level - self.target(claimant, total) / claimant.weight)
 
     def is_starving(self, claimants: list[Claimant]) -> bool:
         """Whether one of *claimants* has next to nothing. Of the local publishers their own queues tell."""

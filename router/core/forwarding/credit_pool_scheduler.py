@@ -227,7 +227,7 @@ class CreditPoolScheduler(CreditScheduler):
         """Take up a circuit that *neighbor* attached toward *egress*, perhaps before this router knows a path there."""
         pool = self.pool(egress)
         assert key not in pool.circuits, f"circuit {key} attached twice"
-        pool.circuits[key] = IncomingCircuit(key, neighbor, self._timing.first_window)
+        pool.circuits[key] = IncomingCircuit(key, neighbor, self._timing)
         if pool.is_closed:
             self.actions.append(TellNeighborSubscribersWithdrew(key))
 
@@ -359,7 +359,7 @@ class CreditPoolScheduler(CreditScheduler):
     def _spend_local(self, pool: PoolTowardEgress, now: float) -> None:
         """Take a credit for a publisher's message off what was allotted to all of them."""
         pool.local.out -= 1
-        pool.local.use(now, 2 * pool.capacity)
+        pool.local.use(now, 2 * pool.capacity, pool.local.out)
         pool.spend(now)
 
     def _weigh(self, now: float) -> None:

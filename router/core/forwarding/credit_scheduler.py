@@ -19,6 +19,8 @@ class CreditTiming:
     """A publisher that sent, or that was kept from it, within this time counts as busy."""
     idle_s: float = 0.02
     """Credit unused for so long is taken back while others are backlogged. Above a client's round trip, or it flaps."""
+    look_s: float = 0.1
+    """Time between two looks at how fast a holder uses its credit: above the round trip to any publisher."""
     debt_s: float = 0.03
     """After a withdrawal or a change of path, credit that is not backed any more is taken back after this."""
     quarantine_s: float = 0.05

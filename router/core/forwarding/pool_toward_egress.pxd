@@ -81,7 +81,7 @@ cdef class PoolTowardEgress(CreditPool):
     cdef _weigh_uncredited(self)
     cpdef object serve_uncredited(self, bint is_contended, double now)
     cpdef object deal(self, Py_ssize_t waiting, double now)
-    @cython.locals(claimant=Claimant, total=Py_ssize_t, out=Py_ssize_t, credit=Py_ssize_t, is_left=bint)
+    @cython.locals(claimant=Claimant, total=Py_ssize_t, out=Py_ssize_t, credit=Py_ssize_t, level=double, is_left=bint)
     cdef _deal(self, list claimants, Py_ssize_t free, double now)
     @cython.locals(window=Py_ssize_t)
     cpdef Py_ssize_t target(self, Claimant claimant, Py_ssize_t total)

@@ -50,8 +50,8 @@ class IncomingCircuit(Claimant):
 
     __slots__ = ("answer_due", "late", "neighbor", "neighbor_weight", "report", "unreturned", "was_told_closed")
 
-    def __init__(self, key: Key, neighbor: RouterId, window: int) -> None:
-        Claimant.__init__(self, key, window)
+    def __init__(self, key: Key, neighbor: RouterId, timing: CreditTiming) -> None:
+        Claimant.__init__(self, key, timing.first_window, timing.look_s)
         self.neighbor = neighbor
         self.report = LoadToldToNeighbor()
         """Load at the egress as its neighbor was told."""
@@ -102,7 +102,7 @@ class PoolTowardEgress(CreditPool):
         self.is_at_egress = False
         """The credit is that of local subscribers: it is for this router to say when they have withdrawn for long."""
         self.circuits: dict[Key, IncomingCircuit] = {}
-        self.local = Claimant(None, timing.first_window)
+        self.local = Claimant(None, timing.first_window, timing.look_s)
         """The local publishers together."""
         self.core: OrderedDict[Key, None] = OrderedDict()
         """Messages that came on credit and wait: for a turn, or after a withdrawal or a change of path."""
@@ -114,7 +114,7 @@ class PoolTowardEgress(CreditPool):
         """Time at which the next of them may be, seconds."""
         self.uncredited = FairQueue()
         """Messages that came on no credit of this address: datagrams, and those of anonymous senders."""
-        self.unbacked = Claimant(None, timing.first_window)
+        self.unbacked = Claimant(None, timing.first_window, timing.look_s)
         """Those together, as long as somebody else needs credit; else they take what there is."""
         self.opens_early = False
         """Its subscribers are elsewhere, so that their first credit is a round trip away: until they tell otherwise,
@@ -286,7 +286,7 @@ class PoolTowardEgress(CreditPool):
             circuit.unreturned -= 1
         else:
             self._actions.append(GrantCircuit(key, 1))
-        circuit.use(now, 2 * self.capacity)
+        circuit.use(now, 2 * self.capacity, circuit.out)
         if self.state == UNREACHABLE:
             return REFUSED
         if is_ready and self.capacity > 0 and not self.core:
@@ -440,7 +440,7 @@ class PoolTowardEgress(CreditPool):
     def _deal(self, claimants: list[Claimant], free: int, now: float) -> None:
         total = total_weight(claimants)
         before = {d: d.out for d in claimants if self._is_worth(d, free, total, d.out)}
-        self.share_out(list(before), total, free, BATCHES)
+        level = self.share_out(list(before), total, free, BATCHES)
         is_left = False
         for claimant, out in before.items():
             credit = claimant.out - out
@@ -456,6 +456,7 @@ class PoolTowardEgress(CreditPool):
                 if claimant.key is not None:
                     self.out += credit
                     self._actions.append(GrantCircuit(claimant.key, credit))
+        self.limit_claims(claimants, total, level)
         if is_left:
             self._deal([d for d in claimants if d.key is None or d.out != before.get(d)], free, now)
 
@@ -494,7 +495,7 @@ class PoolTowardEgress(CreditPool):
         Returns: how much was taken back.
         """
         excess = self.local.out
-        is_idle = excess > 0 and self.local.since + self.timing.idle_s <= now
+        is_idle = excess > 0 and (self.local.is_slow or self.local.since + self.timing.idle_s <= now)
         if is_idle:
             self.local.rest(self.timing.first_window)
         else:
@@ -504,7 +505,8 @@ class PoolTowardEgress(CreditPool):
         return credit
 
     def drain_idle(self, now: float) -> float:
-        """Drain circuits that have not used their credit for a while at *now* (seconds). Returns: as `ask_unused`."""
+        """Drain circuits that use little or none of their credit at *now* (seconds). Returns: as `ask_unused`."""
+        self.ask_unused([c for c in self.circuits.values() if c.out > 0 and c.is_slow], -math.inf, now)
         return self.ask_unused([c for c in self.circuits.values() if c.out > 0], self.timing.idle_s, now)
 
     def drain_unneeded(self, now: float) -> float:

@@ -41,6 +41,7 @@ cdef class LocalPublishers:
     cdef public object _fresh
     cdef public object _wanting
     cdef public object _holders
+    cdef public object _slow
     cdef public object _quarantined
 
     cpdef object add(self, object key, Py_ssize_t held=*, object client=*)
@@ -56,6 +57,7 @@ cdef class LocalPublishers:
     cpdef object ready(self, object message)
     @cython.locals(publisher=Publisher)
     cpdef object sent(self, double now)
+    cdef _use(self, Publisher publisher, double now)
     cdef _want(self, Publisher publisher)
     cdef _want_nothing(self, Publisher publisher)
     @cython.locals(publisher=Publisher)

@@ -43,8 +43,8 @@ class Publisher(DoublingWindow):
         "queue",
     )
 
-    def __init__(self, key: Key, client: Key) -> None:
-        DoublingWindow.__init__(self, 1)
+    def __init__(self, key: Key, client: Key, look_s: float) -> None:
+        DoublingWindow.__init__(self, 1, look_s)
         self.key = key
         self.client = client
         """Client that it belongs to: messages of several ones leave by turns."""
@@ -122,6 +122,8 @@ class LocalPublishers:
         self._holders: Queue = OrderedDict()
         """Hold credit that must be backed, the least recently used first: more than one, or any beside a message that
         comes in parts, which is their first."""
+        self._slow: Queue = OrderedDict()
+        """Used little of what they held when that was last looked at."""
         self._quarantined: Queue = OrderedDict()
 
     @property
@@ -150,7 +152,7 @@ class LocalPublishers:
             client: whose it is; None for a client of its own.
         """
         assert key not in self.attached, f"publisher {key} attached twice"
-        publisher = self.attached[key] = Publisher(key, key if client is None else client)
+        publisher = self.attached[key] = Publisher(key, key if client is None else client, self._timing.look_s)
         publisher.held = held
         self._update(publisher)
 
@@ -170,7 +172,7 @@ class LocalPublishers:
                 self._turns.discard(message)
         if publisher.is_wanting:
             self._want_nothing(publisher)
-        for queue in (self._recent, self._quarantined):
+        for queue in (self._recent, self._slow, self._quarantined):
             queue.pop(publisher, None)
         self._update(publisher)
 
@@ -198,7 +200,7 @@ class LocalPublishers:
         else:
             self.coming[message] = publisher
             publisher.coming += 1
-        publisher.use(now, NO_BOUND)
+        self._use(publisher, now)
         if publisher in self._holders:
             self._holders.move_to_end(publisher)
         self._was_active(publisher, now)
@@ -207,7 +209,7 @@ class LocalPublishers:
 
     def add_uncredited(self, message: Key, client: Key) -> None:
         """Let a message of *client* wait that came on no credit of this address: as if its publisher had left it."""
-        publisher = Publisher(None, client)
+        publisher = Publisher(None, client, self._timing.look_s)
         publisher.is_attached = False
         publisher.queue[message] = None
         self._depart(1)
@@ -220,7 +222,7 @@ class LocalPublishers:
         `published` and `sent` in one.
         """
         publisher.held -= 1
-        publisher.use(now, NO_BOUND)
+        self._use(publisher, now)
         if publisher.active_at != now:
             # At the ends of the queues it is already when it has sent another message at the same time.
             self._was_active(publisher, now)
@@ -233,6 +235,13 @@ class LocalPublishers:
             self.lent -= 1
         else:
             self._update(publisher)
+
+    def _use(self, publisher: Publisher, now: float) -> None:
+        if publisher.use(now, NO_BOUND, publisher.held):
+            if publisher.was_slow:
+                self._slow[publisher] = None
+            else:
+                self._slow.pop(publisher, None)
 
     def _want(self, publisher: Publisher) -> None:
         self._wanting[publisher] = None
@@ -376,10 +385,14 @@ class LocalPublishers:
         self._actions.append(Grant(publisher.key, credit))
 
     def lower_idle(self, now: float) -> float:
-        """Take back, but for what is `kept`, what was not used for a while at *now* (seconds).
+        """Take back, but for what is `kept`, what was not used for a while at *now* (seconds), or little of it.
 
         Returns: when the next one will be due, seconds.
         """
+        while self._slow:
+            publisher, _ = self._slow.popitem(last=False)
+            if publisher.is_slow and publisher.held > publisher.kept():
+                self._lower(publisher, publisher.kept(), now)
         while self._holders:
             publisher = next(iter(self._holders))
             due = publisher.since + self._timing.idle_s
@@ -494,5 +507,6 @@ class LocalPublishers:
             assert publisher.is_wanting == (publisher in self._wanting)
             is_starved = publisher.is_attached and publisher.standing() == 0
             assert (publisher in self._starved or publisher in self._fresh) == is_starved
-        for queue in (self._recent, self._starved, self._fresh, self._wanting, self._holders, self._quarantined):
+        queues = (self._recent, self._starved, self._fresh, self._wanting, self._holders, self._slow, self._quarantined)
+        for queue in queues:
             assert all(p.is_attached for p in queue)

@@ -39,7 +39,7 @@ class TreeShare(Claimant):
     __slots__ = ("failed", "ingress", "passed", "recent", "uses")
 
     def __init__(self, ingress: RouterId) -> None:
-        super().__init__(ingress, 0)
+        super().__init__(ingress, 0, math.inf)
         self.ingress = ingress
         self.passed = 0.0
         """Messages of it that were sent here, each divided by its weight at the time: who has least is next."""
