@@ -136,11 +136,13 @@ class AnycastRouter(CreditRouter):
     def do(self, event: Callable[[float], object]) -> None:
         """Tell the machine one event, have its turn, unless that returns `NO_TURN`, and write what it ordered."""
         super().do(event)
-        if self._mesh.has_outcomes and self.is_alive:
+        if self._mesh.has_outcomes:
             self._report()
 
     def _report(self) -> None:
         """Tell neighbors of loads."""
+        if not self.is_alive:
+            return
         now = self._mesh.network.now
         unsettled = {key: self.circuits[key][2].in_flight for key in self.machine.told_circuits()}
         reports, due = self.machine.reports(unsettled, now)

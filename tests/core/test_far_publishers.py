@@ -1,0 +1,47 @@
+"""Publishers farther away than credit may lie idle, beside near ones, at a subscriber that is never without work.
+
+What is granted to far ones is on the way for longer than idle credit is left to anybody; see
+docs/explanation/credit.md#how-credit-comes-back.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from router.testing.anycast_mesh import AnycastMesh
+from router.testing.clients import GrantHabit
+
+LINE = [("R1", "R2"), ("R2", "R3")]
+SERVICE_S = 0.001
+DURATION_S = 3.0
+
+
+def served(round_trip_s: float, credit: int, near: int, far: int) -> tuple[list[int], list[int]]:
+    """Messages of each publisher at the subscriber's router, and of each one two hops away; all have more to send."""
+    mesh = AnycastMesh(LINE, delay_s=round_trip_s / 4)
+    mesh.add_subscriber("R1", credit=credit, top_up=GrantHabit.EACH, service_s=SERVICE_S)
+    mesh.run_for(1.0)
+    publishers = [mesh.add_publisher(router) for router in ["R1"] * near + ["R3"] * far]
+    for publisher in publishers:
+        publisher.offer(10**9)
+    mesh.run_for(2.0)
+    before = dict(mesh.delivered_of)
+    mesh.run_for(DURATION_S)
+    counts = [mesh.delivered_of.get(publisher.key, 0) - before.get(publisher.key, 0) for publisher in publishers]
+    mesh.check_invariants()
+    return counts[:near], counts[near:]
+
+
+@pytest.mark.parametrize(("near", "far"), [(1, 1), (5, 5), (9, 1)])
+@pytest.mark.parametrize("round_trip_s", [0.04, 0.08])
+def test_far_publishers_share_equally_with_near_ones(round_trip_s: float, near: int, far: int) -> None:
+    at_the_egress, elsewhere = served(round_trip_s, 100, near, far)
+    assert min(elsewhere) >= 0.9 * max(at_the_egress), (at_the_egress, elsewhere)
+
+
+@pytest.mark.parametrize(("near", "far"), [(1, 1), (5, 5)])
+@pytest.mark.parametrize("round_trip_s", [0.04, 0.16])
+def test_little_credit_is_not_all_on_the_way_to_far_publishers(round_trip_s: float, near: int, far: int) -> None:
+    at_the_egress, elsewhere = served(round_trip_s, 10, near, far)
+    assert sum(at_the_egress) + sum(elsewhere) >= 0.95 * DURATION_S / SERVICE_S, "the subscriber is never without work"
+    assert sum(elsewhere) >= 0.8 * 5 * DURATION_S / round_trip_s, "half of the credit is theirs"
