@@ -23,12 +23,14 @@ from mesh_config.models import (
 from mesh_config.value_rules import fields_of
 
 Socket = TypeVar("Socket", bound=Hashable)
-Settings = TypeVar("Settings", RouterSettings, ListenerSettings, ForwardingSettings)
+Settings = TypeVar("Settings", RouterSettings, ListenerSettings, ConnectorSettings, ForwardingSettings)
 
 TAKEN_OVER: Final = ("neighbors", "default_treatment", "log", "shutdown_s", "vhosts", "http")
 """Settings that count from the next time that they are looked at."""
 IN_PARTS: Final = ("listeners", "connectors", "addresses", "tls", "forwarding")
 """Settings of which each part is looked at by itself."""
+OF_THE_NEXT_DIAL: Final = ("reconnect_initial_s", "reconnect_max_s")
+"""Settings of a connector that say when it dials again: its connection needs not to end for them."""
 FORWARDING_AT_START: Final = (
     "publisher_window",
     "brokered_messages",
@@ -56,6 +58,8 @@ class ChangePlan:
     """Connections to begin to make."""
     ended: tuple[ConnectorSettings, ...] = ()
     """Connections to make no more, and to close. One whose settings have changed is ended and added."""
+    repaced: tuple[tuple[ConnectorSettings, ConnectorSettings], ...] = ()
+    """Connections that go on, and are dialled after other pauses when they are lost: before and after."""
     addresses_added: tuple[AddressSettings, ...] = ()
     addresses_removed: tuple[AddressSettings, ...] = ()
     profiles: tuple[TlsSettings, ...] = ()
@@ -81,6 +85,10 @@ class ChangePlan:
         ]
         said += [f"connector {_place(each)} ended" for each in self.ended]
         said += [f"connector {_place(each)} added" for each in self.added]
+        said += [
+            f"connector {_place(after)}: {', '.join(_differences(before, after))} changed, for its next attempt"
+            for before, after in self.repaced
+        ]
         said += [f"address {each.prefix or each.pattern} removed" for each in self.addresses_removed]
         said += [f"address {each.prefix or each.pattern} added" for each in self.addresses_added]
         said += [f"tls profile {each.name} added" for each in self.profiles]
@@ -106,6 +114,13 @@ def plan_change(old: RouterSettings, new: RouterSettings) -> ChangePlan:
             closed.remove(before)
             opened.remove(after)
     ended, added = _without_common(old.connectors, new.connectors)
+    repaced = []
+    for come in tuple(added):
+        gone = next((each for each in ended if {*_differences(each, come)} <= {*OF_THE_NEXT_DIAL}), None)
+        if gone is not None:
+            repaced.append((gone, come))
+            ended.remove(gone)
+            added.remove(come)
     removed_addresses, added_addresses = _without_common(old.addresses, new.addresses)
     names = {profile.name for profile in old.tls}
     changed = _differences(old, new)
@@ -118,6 +133,7 @@ def plan_change(old: RouterSettings, new: RouterSettings) -> ChangePlan:
         altered=tuple(altered),
         ended=tuple(ended),
         added=tuple(added),
+        repaced=tuple(repaced),
         addresses_added=tuple(added_addresses),
         addresses_removed=tuple(removed_addresses),
         profiles=tuple(each for each in new.tls if each.name not in names),

@@ -104,11 +104,11 @@ class ConnectionServer:
 
         Returns: why it was of no use; empty when it was.
         """
-        settings = connector.settings
+        settings, admitted = connector.settings, None
         try:
-            with trio.fail_after(HANDSHAKE_TIMEOUT_S):
+            with connector.until_stopped(), trio.fail_after(HANDSHAKE_TIMEOUT_S):
                 admitted = await self._authentication.dial(sock, settings)
-            if connector not in self._connectors:
+            if admitted is None:
                 raise PeerRefused("its connector was taken away")
         except (PeerRefused, trio.TooSlowError) as error:
             sock.close()

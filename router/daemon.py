@@ -259,12 +259,14 @@ class Daemon:
             LocalError: one of them cannot be used, and nothing has changed.
         """
         gone = {*plan.closed, *(before for before, _ in plan.altered)}
+        undialled = {*plan.ended, *(before for before, _ in plan.repaced)}
         held: list[Socket] = [
             *(each.settings for each in self.listeners if each.settings not in gone),
-            *(each.settings for each in self.connectors if each.settings not in plan.ended),
+            *(each.settings for each in self.connectors if each.settings not in undialled),
             http,
         ]
         come: list[Socket] = [*plan.opened, *(after for _, after in plan.altered), *plan.added]
+        come += [after for _, after in plan.repaced]
         come += [http] if http.port is not None else []
         profiles = (*plan.profiles, *plan.profiles_altered)
         return self._credentials.take(profiles, plan.profiles_removed, held, come, files)
@@ -343,6 +345,13 @@ class Daemon:
         if self._nursery is not None and not self._told_to_stop.is_set():
             self._nursery.start_soon(self._connect, connector)
         return connector
+
+    def repace_connector(self, connector: Connector, settings: ConnectorSettings) -> None:
+        """Give it other pauses between its attempts; its connection goes on."""
+        for connection in self.runtime.connections.values():
+            if connection.settings is connector.settings:
+                connection.settings = settings
+        connector.settings = settings
 
     def end_connector(self, connector: Connector) -> None:
         """Connect no more, and close its connection, once the answer to who has asked is written: it may go there."""

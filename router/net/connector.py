@@ -50,7 +50,7 @@ class Connector:
         while not self._is_stopped:
             began = trio.current_time()
             sock = None
-            with trio.CancelScope() as self._not_serving:
+            with self.until_stopped():
                 sock = await self._dial(failed)
             if sock is not None:
                 self.status = "connected"  # what failed last is so until this one is of use
@@ -61,10 +61,17 @@ class Connector:
                     self._fail(reason, failed)
                 if trio.current_time() - began >= STABLE_S:
                     pause = self.settings.reconnect_initial_s
-            with trio.CancelScope() as self._not_serving:
+            with self.until_stopped():
                 # jitter, so that routers that lost the same neighbor do not all come back in one instant
                 await trio.sleep(pause * self._rng.uniform(0.5, 1.0))
             pause = min(2 * pause, self.settings.reconnect_max_s)
+
+    def until_stopped(self) -> trio.CancelScope:
+        """Make a scope that `stop` cancels, for what is not yet a connection."""
+        self._not_serving = trio.CancelScope()
+        if self._is_stopped:
+            self._not_serving.cancel()
+        return self._not_serving
 
     def stop(self) -> None:
         """Connect no more; a connection that is there goes on."""

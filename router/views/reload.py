@@ -78,6 +78,9 @@ class ReloadableDaemon(Protocol):
     def add_connector(self, settings: ConnectorSettings) -> Connector:
         """Begin to connect."""
 
+    def repace_connector(self, connector: Connector, settings: ConnectorSettings) -> None:
+        """Give it other pauses between its attempts; its connection goes on."""
+
     def end_connector(self, connector: Connector) -> None:
         """Connect no more, and close its connection."""
 
@@ -190,6 +193,9 @@ class SettingsReloader:
         for left in plan.ended:
             for connector in _with(sockets.connectors, left):
                 sockets.end_connector(connector)
+        for old, paced in plan.repaced:
+            for connector in _with(sockets.connectors, old):
+                sockets.repace_connector(connector, paced)
         for come in plan.added:
             sockets.add_connector(come)
         self._runtime.take_settings(settings)

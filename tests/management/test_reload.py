@@ -159,14 +159,54 @@ def test_the_answer_comes_by_a_connection_that_is_made_anew(mesh: MeshProcesses)
     (name,) = (router for router in mesh.routers if len(settings(mesh, router).connectors) == 2)
     before = settings(mesh, name)
     other = next(router for router in mesh.routers if router != name)
-    for pause_s in (4.0, 3.0, 2.0):
-        connectors = tuple(attrs.evolve(each, reconnect_max_s=pause_s) for each in before.connectors)
+    for cost in (4, 3, 2):
+        connectors = tuple(attrs.evolve(each, cost=cost) for each in before.connectors)
         mesh.change(attrs.evolve(before, connectors=connectors))
         with ManagementClient(mesh.url(other), timeout_s=WAIT_S) as client:
             said = client.request("RELOAD", {}, router=name).body
         assert isinstance(said, dict)
         assert len(said["applied"]) == 4  # each is ended and added
         mesh.wait_converged()
+
+
+def test_a_connection_goes_on_when_only_the_pauses_of_its_connector_change(mesh: MeshProcesses) -> None:
+    name = dialler(mesh)
+    before = settings(mesh, name)
+
+    def connections() -> set[object]:
+        with ManagementClient(mesh.url(name), timeout_s=WAIT_S) as client:
+            return {row["identity"] for row in client.query("connection") if row["role"] == "inter-router"}
+
+    held = connections()
+    for pause_s in (4.0, 2.0):
+        connectors = tuple(attrs.evolve(each, reconnect_max_s=pause_s) for each in before.connectors)
+        mesh.change(attrs.evolve(before, connectors=connectors))
+        applied = reload(mesh, name)["applied"]
+        assert len(applied) == len(connectors)
+        assert all(said.endswith("reconnect_max_s changed, for its next attempt") for said in applied)
+        assert reload(mesh, name)["applied"] == []
+    assert connections() == held
+    left = connectors[0]  # and one that was given other pauses can be ended
+    mesh.change(attrs.evolve(before, connectors=connectors[1:]))
+    assert reload(mesh, name)["applied"] == [f"connector {left.host}:{left.port} ended"]
+    wait_until(lambda: len(connections()) == len(held) - 1, "its connection has ended", WAIT_S)
+
+
+def test_a_connector_that_leaves_while_its_peer_is_silent_lets_go_of_its_socket(tmp_path: Path) -> None:
+    with MeshProcesses(generate("ring", 3), tmp_path / "mesh") as mesh:
+        name = dialler(mesh)
+        before = settings(mesh, name)
+        place, *others = before.connectors
+        with socket.create_server((LOOPBACK, place.port)) as silent:
+            silent.settimeout(WAIT_S)
+            mesh.start(name)
+            dialled, _ = silent.accept()
+            with dialled:
+                dialled.settimeout(5.0)  # it would wait for an answer for 10 s
+                assert dialled.recv(8).startswith(b"AMQP")
+                mesh.change(attrs.evolve(before, connectors=tuple(others)))
+                assert reload(mesh, name)["applied"] == [f"connector {place.host}:{place.port} ended"]
+                assert dialled.recv(8) == b""
 
 
 def test_what_management_deleted_comes_back_where_it_is_in_the_file_still(mesh: MeshProcesses) -> None:

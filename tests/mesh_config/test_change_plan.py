@@ -62,6 +62,15 @@ def test_a_connector_with_another_cost_is_ended_and_added() -> None:
     assert plan == ChangePlan(ended=(TO_B,), added=(dear,))
 
 
+def test_a_connector_with_other_pauses_goes_on() -> None:
+    hasty = attrs.evolve(TO_B, reconnect_initial_s=0.1, reconnect_max_s=1.0)
+    plan = plan_change(SAME, attrs.evolve(SAME, connectors=(TO_C, hasty)))
+    assert plan == ChangePlan(repaced=((TO_B, hasty),))
+    assert plan.described() == [
+        "connector 127.0.0.1:25673: reconnect_initial_s, reconnect_max_s changed, for its next attempt"
+    ]
+
+
 def test_a_listener_at_the_same_place_stays_bound() -> None:
     fuller = attrs.evolve(CLIENTS, max_connections=7)
     plan = plan_change(SAME, attrs.evolve(SAME, listeners=(fuller, ROUTERS)))
