@@ -132,8 +132,19 @@ def test_the_document_can_go_to_standard_output() -> None:
     assert json.loads(result.stdout)["schema"] == "amqp-mesh-bench"
 
 
-@pytest.mark.parametrize("moment", ["forking", "starting", "measuring"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+EARLY_ENDS = [
+    (number, moment)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
+    for moment in ("forking", "starting", "measuring")
+]
+OFTEN = [(signal.SIGINT, "forking"), (signal.SIGTERM, "starting"), (signal.SIGKILL, "measuring")]
+"""The others differ only in the part before and after; `tox -e slow` has them all."""
+
+
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [pytest.param(*each, marks=[] if each in OFTEN else [pytest.mark.slow]) for each in EARLY_ENDS],
+)
 def test_a_benchmark_that_ends_early_leaves_no_router_behind(number: signal.Signals, moment: str) -> None:
     """Forking: when the router's process comes to be, in which moment signals have been lost."""
     command = [sys.executable, "-m", "router", "bench", "stream-100B", "--hops", "1", "--seconds", "600"]

@@ -168,13 +168,14 @@ def test_messages_cross_the_kept_mesh(mesh: Kept) -> None:
         assert cross(mesh.urls[one], mesh.urls[other], "demo/keep") == f"from {mesh.urls[one]}"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_keep_ends_its_routers_when_it_is_told_to_end(mesh: Kept, number: signal.Signals) -> None:
     mesh.process.send_signal(number)
     assert mesh.process.wait(STOP_S) == 0
     assert processes(mesh.mark) == []
 
 
+@pytest.mark.slow
 def test_told_to_end_twice_it_ends_once(mesh: Kept) -> None:
     """The second signal comes while it waits for a router that doesn't end."""
     command = Path(f"/proc/{mesh.pids['A']}/cmdline").read_bytes().decode().split("\0")

@@ -240,6 +240,7 @@ def assert_forecast_of(spark: SparkSession, folder: Path) -> None:
     assert {row["periods"] for row in found} == {len(demands)}
 
 
+@pytest.mark.slow
 def test_a_batch_that_fails_is_worked_out_again_with_the_same_rows(
     mesh: MeshProcesses, traffic: Traffic, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -269,6 +270,7 @@ def test_a_batch_that_fails_is_worked_out_again_with_the_same_rows(
     assert_without_gaps(read_table(tmp_path / "out", "link_rate"))
 
 
+@pytest.mark.slow
 def test_a_router_that_starts_anew_is_counted_from_its_beginning(
     mesh: MeshProcesses, spark: SparkSession, tmp_path: Path
 ) -> None:
