@@ -45,3 +45,20 @@ def test_little_credit_is_not_all_on_the_way_to_far_publishers(round_trip_s: flo
     at_the_egress, elsewhere = served(round_trip_s, 10, near, far)
     assert sum(at_the_egress) + sum(elsewhere) >= 0.95 * DURATION_S / SERVICE_S, "the subscriber is never without work"
     assert sum(elsewhere) >= 0.8 * 5 * DURATION_S / round_trip_s, "half of the credit is theirs"
+
+
+def test_a_far_client_of_a_busy_subscriber_sends_one_message_in_each_round_trip() -> None:
+    mesh = AnycastMesh([], routers=["R1"])
+    mesh.add_subscriber("R1", credit=100, top_up=GrantHabit.EACH, service_s=SERVICE_S)
+    mesh.run_for(1.0)
+    near = mesh.add_publisher("R1")
+    mesh.client_delay_s = 0.005
+    far = mesh.add_publisher("R1")
+    for publisher in (near, far):
+        publisher.offer(10**9)
+    mesh.run_for(1.0)
+    before = dict(mesh.delivered_of)
+    mesh.run_for(DURATION_S)
+    counts = [mesh.delivered_of[publisher.key] - before[publisher.key] for publisher in (near, far)]
+    assert sum(counts) == pytest.approx(DURATION_S / SERVICE_S, rel=0.05), "the subscriber is never without work"
+    assert 0.7 * DURATION_S / 0.01 < counts[1] <= DURATION_S / 0.01
