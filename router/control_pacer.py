@@ -300,6 +300,7 @@ class ControlPacer:
             used_s: what taking it took, seconds.
         """
         self.add(used_s)
+        size = max(1, size)  # one without a byte takes time too, and may be the only one
         self._charged[connection] = self._charged.get(connection, 0) + size
         self._charged_bytes += size
 

@@ -353,3 +353,12 @@ def test_what_waits_of_a_neighbor_goes_with_it(bench: Bench) -> None:
     taken = a.control.received["MAU"]
     bench.advance(10)
     assert a.control.received["MAU"] == taken
+
+
+def test_an_empty_message_is_charged_though_it_has_no_byte() -> None:
+    pacer = new_pacer()
+    sender = ConnectionId(1)
+    assert pacer.may_pass(sender, b"", 1.0)
+    pacer.note(sender, 0, 0.1)
+    pacer.charge(1.0)
+    assert pacer.at > 1.0
