@@ -10,8 +10,7 @@ import attrs
 
 from router.binding.proton_functions import pn_link_get_drain
 from router.core.forwarding.fib import AddressEntry, Fib
-from router.core.forwarding.incoming_circuit import IncomingCircuit
-from router.core.forwarding.pool_toward_egress import PoolTowardEgress
+from router.core.forwarding.pool_toward_egress import IncomingCircuit, PoolTowardEgress
 from router.core.forwarding.publisher_credit import Publisher
 from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import ConnectionId, RouterId

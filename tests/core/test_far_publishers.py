@@ -1,7 +1,7 @@
 """Publishers farther away than credit may lie idle, beside near ones, at a subscriber that is never without work.
 
 What is granted to far ones is on the way for longer than idle credit is left to anybody; see
-docs/explanation/credit.md#how-credit-comes-back.
+docs/explanation/credit.md#what-is-promised.
 """
 
 from __future__ import annotations
@@ -32,19 +32,14 @@ def served(round_trip_s: float, credit: int, near: int, far: int) -> tuple[list[
     return counts[:near], counts[near:]
 
 
-@pytest.mark.parametrize(("near", "far"), [(1, 1), (5, 5), (9, 1)])
-@pytest.mark.parametrize("round_trip_s", [0.04, 0.08])
-def test_far_publishers_share_equally_with_near_ones(round_trip_s: float, near: int, far: int) -> None:
-    at_the_egress, elsewhere = served(round_trip_s, 100, near, far)
-    assert min(elsewhere) >= 0.9 * max(at_the_egress), (at_the_egress, elsewhere)
-
-
-@pytest.mark.parametrize(("near", "far"), [(1, 1), (5, 5)])
+@pytest.mark.parametrize("credit", [10, 100])
 @pytest.mark.parametrize("round_trip_s", [0.04, 0.16])
-def test_little_credit_is_not_all_on_the_way_to_far_publishers(round_trip_s: float, near: int, far: int) -> None:
-    at_the_egress, elsewhere = served(round_trip_s, 10, near, far)
-    assert sum(at_the_egress) + sum(elsewhere) >= 0.95 * DURATION_S / SERVICE_S, "the subscriber is never without work"
-    assert sum(elsewhere) >= 0.8 * 5 * DURATION_S / round_trip_s, "half of the credit is theirs"
+def test_a_busy_subscriber_is_never_without_work_for_far_publishers_who_get_less(
+    round_trip_s: float, credit: int
+) -> None:
+    at_the_egress, elsewhere = served(round_trip_s, credit, 5, 5)
+    assert sum(at_the_egress) + sum(elsewhere) >= 0.95 * DURATION_S / SERVICE_S
+    assert sum(elsewhere) >= 2 * DURATION_S / round_trip_s, "some in each round trip"
 
 
 def test_a_far_client_of_a_busy_subscriber_sends_one_message_in_each_round_trip() -> None:

@@ -7,7 +7,6 @@ cdef class Claimant(DoublingWindow):
     cdef public Py_ssize_t out
     cdef public Py_ssize_t weight
     cdef public double served
-    cdef public double patience_s
     cdef public bint is_draining
     cdef public bint has_returned
 
@@ -40,7 +39,7 @@ cdef class CreditPool:
     cpdef object limit_claims(self, list claimants, Py_ssize_t total, double level)
     @cython.locals(claimant=Claimant, total=Py_ssize_t)
     cpdef bint is_starving(self, list claimants)
-    @cython.locals(claimant=Claimant, due=double, at=double)
+    @cython.locals(claimant=Claimant, due=double)
     cpdef double ask_unused(self, object holders, double hold_s, double now)
     cpdef bint is_late(self, double now)
 

@@ -34,7 +34,7 @@ class Claimant(DoublingWindow):
         look_s: as of `DoublingWindow`.
     """
 
-    __slots__ = ("has_returned", "is_draining", "key", "out", "patience_s", "served", "weight")
+    __slots__ = ("has_returned", "is_draining", "key", "out", "served", "weight")
 
     def __init__(self, key: Key | None, window: int, look_s: float) -> None:
         DoublingWindow.__init__(self, window, look_s)
@@ -45,8 +45,6 @@ class Claimant(DoublingWindow):
         """Busy publishers behind it."""
         self.served = 0.0
         """Credit that it was dealt, divided by its weight at the time: the least served is next."""
-        self.patience_s = 0.0
-        """Time for which it may hold credit unused beyond that of others, seconds: its publishers are far away."""
         self.is_draining = False
         """Asked to return what it holds; gets nothing until it has."""
         self.has_returned = False
@@ -206,11 +204,10 @@ class CreditPool:
         for claimant in holders:
             if claimant.is_draining:
                 continue
-            at = claimant.since + hold_s + claimant.patience_s
-            if at <= now:
+            if claimant.since + hold_s <= now:
                 self.ask(claimant, now)
             else:
-                due = min(due, at)
+                due = min(due, claimant.since + hold_s)
         return due
 
     def is_late(self, now: float) -> bool:

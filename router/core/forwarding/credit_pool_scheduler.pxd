@@ -1,8 +1,7 @@
 import cython
 from router.core.forwarding.credit_scheduler cimport CreditScheduler
 from router.core.forwarding.credit_actions cimport TellNeighborSubscribersWithdrew, Send
-from router.core.forwarding.incoming_circuit cimport IncomingCircuit
-from router.core.forwarding.pool_toward_egress cimport PoolTowardEgress
+from router.core.forwarding.pool_toward_egress cimport PoolTowardEgress, IncomingCircuit
 from router.core.forwarding.publisher_credit cimport Publisher, LocalPublishers
 
 

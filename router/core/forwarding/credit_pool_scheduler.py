@@ -28,8 +28,7 @@ from router.core.forwarding.credit_actions import (
 )
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
-from router.core.forwarding.incoming_circuit import IncomingCircuit
-from router.core.forwarding.pool_toward_egress import PoolTowardEgress
+from router.core.forwarding.pool_toward_egress import IncomingCircuit, PoolTowardEgress
 from router.core.forwarding.publisher_credit import LocalPublishers, Publisher
 from router.core.ids_and_conditions import RouterId
 

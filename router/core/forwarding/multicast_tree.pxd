@@ -4,8 +4,7 @@ from router.core.forwarding.credit_actions cimport (
 )
 from router.core.forwarding.credit_pool_scheduler cimport CreditPoolScheduler
 from router.core.forwarding.multicast_subscribers cimport MulticastSubscribers
-from router.core.forwarding.incoming_circuit cimport IncomingCircuit
-from router.core.forwarding.pool_toward_egress cimport PoolTowardEgress
+from router.core.forwarding.pool_toward_egress cimport IncomingCircuit, PoolTowardEgress
 from router.core.forwarding.publisher_credit cimport LocalPublishers
 from router.core.forwarding.subscriber_credit_pool cimport SubscriberCreditPool, TreeShare
 from router.core.forwarding.tree_branch cimport TreeBranch

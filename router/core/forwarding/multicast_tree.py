@@ -36,8 +36,8 @@ from router.core.forwarding.credit_actions import (
 from router.core.forwarding.credit_pool_scheduler import CreditPoolScheduler
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
-from router.core.forwarding.incoming_circuit import IncomingCircuit
 from router.core.forwarding.multicast_subscribers import MulticastSubscribers
+from router.core.forwarding.pool_toward_egress import IncomingCircuit
 from router.core.forwarding.subscriber_credit_pool import HUNGRY, SubscriberCreditPool
 from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import RouterId

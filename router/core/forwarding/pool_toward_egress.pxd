@@ -1,8 +1,7 @@
 import cython
 from router.core.forwarding.credit_pool cimport Claimant, CreditPool, total_weight
-from router.core.forwarding.egress_load cimport EgressLoad
+from router.core.forwarding.egress_load cimport EgressLoad, LoadToldToNeighbor
 from router.core.forwarding.fair_queue cimport FairQueue
-from router.core.forwarding.incoming_circuit cimport IncomingCircuit, UnfinishedMessage
 from router.core.forwarding.credit_actions cimport (
     TellNeighborSubscribersWithdrew, DrainCircuit, GrantCircuit, ReturnCredit, Send, TellWeight
 )
@@ -11,12 +10,27 @@ from router.core.forwarding.credit_actions cimport (
 cdef Py_ssize_t UNREACHABLE, AWAITED, OPEN, CLOSED
 
 
+cdef class IncomingCircuit(Claimant):
+    cdef public object neighbor
+    cdef public LoadToldToNeighbor report
+    cdef public Py_ssize_t neighbor_weight
+    cdef public bint was_told_closed
+    cdef public double answer_due
+    cdef public Py_ssize_t unreturned
+    cdef public Py_ssize_t late
+
+
+cdef class UnfinishedMessage:
+    cdef public IncomingCircuit circuit
+    cdef public double since
+    cdef public bint is_late
+
+
 cdef class PoolTowardEgress(CreditPool):
     cdef public object egress
     cdef public Py_ssize_t number
     cdef list _actions
     cdef public Py_ssize_t state
-    cdef public Py_ssize_t most_capacity
     cdef public Py_ssize_t cost
     cdef public object next_hop
     cdef public bint is_at_egress

@@ -31,9 +31,8 @@ from router.core.forwarding.credit_actions import (
 from router.core.forwarding.credit_pool import Claimant, CreditPool, total_weight
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import POOL_TRANSITIONS, PoolEvent, PoolState
-from router.core.forwarding.egress_load import EgressLoad
+from router.core.forwarding.egress_load import EgressLoad, LoadToldToNeighbor
 from router.core.forwarding.fair_queue import FairQueue
-from router.core.forwarding.incoming_circuit import IncomingCircuit, UnfinishedMessage
 from router.core.ids_and_conditions import RouterId
 
 BATCHES = 4
@@ -44,6 +43,41 @@ UNREACHABLE = int(PoolState.UNREACHABLE)
 AWAITED = int(PoolState.AWAITED)
 OPEN = int(PoolState.OPEN)
 CLOSED = int(PoolState.CLOSED)
+
+
+class IncomingCircuit(Claimant):
+    """Incoming circuit: a neighbor's link toward the egress."""
+
+    __slots__ = ("answer_due", "late", "neighbor", "neighbor_weight", "report", "unreturned", "was_told_closed")
+
+    def __init__(self, key: Key, neighbor: RouterId, timing: CreditTiming) -> None:
+        Claimant.__init__(self, key, timing.first_window, timing.look_s)
+        self.neighbor = neighbor
+        self.report = LoadToldToNeighbor()
+        """Load at the egress as its neighbor was told."""
+        self.neighbor_weight = 0
+        """In a multicast's tree: its weight as its neighbor told it."""
+        self.was_told_closed = False
+        """In a multicast's tree: it was told that nobody is live, and has not been granted any credit since."""
+        self.answer_due = math.inf
+        """Time until which its neighbor has to answer the last drain, seconds."""
+        self.unreturned = 0
+        """Credit that was asked back and is overdue. Others have it now; the neighbor gets none until it is returned or
+        used."""
+        self.late = 0
+        """Messages whose ends are overdue, likewise."""
+
+
+class UnfinishedMessage:
+    """Message of a circuit that is not there as a whole: it is counted, and not to be sent yet."""
+
+    __slots__ = ("circuit", "is_late", "since")
+
+    def __init__(self, circuit: IncomingCircuit, now: float) -> None:
+        self.circuit = circuit
+        self.since = now
+        self.is_late = False
+        """Its end is overdue, so that its credit is for others."""
 
 
 class PoolTowardEgress(CreditPool):
@@ -61,8 +95,6 @@ class PoolTowardEgress(CreditPool):
         self.number = number
         self._actions = actions
         self.state: int = PoolState.UNREACHABLE
-        self.most_capacity = 0
-        """The most that there was since the path is as it is."""
         self.cost = 0
         """Of the path; 0 at the egress itself."""
         self.next_hop: RouterId | None = None
@@ -154,7 +186,6 @@ class PoolTowardEgress(CreditPool):
         # Credit that is merely used up closes nothing, however long the subscriber works on it.
         self.withdrawn_at = min(self.withdrawn_at, now) if is_withdrawn and credit == 0 else math.inf
         self.capacity = credit
-        self.most_capacity = max(self.most_capacity, credit)
         self.set_returning(min(returning, credit), now)
 
     def set_path(
@@ -195,7 +226,7 @@ class PoolTowardEgress(CreditPool):
 
         Nothing is granted on the next one yet. Claimants keep theirs for a while.
         """
-        self.capacity = self.most_capacity = self.local.out = self.unbacked.out = self.told_weight = 0
+        self.capacity = self.local.out = self.unbacked.out = self.told_weight = 0
         self.withdrawn_at = math.inf
         self.set_returning(0, now)
 
@@ -208,7 +239,7 @@ class PoolTowardEgress(CreditPool):
     def drained(self, key: Key, credit: int) -> None:
         """Take back *credit* (messages) that a neighbor returned on a circuit: all that it had."""
         circuit = self.circuits[key]
-        circuit.answered()
+        circuit.unreturned = 0
         self.returned(circuit, credit)
 
     def expect_answers(self, now: float) -> None:
@@ -249,8 +280,6 @@ class PoolTowardEgress(CreditPool):
     def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """Take a message that arrives on a circuit at *now* (seconds). See `CreditScheduler.arrived`."""
         circuit = self.circuits[key]
-        if circuit.is_draining:
-            circuit.used_while_draining(now)
         if circuit.out > 0:
             self.take_from(circuit, 1)
         elif circuit.unreturned > 0:
@@ -435,29 +464,17 @@ class PoolTowardEgress(CreditPool):
         """Most that a claimant may hold, messages.
 
         That is twice its share, so that it never runs dry while its own top-up is on the way, and no more than its
-        window, or two for each of its publishers. One that is far away has its share of the most that there ever was:
-        what is left unspent of near ones, who use theirs at once, says little.
+        window, or two for each of its publishers.
         """
         if not claimant.weight:
             return 0
         window = max(claimant.window, 2 * claimant.weight)
-        share = 2 * self.capacity * claimant.weight // total
-        if claimant.patience_s > self.timing.idle_s:
-            share = self.most_capacity * claimant.weight // total
-        return max(1, min(self.capacity, share, window))
+        return max(1, min(self.capacity, 2 * self.capacity * claimant.weight // total, window))
 
     def _is_worth(self, claimant: Claimant, credit: int, total: int, out: int) -> bool:
-        """Whether *credit* is worth a frame for one that holds *out*: it is much, or urgent. Locally none is sent.
-
-        Who is far away has all that it holds on the way; what it is passed over for others use at once each time.
-        """
+        """Whether *credit* is worth a frame for one that holds *out*: it is much, or urgent. Locally none is sent."""
         target = self.target(claimant, total)
-        return (
-            claimant.key is None
-            or claimant.patience_s > self.timing.idle_s
-            or 4 * out <= target
-            or 4 * min(credit, target - out) >= target
-        )
+        return claimant.key is None or 4 * out <= target or 4 * min(credit, target - out) >= target
 
     # Taking back
 
@@ -513,7 +530,8 @@ class PoolTowardEgress(CreditPool):
 
     def recall(self, circuit: IncomingCircuit, now: float) -> None:
         """Drain a circuit at *now* (seconds), whatever it is used for."""
-        circuit.drain(now, self.timing.drain_bound_s)
+        circuit.is_draining = True
+        circuit.answer_due = now + self.timing.drain_bound_s
         self.asked[circuit] = None
         self._actions.append(DrainCircuit(circuit.key))
 
