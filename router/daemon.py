@@ -351,7 +351,7 @@ class Daemon:
         for connection in self.runtime.connections.values():
             if connection.settings is connector.settings:
                 connection.settings = settings
-        connector.settings = settings
+        connector.repace(settings)
 
     def end_connector(self, connector: Connector) -> None:
         """Connect no more, and close its connection, once the answer to who has asked is written: it may go there."""

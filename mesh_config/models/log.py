@@ -31,7 +31,8 @@ class LogSettings:
     """The log, on standard error."""
 
     level: LogLevel = setting(
-        "Least severe lines that are written; `--log-level` of `amqp-mesh run` goes first.", default=LogLevel.INFO
+        "Least severe lines that are written; `--log-level` of `amqp-mesh run` goes first until a reload changes it.",
+        default=LogLevel.INFO,
     )
     format: LogFormat = setting(
         "Form of a line: `key=value` words, or an object of JSON with the same fields.", default=LogFormat.KEY_VALUE

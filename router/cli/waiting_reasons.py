@@ -112,8 +112,8 @@ def _of_subscribers(router: str, rows: Sequence[Mapping[str, Any]]) -> str:
     have = "has" if len(here) == 1 else "have"
     keeps = f" and {have} {held} message{'' if held == 1 else 's'} without outcome" if held else ""
     if len(here) == 1:
-        return f"The subscriber {_client(here[0])} at {router} has granted no credit{since}{keeps}."
-    return f"{len(idle)} of {len(here)} subscribers at {router} have granted no credit{since}{keeps}."
+        return f"The subscriber {_client(here[0])} at {router} has no credit left{since}{keeps}."
+    return f"{len(idle)} of {len(here)} subscribers at {router} have no credit left{since}{keeps}."
 
 
 def _client(row: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import socket
@@ -61,9 +62,10 @@ class Connector:
                     self._fail(reason, failed)
                 if trio.current_time() - began >= STABLE_S:
                     pause = self.settings.reconnect_initial_s
-            with self.until_stopped():
+            with self.until_stopped() as pausing:
                 # jitter, so that routers that lost the same neighbor do not all come back in one instant
-                await trio.sleep(pause * self._rng.uniform(0.5, 1.0))
+                pausing.deadline = trio.current_time() + pause * self._rng.uniform(0.5, 1.0)
+                await trio.sleep_forever()
             pause = min(2 * pause, self.settings.reconnect_max_s)
 
     def until_stopped(self) -> trio.CancelScope:
@@ -72,6 +74,13 @@ class Connector:
         if self._is_stopped:
             self._not_serving.cancel()
         return self._not_serving
+
+    def repace(self, settings: ConnectorSettings) -> None:
+        """Take other pauses from *settings*, which are as before otherwise; a longer one that runs is cut short."""
+        self.settings = settings
+        pausing = self._not_serving
+        if pausing.deadline < math.inf:
+            pausing.deadline = min(pausing.deadline, trio.current_time() + settings.reconnect_max_s)
 
     def stop(self) -> None:
         """Connect no more; a connection that is there goes on."""

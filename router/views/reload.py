@@ -205,7 +205,8 @@ class SettingsReloader:
             self._runtime.policy.take_settings(new.vhosts, self._runtime.clock())
             sockets.start(self._close_unwelcome)  # once the answer to who has asked is written
         if "log" in plan.taken_over:
-            logs.set_level(new.log.level)
+            if new.log.level is not self._in_file.log.level:  # else that of the command line stays
+                logs.set_level(new.log.level)
             logs.set_format(new.log.format)
 
     def _bind(self, plan: ChangePlan, new: RouterSettings, places: Places, files: CredentialStore) -> HttpServer | None:

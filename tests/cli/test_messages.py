@@ -174,7 +174,7 @@ def test_it_is_said_who_holds_the_credit(mesh: MeshProcesses) -> None:
         output, said = ended(sender)
     assert sender.returncode == 1
     assert ": 2 without outcome" in output
-    assert "at R3 has granted no credit" in said
+    assert "at R3 has no credit left" in said
     assert "1 message without outcome" in said
 
 
@@ -325,7 +325,7 @@ def test_of_messages_that_name_their_address_it_is_said_who_takes_none(mesh: Mes
         sent = call(mesh, "send", "stuck", "x", "--anonymous", "--count", "3", "--timeout", "1")
     assert sent.returncode == 1
     assert "Nobody subscribes" not in sent.stderr
-    assert "at R3 has granted no credit" in sent.stderr
+    assert "at R3 has no credit left" in sent.stderr
 
 
 @pytest.mark.parametrize(

@@ -348,6 +348,26 @@ def test_level_and_form_of_the_log_are_taken_over(mesh: MeshProcesses) -> None:
     )
 
 
+def test_the_level_of_the_command_line_stays_where_that_of_the_file_does(tmp_path: Path) -> None:
+    with MeshProcesses(generate("line", 1), tmp_path / "mesh", log_level="warning") as mesh:
+        (name,) = mesh.settings.routers
+        mesh.start(wait=False)
+        before = settings(mesh, name)
+
+        def level() -> object:
+            with ManagementClient(mesh.url(name), timeout_s=WAIT_S) as client:
+                return client.read("log", name="log/DEFAULT")["enable"]
+
+        wait_until(lambda: accepts(before.listeners[0].port), "it listens", WAIT_S)
+        for log, kept in (
+            (LogSettings(format=LogFormat.JSON), "warning+"),
+            (LogSettings(level=LogLevel.ERROR), "error+"),
+        ):
+            mesh.change(attrs.evolve(before, log=log))
+            assert reload(mesh, name)["applied"] == ["log changed"]
+            assert level() == kept
+
+
 def test_what_needs_a_restart_is_said_each_time(mesh: MeshProcesses) -> None:
     before = settings(mesh, "R1")
     mesh.change(attrs.evolve(before, site="elsewhere", forwarding=attrs.evolve(before.forwarding, grace_s=7.0)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import socket
 
+import attrs
 import pytest
 import trio
 
@@ -61,3 +63,27 @@ async def test_what_failed_is_told_once_for_each_reason_and_again_after_success(
         with trio.fail_after(10_000):
             await connector.run(serve, lambda failed: told.append(failed.message))
     assert told == ["wrong listener", "gone", "gone"]
+
+
+async def test_other_pauses_cut_a_longer_one_short(autojump_clock: object) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        slow = ConnectorSettings(host="127.0.0.1", port=port, reconnect_initial_s=1000.0, reconnect_max_s=3600.0)
+        connector = Connector(slow, random.Random(1))
+        attempts: list[float] = []
+
+        async def serve(sock: socket.socket, served: Connector) -> str:
+            sock.close()
+            attempts.append(trio.current_time())
+            return "of no use"
+
+        with trio.fail_after(10_000):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(connector.run, serve, lambda failed: None)
+                await trio.sleep(10)
+                assert len(attempts) == 1
+                connector.repace(attrs.evolve(slow, reconnect_initial_s=0.5, reconnect_max_s=2.0))
+                await trio.sleep(20)
+                connector.stop()
+    assert attempts[1] - attempts[0] <= 12.0
+    assert max(later - before for before, later in itertools.pairwise(attempts[1:])) <= 2.1
