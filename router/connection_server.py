@@ -104,11 +104,11 @@ class ConnectionServer:
 
         Returns: why it was of no use; empty when it was.
         """
-        settings, admitted = connector.settings, None
+        admitted = None
         try:
             with connector.until_stopped(), trio.fail_after(HANDSHAKE_TIMEOUT_S):
-                admitted = await self._authentication.dial(sock, settings)
-            if admitted is None:
+                admitted = await self._authentication.dial(sock, connector.settings)
+            if admitted is None or connector not in self._connectors:
                 raise PeerRefused("its connector was taken away")
         except (PeerRefused, trio.TooSlowError) as error:
             sock.close()
@@ -116,7 +116,8 @@ class ConnectionServer:
         except BaseException:
             sock.close()
             raise
-        connection = await self._serve(sock, settings, None, admitted, HANDSHAKE_TIMEOUT_S)
+        # Its settings may be others than when it was dialled.
+        connection = await self._serve(sock, connector.settings, None, admitted, HANDSHAKE_TIMEOUT_S)
         if connection is None or connection.was_of_use:
             return ""
         assert connection.fault, "an end has its reason"

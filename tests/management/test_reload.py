@@ -209,6 +209,24 @@ def test_a_connector_that_leaves_while_its_peer_is_silent_lets_go_of_its_socket(
                 assert dialled.recv(8) == b""
 
 
+def test_a_connector_that_is_given_other_pauses_while_it_dials_connects(tmp_path: Path) -> None:
+    with MeshProcesses(generate("line", 2), tmp_path / "mesh") as mesh:
+        name = dialler(mesh)
+        (other,) = (router for router in mesh.settings.routers if router != name)
+        before = settings(mesh, name)
+        mesh.start(other)
+        mesh[other].send_signal(signal.SIGSTOP)
+        mesh.start(name)
+        paced = tuple(attrs.evolve(each, reconnect_max_s=1.5) for each in before.connectors)
+        mesh.change(attrs.evolve(before, connectors=paced))
+        assert len(reload(mesh, name)["applied"]) == 1
+        mesh[other].send_signal(signal.SIGCONT)
+        mesh.wait_converged()
+        lines = [line for line in mesh[name].log_lines() if line.level in ("error", "critical")]
+        assert not lines
+        assert not mesh[name].log_lines("connect_failed")
+
+
 def test_what_management_deleted_comes_back_where_it_is_in_the_file_still(mesh: MeshProcesses) -> None:
     name = dialler(mesh)
     (left, *_) = settings(mesh, name).connectors
