@@ -7,7 +7,7 @@ of what a router reads at its start alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, TypeVar
 
 import attrs
@@ -106,21 +106,9 @@ def plan_change(old: RouterSettings, new: RouterSettings) -> ChangePlan:
         new: as the file is now, checked.
     """
     closed, opened = _without_common(old.listeners, new.listeners)
-    altered = []
-    for after in tuple(opened):
-        before = next((each for each in closed if (each.host, each.port) == (after.host, after.port)), None)
-        if before is not None:
-            altered.append((before, after))
-            closed.remove(before)
-            opened.remove(after)
+    altered = _take_pairs(closed, opened, lambda before, after: (before.host, before.port) == (after.host, after.port))
     ended, added = _without_common(old.connectors, new.connectors)
-    repaced = []
-    for come in tuple(added):
-        gone = next((each for each in ended if {*_differences(each, come)} <= {*OF_THE_NEXT_DIAL}), None)
-        if gone is not None:
-            repaced.append((gone, come))
-            ended.remove(gone)
-            added.remove(come)
+    repaced = _take_pairs(ended, added, lambda before, after: {*_differences(before, after)} <= {*OF_THE_NEXT_DIAL})
     removed_addresses, added_addresses = _without_common(old.addresses, new.addresses)
     names = {profile.name for profile in old.tls}
     changed = _differences(old, new)
@@ -154,6 +142,20 @@ def _without_common(old: Sequence[Socket], new: Sequence[Socket]) -> tuple[list[
     """Entries of *old* that are not in *new*, and the other way round; equal ones are counted."""
     gone, come = Counter(old), Counter(new)
     return list((gone - come).elements()), list((come - gone).elements())
+
+
+def _take_pairs(
+    gone: list[Socket], come: list[Socket], is_same: Callable[[Socket, Socket], bool]
+) -> list[tuple[Socket, Socket]]:
+    """Take those of both lists that are the same with other settings. Returns: each as it was before and is after."""
+    pairs = []
+    for after in tuple(come):
+        before = next((each for each in gone if is_same(each, after)), None)
+        if before is not None:
+            pairs.append((before, after))
+            gone.remove(before)
+            come.remove(after)
+    return pairs
 
 
 def _place(socket: ListenerSettings | ConnectorSettings) -> str:

@@ -258,15 +258,14 @@ class Daemon:
         Raises:
             LocalError: one of them cannot be used, and nothing has changed.
         """
-        gone = {*plan.closed, *(before for before, _ in plan.altered)}
-        undialled = {*plan.ended, *(before for before, _ in plan.repaced)}
+        changed: list[tuple[Socket, Socket]] = [*plan.altered, *plan.repaced]
+        gone = {*plan.closed, *plan.ended, *(before for before, _ in changed)}
         held: list[Socket] = [
             *(each.settings for each in self.listeners if each.settings not in gone),
-            *(each.settings for each in self.connectors if each.settings not in undialled),
+            *(each.settings for each in self.connectors if each.settings not in gone),
             http,
         ]
-        come: list[Socket] = [*plan.opened, *(after for _, after in plan.altered), *plan.added]
-        come += [after for _, after in plan.repaced]
+        come: list[Socket] = [*plan.opened, *plan.added, *(after for _, after in changed)]
         come += [http] if http.port is not None else []
         profiles = (*plan.profiles, *plan.profiles_altered)
         return self._credentials.take(profiles, plan.profiles_removed, held, come, files)

@@ -16,12 +16,12 @@ SERVICE_S = 0.001
 DURATION_S = 3.0
 
 
-def served(round_trip_s: float, credit: int, near: int, far: int) -> tuple[list[int], list[int]]:
-    """Messages of each publisher at the subscriber's router, and of each one two hops away; all have more to send."""
+def served(round_trip_s: float, credit: int) -> tuple[list[int], list[int]]:
+    """Messages of five publishers at the subscriber's router, and of five two hops away; all have more to send."""
     mesh = AnycastMesh(LINE, delay_s=round_trip_s / 4)
     mesh.add_subscriber("R1", credit=credit, top_up=GrantHabit.EACH, service_s=SERVICE_S)
     mesh.run_for(1.0)
-    publishers = [mesh.add_publisher(router) for router in ["R1"] * near + ["R3"] * far]
+    publishers = [mesh.add_publisher(router) for router in 5 * ["R1"] + 5 * ["R3"]]
     for publisher in publishers:
         publisher.offer(10**9)
     mesh.run_for(2.0)
@@ -29,7 +29,7 @@ def served(round_trip_s: float, credit: int, near: int, far: int) -> tuple[list[
     mesh.run_for(DURATION_S)
     counts = [mesh.delivered_of.get(publisher.key, 0) - before.get(publisher.key, 0) for publisher in publishers]
     mesh.check_invariants()
-    return counts[:near], counts[near:]
+    return counts[:5], counts[5:]
 
 
 @pytest.mark.parametrize("credit", [10, 100])
@@ -37,7 +37,7 @@ def served(round_trip_s: float, credit: int, near: int, far: int) -> tuple[list[
 def test_a_busy_subscriber_is_never_without_work_for_far_publishers_who_get_less(
     round_trip_s: float, credit: int
 ) -> None:
-    at_the_egress, elsewhere = served(round_trip_s, credit, 5, 5)
+    at_the_egress, elsewhere = served(round_trip_s, credit)
     assert sum(at_the_egress) + sum(elsewhere) >= 0.95 * DURATION_S / SERVICE_S
     assert sum(elsewhere) >= 2 * DURATION_S / round_trip_s, "some in each round trip"
 
