@@ -54,6 +54,8 @@ class AddressTrouble:
     """Busy publishers at other routers that wait for the subscribers of this one."""
     since: float = math.inf
     """Time since which it is held up, with pauses, seconds since 1970; infinity where nobody has looked before."""
+    closed_since: float = -math.inf
+    """Time since which nobody subscribes, seconds since 1970; minus infinity where nobody has seen the last one go."""
     lost_with: Sequence[str] = ()
     """Routers that its last subscribers were attached to, where it was lost with these."""
     origin: str = ""

@@ -89,6 +89,10 @@ class _Trouble:
     """and of the last one."""
     is_open: bool = True
     """Whether anybody took its messages then."""
+    closed_since: float = -math.inf
+    """Time of the first look that found its last subscriber gone, with pauses of RECENT_S at most, seconds,"""
+    closed_last: float = -math.inf
+    """and of the last one that found none."""
     lost_with: Sequence[RouterId] = ()
     """Routers that its last subscribers were lost with."""
 
@@ -160,6 +164,10 @@ class ProblemScan:
                 known = self._troubled[entry] = _Trouble(now, entry.egress)
                 self._look_who_was_lost(entry, known)
             return
+        if not entry.is_open:
+            if known.is_open and now - known.closed_last > RECENT_S:
+                known.closed_since = now
+            known.closed_last = now
         self._look_who_was_lost(entry, known)
         is_still = known.egress == entry.egress
         if is_late or is_still:  # else it is busy, and happened to have no credit
@@ -313,6 +321,7 @@ class ProblemScan:
                 grantors=grantors,
                 behind=behind,
                 since=min(trouble.since, trouble.still_since) + offset,
+                closed_since=trouble.closed_since + offset,
                 lost_with=trouble.lost_with,
                 origin=self._origin(entry) if is_late else "",
             )

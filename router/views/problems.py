@@ -386,7 +386,7 @@ def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
                     else late
                 )
                 + f": {why}",
-                since=min(trouble.since, snapshot.now - (0 if trouble.behind else credit.oldest_wait_seconds)),
+                since=_held_up_since(trouble, snapshot.now - (0 if trouble.behind else credit.oldest_wait_seconds)),
                 command=command,
                 closeness=CERTAIN if lost or _has_hung(trouble) else BESIDE,
                 about=about,
@@ -404,12 +404,18 @@ def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
             kind="publishers-blocked" if credit.has_subscriber else "no-subscriber",
             subject=text,
             sentence=f"{who}{waiting}: {why}",
-            since=min(trouble.since, snapshot.now - credit.blocked_seconds),
+            since=_held_up_since(trouble, snapshot.now - credit.blocked_seconds),
             command=command,
             closeness=CERTAIN if lost else _blocked_closeness(trouble),
             about=[*about, *(f"address {text} at {root}" for root in _egresses(trouble.grantors))],
             explains=_slow_ones(snapshot, trouble),
         )
+
+
+def _held_up_since(trouble: AddressTrouble, waited_since: float) -> float:
+    """Time since which publishers or messages wait, but not for a subscriber as long as there was one."""
+    since = min(trouble.since, waited_since)
+    return since if trouble.credit.has_subscriber else max(since, trouble.closed_since)
 
 
 def _nobody(lost: Sequence[str]) -> str:

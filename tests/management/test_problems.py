@@ -457,6 +457,37 @@ def test_a_slow_subscriber_says_when_it_last_settled_and_stays_one_problem() -> 
     assert found.since - view._offset() >= later - 1, "another one"
 
 
+def test_that_nobody_subscribes_begins_when_the_last_subscriber_goes() -> None:
+    bench = Bench()
+    a = bench.router("A")
+    view = RuntimeView(a, [], [])
+    bench.client(a).sender("jobs")
+    slow = bench.client(a).receiver("jobs", credit=0)
+    bench.run()
+
+    def found_after(seconds: int) -> tuple[str, float]:
+        """The one problem, and the time of the router's clock since which it is there."""
+        for _ in range(seconds):
+            exhaust(view.look())
+            bench.advance(1.0)
+        (found,) = view.problem_scan.problems()
+        assert found.since is not None
+        return found.kind, found.since - view._offset()
+
+    began = a.clock()
+    assert found_after(20) == ("publishers-blocked", pytest.approx(began, abs=2))
+    slow.close()
+    bench.run()
+    gone = a.clock()
+    assert found_after(20) == ("no-subscriber", pytest.approx(gone, abs=2))
+    slow = bench.client(a).receiver("jobs", credit=0)
+    bench.run()
+    assert found_after(3) == ("publishers-blocked", pytest.approx(began, abs=2)), "it has waited all the time"
+    slow.close()
+    bench.run()
+    assert found_after(3) == ("no-subscriber", pytest.approx(gone, abs=2)), "one that comes and goes is one problem"
+
+
 def test_only_what_can_be_a_problem_has_a_row_and_the_mesh_is_looked_at_in_pieces() -> None:
     bench = Bench()
     a, b = bench.mesh(("A", "B"))
