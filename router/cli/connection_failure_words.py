@@ -32,6 +32,18 @@ WORDS: Final = (
 """Words of proton, each with what to say instead."""
 
 
+def failed_connection(shown: str, error: BaseException) -> str:
+    """Words for a connection that was not opened.
+
+    Args:
+        shown: the address that was tried.
+        error: of proton, or of the system.
+    """
+    text = str(error)
+    is_answered = text.count("'amqp:") > 0 or any(words in text for words, _ in WORDS)
+    return f"{'no connection to' if is_answered else 'no router answers at'} {shown}: {reason(error)}"
+
+
 def reason(error: BaseException) -> str:
     """Words of a proton error, without the names of its classes; those that say little in plainer ones."""
     said = plain(error)

@@ -62,10 +62,12 @@ def resume(router: str, access: RouterAccess) -> None:
     """
     try:
         with ManagementClient(access) as client:
-            client.request("RESUME", router=_other(client, router))
+            whom = _other(client, router)
+            is_serving = client.read("router", router=whom)["drainState"] == "serving"
+            client.request("RESUME", router=whom)
     except ManagementError as error:
         raise CommandError(printable(str(error))) from error
-    click.echo(f"router {printable(router)} serves again")
+    click.echo(f"router {printable(router)} " + ("serves: it was not drained" if is_serving else "serves again"))
 
 
 def _way_back(name: str, *, is_alone: bool) -> str:
@@ -81,9 +83,6 @@ def _other(client: ManagementClient, router: str) -> str | None:
     """The router to ask by way of the one attached to; None for that one itself. Raises: ManagementError."""
     if client.attached_router() == router:
         return None
-    known = client.routers()
-    if router not in known:
-        raise ManagementError(f"no router `{router}` is reached; there are {', '.join(known)}")
     client.check(router)
     return router
 

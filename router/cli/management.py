@@ -20,6 +20,7 @@ from proton.utils import BlockingConnection, SendException, SyncRequestResponse
 
 from router.cli.amqp_value_formatting import UNREADABLE, plain
 from router.cli.connection_failure_words import is_gone, reason
+from router.cli.did_you_mean import did_you_mean
 from router.cli.entity_rows import checked
 from router.cli.management_errors import ForeignRouterError, ManagementError, RefusedError
 from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError
@@ -31,6 +32,8 @@ PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""
 MOST_ENTITIES: Final = 1_000_000
 """Entities of one type that are taken for the whole of them: a router that tells of more never comes to an end."""
+MOST_NAMED: Final = 20
+"""Routers that an error lists."""
 
 RIGHTS: Final = "its group has no `management` for it; `read` is for every router, `own` for the one attached to"
 
@@ -117,6 +120,18 @@ class ManagementClient:
             pass  # the router was first
         except UNREADABLE:
             pass  # it looks once more at an answer that can't be read
+
+    def _others(self, router: str | None) -> str:
+        """Text to be added to the error that one can't be reached: those that can, empty where that isn't known."""
+        try:
+            known = [] if router is None else self.routers()
+        except ManagementError:
+            return ""
+        if router is None or not known or router in known:
+            return ""
+        there = f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if len(known) <= MOST_NAMED else ""
+        hint = did_you_mean(router, known)
+        return f"{there}.{hint}" if hint else there
 
     def _whom(self, router: str | None) -> str:
         """The router that is asked, as errors name it."""
@@ -277,7 +292,7 @@ class ManagementClient:
         except SendException as error:
             if error.state == Delivery.REJECTED:
                 raise RefusedError(FORBIDDEN, f"this user may not ask {whom}: {RIGHTS}") from error
-            raise ManagementError(f"{whom} cannot be reached from {self.url}") from error
+            raise ManagementError(f"{whom} cannot be reached from {self.url}{self._others(router)}") from error
         except Timeout as error:
             self._is_lost = True
             name = self._name if router is None else f"router {router}"

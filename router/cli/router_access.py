@@ -21,7 +21,7 @@ from proton.utils import BlockingConnection
 
 from mesh_config.usable_hosts import EXPECTED, host_fault
 from router.cli.close_timeout_connection import CloseTimeoutConnection
-from router.cli.connection_failure_words import reason
+from router.cli.connection_failure_words import failed_connection
 from router.cli.errors import CommandError, file_error
 from router.cli.options import timeout_option
 from router.core.escapes import escaped, without_passwords
@@ -103,7 +103,7 @@ class RouterAccess:
                 options |= {"ssl_domain": self._tls(), "sni": url.host}
             return CloseTimeoutConnection(url, timeout=self.timeout_s, reconnect=False, heartbeat=silence_s, **options)
         except (ProtonException, OSError, ValueError) as error:
-            raise UnreachableError(f"no router answers at {self.shown}: {reason(error)}") from error
+            raise UnreachableError(failed_connection(self.shown, error)) from error
 
     def _tls(self) -> SSLDomain:
         """Raises: UnreachableError when a file can't be used."""

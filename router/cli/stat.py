@@ -22,7 +22,7 @@ from router.cli.errors import CommandError, say_error
 from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient
-from router.cli.management_errors import ManagementError, RefusedError
+from router.cli.management_errors import ManagementError
 from router.cli.options import router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.row_choice import RowChoice
@@ -226,7 +226,7 @@ def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> St
         try:
             answers.found.append((each, _ask(client, wanted, each, None if each == attached else each)))
         except ManagementError as error:
-            answers.errors.append(printable(f"{error}{_hint(client, wanted.router, error)}"))
+            answers.errors.append(printable(str(error)))
     if wanted.what == "credit" and answers.found:
         shown = [each for each, _ in answers.found]
         is_waited_for = any(is_in_trouble(row) for _, rows in answers.found for row in rows)
@@ -298,17 +298,6 @@ def _ask(client: ManagementClient, wanted: StatSelection, me: str, router: str |
     # Who looks is no part of what is looked at.
     rows = [row for row in client.query(view.kind, router=router) if row.get("container") != client.container]
     return wanted.choice.apply(view, sorted(rows, key=view.order))
-
-
-def _hint(client: ManagementClient, router: str | None, error: ManagementError) -> str:
-    """Hint at the routers that there are, when the one asked for may be none."""
-    if router is None or isinstance(error, RefusedError):
-        return ""
-    try:
-        known = client.routers()
-    except ManagementError:
-        return ""
-    return "" if router in known else f"; there are {', '.join(known)}"
 
 
 # Output

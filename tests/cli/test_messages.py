@@ -388,6 +388,7 @@ def test_all_commands_come_by_tls_with_a_user(tmp_path: Path) -> None:
         plain = CliRunner().invoke(main, ["stat", "--url", url.replace("amqps://", "amqp://")])
         assert "use amqps:// in --url" in plain.output
         wrong = run("send", "x", "--user", USER, "--password-file", str(tmp_path / "wrong"))
+        assert "no connection to" in wrong.stderr
         assert "user or password is wrong" in wrong.stderr
         other = run("stat", *user, ca=made.client)
         assert "--ca" in other.stderr

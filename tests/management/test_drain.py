@@ -133,6 +133,7 @@ def test_a_drained_router_sends_clients_elsewhere_and_comes_back(mesh: MeshProce
     mesh.wait_converged()
     assert passes(mesh, "R2", "R2", "drained.here")
     assert passes(mesh, "R2", "R3", "drained.here")
+    assert "router R2 serves: it was not drained" in command(mesh, "R1", "resume", "R2").stdout
     assert passes(mesh, "R1", "R2", "drained.here")
 
 
