@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from importlib import resources
@@ -14,6 +15,8 @@ UNIT: Final = "amqp-mesh@.service"
 INSTALLED: Final = "/usr/bin/amqp-mesh"
 """Program in the file, in whose place the one that is called stands."""
 SETTINGS: Final = "/etc/amqp-mesh/mesh.yaml"
+HIDDEN: Final = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108 - nothing is written there
+"""Folders that the unit hides from the router, or gives it others of: ProtectHome and PrivateTmp."""
 
 
 @click.command("service-unit", short_help="Write a unit file for systemd.")
@@ -25,6 +28,9 @@ def service_unit(settings: str) -> None:
     whenever it ends. It names this very program.
     """
     called = Path(sys.argv[0])
+    for path in sorted({str(called.resolve()), os.path.realpath(sys.executable), os.path.realpath(settings)}):
+        if any(Path(path).is_relative_to(folder) for folder in HIDDEN):
+            click.echo(f"warning: {path}: the unit hides that folder from the router; take /opt, or /etc", err=True)
     program = str(called.resolve()) if called.is_file() else shutil.which("amqp-mesh") or INSTALLED
     text = (resources.files("router.deployment") / UNIT).read_text(encoding="utf-8")
     click.echo(text.replace(INSTALLED, program).replace(SETTINGS, settings), nl=False)

@@ -85,7 +85,7 @@ def unit() -> dict[str, dict[str, list[str]]]:
     sections: dict[str, dict[str, list[str]]] = {}
     parser = configparser.RawConfigParser(strict=False, comment_prefixes=("#",), delimiters=("=",))
     parser.optionxform = str  # type: ignore[assignment, method-assign]
-    parser.read_string(result.output.replace("SystemCallFilter=~", "SystemCallFilterNot="))
+    parser.read_string(result.stdout.replace("SystemCallFilter=~", "SystemCallFilterNot="))
     for name in parser.sections():
         sections[name] = {key: value.split() for key, value in parser[name].items()}
     return sections
@@ -98,6 +98,7 @@ def test_the_unit_starts_a_router_again_however_often_it_ends() -> None:
     assert found["Service"]["Type"] == ["notify"]
     # A check of the whole file would keep a router from its start for what is wrong with another one.
     assert "ExecStartPre" not in found["Service"]
+    assert found["Service"]["ExecReload"] == ["/bin/kill", "-HUP", "$MAINPID"]
     assert int(found["Service"]["WatchdogSec"][0]) > 0
 
 
@@ -110,5 +111,12 @@ def test_the_unit_leaves_a_router_time_to_stop_and_memory_for_its_peers() -> Non
 
 def test_the_unit_names_the_program_that_wrote_it_and_the_settings() -> None:
     result = CliRunner().invoke(main, ["service-unit", "--settings", "/srv/mesh.yaml"], catch_exceptions=False)
-    assert re.search(r"^ExecStart=/\S+ run /srv/mesh.yaml --router %i$", result.output, re.MULTILINE)
+    assert re.search(r"^ExecStart=/\S+ run /srv/mesh.yaml --router %i$", result.stdout, re.MULTILINE)
     assert "/etc/amqp-mesh/mesh.yaml" not in result.output
+    assert "/srv" not in result.stderr
+
+
+def test_a_program_or_settings_that_the_unit_hides_are_warned_of() -> None:
+    result = CliRunner().invoke(main, ["service-unit", "--settings", "/root/mesh.yaml"], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "warning: /root/mesh.yaml: the unit hides that folder" in result.stderr
