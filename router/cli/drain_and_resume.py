@@ -7,7 +7,6 @@ from typing import Final
 
 import click
 
-from router.cli.errors import CommandError
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError, RefusedError
 from router.cli.options import router_argument
@@ -34,22 +33,19 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
 
     ROUTER may be any of the mesh. Exit status: 1 when it cannot be asked, or is not drained in time.
     """
-    try:
-        with ManagementClient(access) as client:
-            whom = _other(client, router)
-            found = client.request("DRAIN", body={"stop": is_to_stop}, router=whom).body
-            name = printable(router)
-            end = time.monotonic() + float(found["withinSeconds"]) + SPARE_S
-            if not is_to_stop:
-                _wait_drained(client, router, whom, end)
-                click.echo(f"router {name} is drained: it has no clients, and no path leads through it by choice")
-                if whom is None:
-                    click.echo(_way_back(name, is_alone=client.routers() == [router]))
-                return
-            _wait_stopped(client, router, whom, end)
-            click.echo(f"router {name} has stopped")
-    except ManagementError as error:
-        raise CommandError(printable(str(error))) from error
+    with ManagementClient(access) as client:
+        whom = _other(client, router)
+        found = client.request("DRAIN", body={"stop": is_to_stop}, router=whom).body
+        name = printable(router)
+        end = time.monotonic() + float(found["withinSeconds"]) + SPARE_S
+        if not is_to_stop:
+            _wait_drained(client, router, whom, end)
+            click.echo(f"router {name} is drained: it has no clients, and no path leads through it by choice")
+            if whom is None:
+                click.echo(_way_back(name, is_alone=client.routers() == [router]))
+            return
+        _wait_stopped(client, router, whom, end)
+        click.echo(f"router {name} has stopped")
 
 
 @click.command(short_help="Have a drained router serve again.")
@@ -60,13 +56,10 @@ def resume(router: str, access: RouterAccess) -> None:
 
     Exit status: 1 when it cannot be asked, or refuses since it is not drained yet.
     """
-    try:
-        with ManagementClient(access) as client:
-            whom = _other(client, router)
-            is_serving = client.read("router", router=whom)["drainState"] == "serving"
-            client.request("RESUME", router=whom)
-    except ManagementError as error:
-        raise CommandError(printable(str(error))) from error
+    with ManagementClient(access) as client:
+        whom = _other(client, router)
+        is_serving = client.read("router", router=whom)["drainState"] == "serving"
+        client.request("RESUME", router=whom)
     click.echo(f"router {printable(router)} " + ("serves: it was not drained" if is_serving else "serves again"))
 
 

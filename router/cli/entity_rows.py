@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from router.cli.management_errors import ManagementError
 from router.management.schema import Kind, UnknownNameError, find_type
@@ -18,15 +18,30 @@ CLASSES: Final[Mapping[Kind, type | tuple[type, ...]]] = {
 """Of the values of a kind, as they are decoded."""
 
 
+class UntoldError(ManagementError):
+    """A router has not told an attribute, as one of another version does not."""
+
+
 class EntityRow(dict[str, Any]):
-    """One entity, as *whom* has told of it. What it has not told of raises ManagementError when it is asked for."""
+    """One entity, as *whom* has told of it. What it has not told of raises UntoldError when it is asked for."""
 
     def __init__(self, values: Mapping[str, Any], whom: str) -> None:
         super().__init__(values)
         self._whom = whom
 
     def __missing__(self, name: str) -> Any:
-        raise ManagementError(f"{self._whom} tells no `{name}` of what it was asked about: is it another version?")
+        raise UntoldError(f"{self._whom} tells no `{name}` of what it was asked about: is it another version?")
+
+
+Found = TypeVar("Found")
+
+
+def told(function: Callable[[Mapping[str, Any]], Found], row: Mapping[str, Any], otherwise: Found) -> Found:
+    """What *function* finds in a row; *otherwise* where it looks at an attribute that the router has not told."""
+    try:
+        return function(row)
+    except UntoldError:
+        return otherwise
 
 
 def checked(kind: str, rows: Sequence[Mapping[str, Any]], whom: str) -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ import click
 
 from router.cli.amqp_value_formatting import from_json, jsonable
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import CommandError
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ForeignRouterError, ManagementError
 from router.cli.options import router_option
@@ -58,23 +57,20 @@ def manage(
     """
     properties: dict[str, Any] = {key: value for key, value in (("name", name), ("identity", identity)) if value}
     body = dict(map(_pair, attributes)) if operation != "query" else {}  # what is wrong in itself needs no router
-    try:
-        with ManagementClient(access) as client:
-            if operation == "query":
-                if kind is None:
-                    raise click.UsageError("query needs --type")
-                found: Any = client.query(kind, attributes, router=router, is_checked=False)
-            else:
-                is_of_node = operation.startswith("get-") or operation in OF_NODE
-                if kind is not None:
-                    properties["entityType" if is_of_node else "type"] = kind
-                elif not is_of_node:
-                    properties["type"] = ""  # that of the entity which is named
-                if is_of_node:
-                    properties |= _properties(operation, body)
-                found = client.request(operation.upper(), properties, body, router=router).body
-    except ManagementError as error:
-        raise CommandError(printable(str(error))) from error
+    with ManagementClient(access) as client:
+        if operation == "query":
+            if kind is None:
+                raise click.UsageError("query needs --type")
+            found: Any = client.query(kind, attributes, router=router, is_checked=False)
+        else:
+            is_of_node = operation.startswith("get-") or operation in OF_NODE
+            if kind is not None:
+                properties["entityType" if is_of_node else "type"] = kind
+            elif not is_of_node:
+                properties["type"] = ""  # that of the entity which is named
+            if is_of_node:
+                properties |= _properties(operation, body)
+            found = client.request(operation.upper(), properties, body, router=router).body
     if found:
         click.echo(json.dumps(jsonable(found), indent=2))
 
@@ -108,18 +104,13 @@ def ping(access: RouterAccess) -> None:
     """
     rows = [["router", "answer", "ms", "hops' cost"]]
     is_missing = False
-    try:
-        with ManagementClient(access) as client:
-            attached = client.attached_router()
-            for node in sorted(client.query("router.node"), key=lambda each: (each["cost"] is None, each["id"])):
-                there, took_ms = _ping(client, node, None if node["id"] == attached else node["id"])
-                is_missing |= took_ms is None
-                shown = "-" if took_ms is None else f"{took_ms:.1f}"
-                rows.append(
-                    [printable(node["id"]), there, shown, str(node["cost"] if node["cost"] is not None else "-")]
-                )
-    except ManagementError as error:
-        raise CommandError(printable(str(error))) from error
+    with ManagementClient(access) as client:
+        attached = client.attached_router()
+        for node in sorted(client.query("router.node"), key=lambda each: (each["cost"] is None, each["id"])):
+            there, took_ms = _ping(client, node, None if node["id"] == attached else node["id"])
+            is_missing |= took_ms is None
+            shown = "-" if took_ms is None else f"{took_ms:.1f}"
+            rows.append([printable(node["id"]), there, shown, str(node["cost"] if node["cost"] is not None else "-")])
     click.echo("\n".join(aligned(rows, [False, False, True, True])))
     if is_missing:
         sys.exit(1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from router.cli.errors import CommandError
 
-class ManagementError(Exception):
-    """The router cannot be asked, or refused; the message is for the operator."""
+
+class ManagementError(CommandError):
+    """The router cannot be asked, or refused; a command that does not catch it ends with it."""
 
 
 class RefusedError(ManagementError):

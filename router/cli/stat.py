@@ -18,7 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import CommandError, say_error
+from router.cli.entity_rows import told
+from router.cli.errors import say_error
 from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient
@@ -45,6 +46,8 @@ from router.cli.table_output_width import UNBOUNDED_WIDTH, console, write_plain
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
 """With these a formula begins for some spreadsheet, also in full width."""
 
+UNTOLD: Final[object] = "?"
+"""Cell of what a router of another version does not tell."""
 NOTHING: Final = ("0", "-", "0s")
 """Cells that say nothing."""
 KEPT: Final = 2
@@ -146,16 +149,13 @@ def stat(
         choice=choice,
     )
     _check(wanted, has_address_options=address is not None or limit is not None)
-    try:
-        with ManagementClient(access) as client:
-            attached = client.attached_router()
-            if is_watched:
-                looking = _Looking(client, wanted, attached, access.suffix)
-                watch(looking.parts, interval_s=interval, looks=looks)
-                return
-            answers = _found(client, wanted, attached)
-    except ManagementError as error:
-        raise CommandError(printable(str(error))) from error
+    with ManagementClient(access) as client:
+        attached = client.attached_router()
+        if is_watched:
+            looking = _Looking(client, wanted, attached, access.suffix)
+            watch(looking.parts, interval_s=interval, looks=looks)
+            return
+        answers = _found(client, wanted, attached)
     _output(wanted, answers, "json" if is_json else "csv" if is_csv else "table", access.suffix)
 
 
@@ -297,7 +297,8 @@ def _ask(client: ManagementClient, wanted: StatSelection, me: str, router: str |
     view = VIEWS[wanted.what]
     # Who looks is no part of what is looked at.
     rows = [row for row in client.query(view.kind, router=router) if row.get("container") != client.container]
-    return wanted.choice.apply(view, sorted(rows, key=view.order))
+    rows.sort(key=lambda row: told(lambda it: (True, view.order(it)), row, (False, None)))
+    return wanted.choice.apply(view, rows)
 
 
 # Output
@@ -400,15 +401,16 @@ def _table(view: View, rows: Sequence[Entity], width: int, *, is_verbose: bool) 
     What nobody asked for in full is left out where it says nothing: columns of nothing but zeros or absent values.
     """
     columns = [column for column in view.columns if is_verbose or not column.is_detail]
-    cells = [[cell(column.text(row)) for column in columns] for row in rows]
+    cells = [[cell(told(column.text, row, UNTOLD)) for column in columns] for row in rows]
     if not is_verbose:
         kept = [at for at in range(len(columns)) if at < KEPT or any(row[at] not in NOTHING for row in cells)]
         columns = [columns[at] for at in kept]
         cells = [[row[at] for at in kept] for row in cells]
+    is_untold = any(UNTOLD in row for row in cells)
     left_out: list[str] = []
     if not is_verbose:
         columns, cells, left_out = fitted(columns, cells, width)
-    styles = [view.style(row) for row in rows]
+    styles = [told(view.style, row, None) for row in rows]
     # Text, and no markup: names of containers and addresses are what peers have chosen.
     lines = aligned([[column.title for column in columns], *cells], [column.is_number for column in columns])
     if max(map(cell_len, lines)) <= width:
@@ -416,7 +418,11 @@ def _table(view: View, rows: Sequence[Entity], width: int, *, is_verbose: bool) 
         parts: list[Table | Text] = [
             Text(line, style=style or "") for line, style in zip(lines, ["bold", *styles], strict=True)
         ]
-        return [*parts, Text(f"no room for {', '.join(left_out)}: --wide", style="dim")] if left_out else parts
+        if left_out:
+            parts.append(Text(f"no room for {', '.join(left_out)}: --wide", style="dim"))
+        if is_untold:
+            parts.append(Text(f"{UNTOLD}: not told by this router; is it another version?", style="dim"))
+        return parts
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
     for column in columns:
         table.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")

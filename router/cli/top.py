@@ -13,11 +13,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import CommandError
 from router.cli.link_sampler import LinkSample, LinkSampler
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient
-from router.cli.management_errors import ManagementError
 from router.cli.options import router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat import fitted
@@ -84,14 +82,11 @@ def top(
     credit. Then who waits for them. BLOCKED: a sender whose messages wait, and that has no credit. `no credit`: a
     subscriber that grants none, and nothing waits for it alone.
     """
-    try:
-        with ManagementClient(access) as client:
-            attached = client.attached_router()
-            looking = LinkSampler(client, attached, [router] if router is not None else None)
-            shown = partial(_json if is_json else _screen, looking, by, order, match, rows)
-            watch(shown, interval_s=interval, looks=looks, is_plain=is_json)
-    except ManagementError as error:
-        raise CommandError(printable(str(error))) from error
+    with ManagementClient(access) as client:
+        attached = client.attached_router()
+        looking = LinkSampler(client, attached, [router] if router is not None else None)
+        shown = partial(_json if is_json else _screen, looking, by, order, match, rows)
+        watch(shown, interval_s=interval, looks=looks, is_plain=is_json)
 
 
 @attrs.define

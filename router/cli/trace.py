@@ -10,9 +10,7 @@ import attrs
 import click
 
 from router.cli.address_path import Hop, Path, PathFinder, Trace
-from router.cli.errors import CommandError
 from router.cli.management import ManagementClient
-from router.cli.management_errors import ManagementError
 from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Entity, aligned, duration, printable
@@ -52,12 +50,9 @@ def trace(address: str, router: str | None, seconds: float, is_json: bool, acces
 
     Exit status: 1 when nobody subscribes, or no path is free: no credit anywhere; else 0.
     """
-    try:
-        with ManagementClient(access) as client:
-            attached = client.attached_router()
-            found = PathFinder(client, attached, address).trace(router or attached, seconds)
-    except ManagementError as error:
-        raise CommandError(printable(str(error))) from error
+    with ManagementClient(access) as client:
+        attached = client.attached_router()
+        found = PathFinder(client, attached, address).trace(router or attached, seconds)
     if is_json:
         click.echo(json.dumps(attrs.asdict(found), indent=2))
     else:

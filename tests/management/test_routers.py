@@ -5,21 +5,26 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
+from click.testing import CliRunner
 from proton import Message
 from proton.utils import SyncRequestResponse
 
 from mesh_config.generators import generate
 from mesh_config.models import ListenerSettings, MeshSettings, RouterSettings
+from router.cli import main
+from router.cli.entity_rows import checked
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError, RefusedError
+from router.cli.stat_columns import VIEWS
 from router.management.schema import TYPES, Kind
 from tests.helpers.blocking_client import connected
 from tests.helpers.processes import MeshProcesses, wait_until
@@ -375,3 +380,27 @@ def test_stat_shows_an_unreachable_router_first(mesh: MeshProcesses, tmp_path: P
         own.start("R2")
         own.wait_converged()
         assert lines(stat(own, "--router", "R2"))[0] == ["router", "R2"]
+
+
+@pytest.mark.parametrize("what", [*VIEWS, "general", "credit", "problems", "ping", "trace", "top"])
+def test_a_router_that_does_not_tell_all_attributes_is_shown_without(
+    mesh: MeshProcesses, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """One of an earlier version has not all attributes of this one."""
+
+    def keep_only_names(
+        kind: str, rows: Sequence[Mapping[str, Any]], whom: str, check: Callable[..., Any] = checked
+    ) -> list[dict[str, Any]]:
+        kept = ("id", "identity", "name", "connection", "address", "addresses")
+        return check(kind, [{name: row[name] for name in kept if name in row} for row in rows], whom)
+
+    monkeypatch.setattr("router.cli.management.checked", keep_only_names)
+    words = {"ping": ["ping"], "trace": ["trace", "x", "--seconds", "0"], "top": ["top", "--json", "--looks", "1"]}
+    found = CliRunner().invoke(main, [*words.get(what, ["stat", what]), "--url", mesh.url("R1")])
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+    if what == "routers":
+        assert re.search(r"^R2 +\? ", found.stdout, re.MULTILINE)
+        assert "?: not told by this router; is it another version?" in found.stdout
+        assert found.exit_code == 0
+    elif found.exit_code:
+        assert "is it another version?" in found.stderr

@@ -13,13 +13,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mesh_config.findings import SettingsError
-from router.cli.errors import CommandError, InvalidInputError, show
+from router.cli.errors import InvalidInputError, show
 from router.cli.management import ManagementClient
-from router.cli.management_errors import ManagementError
 from router.cli.management_errors import RefusedError as RequestRefused
 from router.cli.options import BoundedNumber
 from router.cli.router_access import RouterAccess, access_options_beside_url
-from router.cli.stat_columns import printable
 from router.cli.whatif.import_model import save
 from router.cli.whatif.options import demands_option, groups_option, output_option
 from router.core.escapes import without_passwords
@@ -65,8 +63,6 @@ def snapshot(
         model, more = importing.completed(model, details=details, demands=demands)
         show((*warnings, *more), err=True)
         save(model, output)
-    except ManagementError as error:
-        raise CommandError(printable(str(error))) from error
     except SettingsError as error:
         raise InvalidInputError(error) from error
 
