@@ -17,6 +17,7 @@ from typing import Final
 
 import attrs
 
+from router.bench.cases import ATTACH_S
 from router.bench.connection import Connection, Endpoint, Loop
 from router.bench.endpoints import Caller, properties_at
 from router.bench.errors import BenchError
@@ -32,7 +33,6 @@ CREDIT: Final = 100
 WORKERS: Final = 2
 SERVICE_S: Final = 0.05
 CALL_BYTES: Final = 200
-ATTACH_S: Final = 15.0
 LONGEST_STEP_S: Final = 0.01
 _ID: Final = 8
 _REPLY_TO: Final = 20

@@ -13,6 +13,8 @@ from router.bench.errors import BenchError
 
 CREDIT: Final = 250
 """Credit that receivers grant and renew, messages."""
+ATTACH_S: Final = 60.0
+"""For all ends of a run to attach: long, since a busy machine is no reason to give up."""
 MAX_HOPS: Final = 16
 MEMORY: Final = "memory"
 """Memory for each connection, link and address."""

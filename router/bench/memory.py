@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from router.bench.cases import ATTACH_S
 from router.bench.connection import Connection, Endpoint, Loop
 from router.bench.errors import BenchError
 from router.bench.process_usage import cpu_seconds, resident_bytes
@@ -15,7 +16,6 @@ from router.bench.routers import RouterLine
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle
 
-ATTACH_S: Final = 60.0
 SESSION_LINKS: Final = 100
 """Links of one session: the engine takes time by the square of their number."""
 LINKS: Final = 500

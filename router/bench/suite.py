@@ -7,6 +7,7 @@ the other, with the yardsticks among them, and a ratio is the median of the rati
 from __future__ import annotations
 
 import contextlib
+import resource
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as Folder
@@ -41,6 +42,8 @@ from router.bench.ratios_to_other_routers import RatioToOtherRouter, compare, pa
 from router.bench.routers import COMMAND, RouterLine
 
 INTERPRETED: Final = "1 hop, interpreted"
+OPEN_FILES: Final = 1024
+"""What a process may have open on most systems: enough for every case."""
 ECHO_SHARE: Final = 0.3
 """Time for the echo, as a share of that of a run."""
 
@@ -154,6 +157,9 @@ def check(plan: Plan) -> None:
             raise BenchError(f"--compare-pid {text}: there is no --compare {named}=URL{known}")
     if OSLO in plan.others:
         check_oslo()
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed < OPEN_FILES:
+        raise BenchError(f"{OPEN_FILES} open files are needed, and `ulimit -n` allows {allowed}")
 
 
 def run(plan: Plan, folder: Folder, report: Report) -> SuiteResult:

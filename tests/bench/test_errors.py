@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shlex
 import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -54,6 +55,13 @@ def test_calls_by_oslo_messaging_without_it_name_the_extra(monkeypatch: pytest.M
     result = run("oslo")
     assert result.exit_code == 2
     assert "pip install 'amqp-mesh[demo]'" in " ".join(result.output.split())
+
+
+def test_too_few_open_files_are_told_before_anything_is_started() -> None:
+    words = shlex.join([sys.executable, "-m", "router", "bench", "--quick", "copies-200"])
+    found = subprocess.run(["sh", "-c", f"ulimit -n 400; {words}"], capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert "1024 open files are needed, and `ulimit -n` allows 400" in " ".join(found.stderr.split())
 
 
 def test_nobody_at_the_url_is_an_error() -> None:
