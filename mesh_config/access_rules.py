@@ -10,7 +10,15 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, BEGINNING, EXACT, Token, WordAutomaton, split_words
+from mesh_config.multi_pattern_matcher import (
+    ANY_WORD,
+    ANY_WORDS,
+    BEGINNING,
+    EXACT,
+    MultiPatternMatcher,
+    Token,
+    split_words,
+)
 
 USER: Final = "${user}"
 """In a pattern of addresses: the name of the user, as one word (`user_word`)."""
@@ -82,7 +90,7 @@ class AddressRules:
         """*patterns* are right by `check_pattern`. What a user's own name has of `*` and `#` are plain characters."""
         rows = [_tokens(text, user_word(user)) for text in patterns]
         self.allows_all = any(tokens == [(ANY_WORDS, "")] for tokens in rows)
-        self._automaton = WordAutomaton(rows)
+        self._automaton = MultiPatternMatcher(rows)
 
     def allows(self, text: str) -> bool:
         """Whether one of them fits the normalised address *text*."""

@@ -13,8 +13,8 @@ from mesh_config.connector_matching import is_loopback, is_same_host, is_wildcar
 from mesh_config.defaults_merging import address_key
 from mesh_config.findings import Finding, Severity, Step
 from mesh_config.models import AddressSettings, ListenerSettings, Role, RouterSettings
+from mesh_config.multi_pattern_matcher import ANY_WORD, ANY_WORDS, split_words
 from mesh_config.value_rules import fault_of, fields_of, kind_of
-from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, split_words
 from mesh_config.yaml_text import Place
 
 ATTACH_BYTES = 512

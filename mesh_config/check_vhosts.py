@@ -18,7 +18,7 @@ from mesh_config.models import (
     RouterSettings,
     VhostSettings,
 )
-from mesh_config.word_automaton import ANY_WORD, ANY_WORDS
+from mesh_config.multi_pattern_matcher import ANY_WORD, ANY_WORDS
 from mesh_config.yaml_text import Place
 
 At = Callable[..., Place]

@@ -14,7 +14,7 @@ from router.engine.amqps_connection import AmqpsConnection
 from router.engine.connection import Connection
 from router.neighbor_admission import open_properties
 from router.net.connector import Connector
-from router.net.handshake_socket import PeerLeft, PeerRefused
+from router.net.handshake_socket import HandshakeFailed, PeerLeft
 from router.net.listener import AcceptedConnection, Listener, Refusal, peer_name
 from router.net.open_file_shares import most_files
 from router.net.peer_authentication import AuthenticatedPeer, PeerAuthentication
@@ -81,7 +81,7 @@ class ConnectionServer:
         try:
             with waiting:
                 return await self._authentication.admit(sock, settings, guest.host)
-        except PeerRefused as error:
+        except HandshakeFailed as error:
             reason, is_refused = str(error), not isinstance(error, PeerLeft)
             # Who has left without a word may be anybody, such as who looks whether the port is open.
             if settings.role is Role.INTER_ROUTER and (is_refused or reason.startswith(("SASL", "TLS"))):
@@ -109,8 +109,8 @@ class ConnectionServer:
             with connector.until_stopped(), trio.fail_after(HANDSHAKE_TIMEOUT_S):
                 admitted = await self._authentication.dial(sock, connector.settings)
             if admitted is None or connector not in self._connectors:
-                raise PeerRefused("its connector was taken away")
-        except (PeerRefused, trio.TooSlowError) as error:
+                raise HandshakeFailed("its connector was taken away")
+        except (HandshakeFailed, trio.TooSlowError) as error:
             sock.close()
             return str(error) or f"no answer within {HANDSHAKE_TIMEOUT_S:g} s"
         except BaseException:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from mesh_config.models import MIB, ForwardingSettings
-from router.address_space_limit import most_held_bytes
+from router.address_space_headroom import most_held_bytes
 from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.dataplane.connection_port import Port

@@ -47,7 +47,7 @@ from router.engine.amqps_connection import AmqpsConnection
 from router.engine.connection import Connection
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_identity import PeerIdentity
-from router.fib_reinstallation import FibReinstallation
+from router.fib_resync import FibResync
 from router.flight_recorder import FlightRecorder
 from router.mesh_presence import MeshPresence
 from router.net.tcp_counters import TcpCounters
@@ -104,7 +104,7 @@ class Runtime(ConnectionTurns):
         """Ends a connection without a word to its engine or its peer."""
         self._faulty: set[ConnectionId] = set()
         """Connections that a fault of ours has ended."""
-        self._resync = FibReinstallation(self.control, self.fib)
+        self._resync = FibResync(self.control, self.fib)
         self.octets: dict[ConnectionId, Callable[[], TcpCounters | None]] = {}
         self.drain_state = DrainState.SERVING
         self._removed: Callable[[], None] = lambda: None

@@ -21,16 +21,16 @@ SPECIFIED = """
 COMMON = """
     action answer arrival authenticated authentication backlog backpressure batch bucket byte call clock code codec
     comparison computation constant context controlplane copier copy counter credential database decode diff
-    doubling duration entry envelope error escape event exclusion fair fanout file format grant handler histogram
-    identity ids installation interface internal key lifecycle limit list local manager meter node notifier policy
+    doubling duplicate duration entry envelope error escape event exclusion fair fanout file format grant handler
+    histogram identity ids installation interface internal key lifecycle limit list local manager meter node notifier policy
     protocol queue rate report result route rule scanner scheduler segment selection server service setting
     step sync table throttle timer timing token total tracker transit type user value view writer
 """
 """Words that programs use for what everybody takes them for."""
 INFLECTED = """
-    all and arrived attached changed check close current denial denied due ended excluded first fixed flooding
-    foreign from held incoming install invalid kept kind known large last left lowered management many message
-    outgoing outside over own paced pair part paused place player polled predicted progress raised
+    all and arrived attached changed check close current denial denied due ended excluded failed first fixed flooded
+    foreign held incoming install invalid kept kind known large last left lowered management many message
+    outgoing outside over own paced pair part paused place player polled progress raised
     reading record recorded recording refusal refused remote reopened replayable return rewriting right selection
     send sent shared skipping stalled tell to told too toward unknown unreadable unsupported up violating violation
     waiting withdraw withdrew

@@ -124,7 +124,7 @@ RINGS = (
     # Addresses are compared with patterns of treatments and of policy by one automaton.
     Ring(
         "router.core.addressing",
-        ours=("router.core", "mesh_config.models", "mesh_config.word_automaton"),
+        ours=("router.core", "mesh_config.models", "mesh_config.multi_pattern_matcher"),
         others=("attrs",),
         forbidden=IMPURE,
     ),
@@ -282,7 +282,7 @@ RINGS = (
     Ring("router.draining", ours=("router", "mesh_config.models"), others=("trio",)),
     Ring("router.drain_state"),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
-    Ring("router.fib_reinstallation", ours=("router.core",)),
+    Ring("router.fib_resync", ours=("router.core",)),
     Ring("router.denial_log", ours=("router.core",), others=("attrs",)),
     Ring(
         "router.mesh_presence",
@@ -298,7 +298,7 @@ RINGS = (
         others=("attrs",),
     ),
     Ring("router.peer_memory_account", ours=("router", "mesh_config")),
-    Ring("router.address_space_limit", ours=("router.core", "mesh_config")),
+    Ring("router.address_space_headroom", ours=("router.core", "mesh_config")),
     Ring("router.run_to_completion", ours=("router", "mesh_config"), others=("cython",)),
     Ring(
         "router.neighbor_admission",

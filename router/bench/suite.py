@@ -33,9 +33,9 @@ from router.bench.cases import (
 )
 from router.bench.echo import EchoServer
 from router.bench.errors import BenchError
-from router.bench.idle_usage import IdleUsage, measure_idle
 from router.bench.measuring import RunResult, measure
 from router.bench.memory import MemoryCost, measure_memory
+from router.bench.mesh_at_rest_usage import MeshAtRestUsage, measure_idle
 from router.bench.oslo import OsloRun, check_oslo, measure_oslo
 from router.bench.program_startup_cost import ProgramStartupCost, measure_start
 from router.bench.ratios_to_other_routers import RatioToOtherRouter, compare, pairs_of
@@ -43,7 +43,7 @@ from router.bench.routers import COMMAND, RouterLine
 
 INTERPRETED: Final = "1 hop, interpreted"
 OPEN_FILES: Final = 1024
-"""What a process may have open on most systems: enough for every case."""
+"""Open files that a process is allowed on most systems: enough for every case."""
 ECHO_SHARE: Final = 0.3
 """Time for the echo, as a share of that of a run."""
 
@@ -129,7 +129,7 @@ class SuiteResult:
     oslo: Sequence[OsloRun] = ()
     """For each path the run with the median rate."""
     comparisons: Sequence[RatioToOtherRouter] = ()
-    idle: IdleUsage | None = None
+    idle: MeshAtRestUsage | None = None
     start: Sequence[ProgramStartupCost] = ()
 
 
@@ -253,7 +253,7 @@ def _first_answers(plan: Plan, folder: Folder, progress: _Progress) -> Sequence[
     return measure_start(plan.command, folder, plan.rounds)
 
 
-def _idle(plan: Plan, folder: Folder, progress: _Progress) -> IdleUsage:
+def _idle(plan: Plan, folder: Folder, progress: _Progress) -> MeshAtRestUsage:
     """A mesh of its own that is left alone."""
     progress.step(f"{IDLE}, {plan.idle_routers} routers")
     with _line(plan, folder, plan.idle_routers, kind="geometric") as mesh:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from router.bench.idle_usage import IdleUsage
+from router.bench.mesh_at_rest_usage import MeshAtRestUsage
 from router.bench.suite import CaseMedians, SuiteResult
 
 MIB = 1024 * 1024
@@ -109,7 +109,7 @@ def _comparisons(outcome: SuiteResult) -> Table:
     return table
 
 
-def _idle(found: IdleUsage) -> Table:
+def _idle(found: MeshAtRestUsage) -> Table:
     title = f"{found.routers} routers that stand still, for {found.seconds:.0f} s"
     table = _table(title, ("a router takes",), ("% of a core", "MB"))
     for what, share, resident in (

@@ -37,7 +37,7 @@ Found = TypeVar("Found")
 
 
 def told(function: Callable[[Mapping[str, Any]], Found], row: Mapping[str, Any], otherwise: Found) -> Found:
-    """What *function* finds in a row; *otherwise* where it looks at an attribute that the router has not told."""
+    """Result of *function* for a row; *otherwise* where it looks at an attribute that the router has not told."""
     try:
         return function(row)
     except UntoldError:

@@ -21,7 +21,7 @@ from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat import fitted
 from router.cli.stat_columns import Column, aligned, cell, duration, printable
 from router.cli.table_output_width import console
-from router.management.client_names import client_name
+from router.management.client_display_name import client_name
 
 ROWS: Final = 20
 """Lines where no terminal bounds them."""

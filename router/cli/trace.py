@@ -16,7 +16,7 @@ from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Entity, aligned, duration, printable
 from router.cli.stat_credit import party_state
 from router.core.addressing.address import with_vhost
-from router.management.client_names import client_name
+from router.management.client_display_name import client_name
 
 SHOWN: Final = 10
 """Subscribers of a router, and publishers, in words."""

@@ -14,7 +14,7 @@ from router.cli.router_access import RouterAccess
 from router.cli.stat_columns import duration
 from router.cli.stat_credit import ask_credit
 from router.core.addressing.address import with_vhost
-from router.management.client_names import client_name
+from router.management.client_display_name import client_name
 
 ROUTERS_ASKED: Final = 3
 """Of those with subscribers, to which publishers here send."""

@@ -44,7 +44,7 @@ from router.core.linkstate.control_message_sender import (
     FloodTargets,
     target_of,
 )
-from router.core.linkstate.copies_from_flooding_neighbors import PredictedMulticastCopies
+from router.core.linkstate.flooded_multicast_duplicates import FloodedMulticastDuplicates
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
     Hello,
@@ -214,7 +214,7 @@ class ControlPlane:
     def flood_trace(
         self, ingress: RouterId, child: RouterId, subscribers: frozenset[RouterId]
     ) -> tuple[RouterId, ...] | None:
-        """The trace of a multicast's copy for a child that floods it (`PredictedMulticastCopies.trace`).
+        """The trace of a multicast's copy for a child that floods it (`FloodedMulticastDuplicates.trace`).
 
         Stale after `TopologyChanged`.
 
@@ -223,7 +223,7 @@ class ControlPlane:
             child: neighbor that gets the copy.
             subscribers: routers, others than this one, with subscribers of the address.
         """
-        flood = PredictedMulticastCopies(
+        flood = FloodedMulticastDuplicates(
             self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding
         )
         return flood.trace(ingress, self.router_id, child)

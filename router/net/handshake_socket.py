@@ -22,11 +22,11 @@ MOST_LINGERED: Final = 64
 """and pieces that it may write meanwhile."""
 
 
-class PeerRefused(Exception):
+class HandshakeFailed(Exception):
     """Nothing comes of a connection; the message says why, for the log."""
 
 
-class PeerLeft(PeerRefused):
+class PeerLeft(HandshakeFailed):
     """The other side has ended it, or the network."""
 
 
@@ -47,7 +47,7 @@ class HandshakeSocket:
 
         Raises:
             PeerLeft: there will not be so many.
-            PeerRefused: TLS has failed.
+            HandshakeFailed: TLS has failed.
         """
         while len(self.data) < size:
             await self.read_more()
@@ -58,7 +58,7 @@ class HandshakeSocket:
         Raises: as `read`.
         """
         if len(self.data) > MOST_BYTES:
-            raise PeerRefused(f"more than {MOST_BYTES} bytes, and no answer was awaited")
+            raise HandshakeFailed(f"more than {MOST_BYTES} bytes, and no answer was awaited")
         while not self._read():
             await trio.lowlevel.wait_readable(self._sock)
 
@@ -79,7 +79,7 @@ class HandshakeSocket:
             if count < 0:
                 if count == FAILED and channel.error is not None:
                     channel.flush(self._fd)
-                    raise PeerRefused(self._words(channel.error))
+                    raise HandshakeFailed(self._words(channel.error))
                 raise PeerLeft(os.strerror(-1 - count))
             self.data += memoryview(buffer)[:count]
         return True
@@ -119,7 +119,7 @@ class HandshakeSocket:
         if self.channel is not None:
             if not self.channel.write(data):
                 assert self.channel.error is not None
-                raise PeerRefused(self._words(self.channel.error))
+                raise HandshakeFailed(self._words(self.channel.error))
             await self._write_out(self.channel)
             return
         rest = memoryview(data)
@@ -170,12 +170,12 @@ class HandshakeSocket:
                     is_over = await trio.to_thread.run_sync(channel.shake_hands)
             except ssl.SSLError as error:
                 channel.flush(self._fd)  # why, as an alert, if there is room for it
-                raise PeerRefused(self._words(error)) from None
+                raise HandshakeFailed(self._words(error)) from None
             await self._write_out(channel)
             if is_over:
                 self.channel = channel
                 return
             data = await self._await_bytes(channel)
             if channel.is_new and not channel.is_server and data.startswith(b"AMQP"):
-                raise PeerRefused("TLS: the other side speaks plain AMQP")
+                raise HandshakeFailed("TLS: the other side speaks plain AMQP")
             channel.feed(data)

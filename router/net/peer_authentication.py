@@ -21,7 +21,7 @@ from router.core.errors import LocalError
 from router.engine.peer_identity import PeerIdentity
 from router.engine.tls_channel import TlsChannel
 from router.net.credential_files import CredentialFiles
-from router.net.handshake_socket import HandshakeSocket, PeerLeft, PeerRefused
+from router.net.handshake_socket import HandshakeFailed, HandshakeSocket, PeerLeft
 from router.security.credential_store import CredentialStore, ticket_of
 from router.security.revocations import number_of
 from router.security.sasl_client import SaslClient
@@ -92,14 +92,14 @@ class PeerAuthentication:
             settings: of the listener.
             host: of the peer.
         Raises:
-            PeerRefused: it is not let in; says why.
+            HandshakeFailed: it is not let in; says why.
         """
         wire = HandshakeSocket(sock, functools.partial(failure_words, other="the peer"))
         try:
             return await self._admit(wire, settings, host)
         except PeerLeft:
             raise
-        except PeerRefused:
+        except HandshakeFailed:
             await wire.hang_up()
             raise
 
@@ -111,7 +111,7 @@ class PeerAuthentication:
             await self._begin_tls(wire, settings)
         if not await self._has_header(wire):
             if Mechanism.ANONYMOUS not in settings.sasl:
-                raise PeerRefused("what came is no protocol header of AMQP")
+                raise HandshakeFailed("what came is no protocol header of AMQP")
             return _admitted(wire)  # the frame guard has the words for it
         header = bytes(wire.data[:8])
         if header == SASL_HEADER:
@@ -119,12 +119,12 @@ class PeerAuthentication:
         if Mechanism.ANONYMOUS in settings.sasl:
             return _admitted(wire)
         await wire.write(SASL_HEADER)
-        raise PeerRefused(f"it speaks no SASL, and here it has to, by {' '.join(settings.sasl)}")
+        raise HandshakeFailed(f"it speaks no SASL, and here it has to, by {' '.join(settings.sasl)}")
 
     async def _refuse_tls(self, wire: HandshakeSocket) -> None:
         if wire.data[0] == HANDSHAKE:
             await wire.write(AMQP_HEADER)
-            raise PeerRefused("it speaks TLS, and this listener does not (it has no `tls`)")
+            raise HandshakeFailed("it speaks TLS, and this listener does not (it has no `tls`)")
 
     async def _begin_tls(self, wire: HandshakeSocket, settings: ListenerSettings) -> None:
         if wire.data[0] != HANDSHAKE:
@@ -136,7 +136,7 @@ class PeerAuthentication:
                 return
             else:
                 await wire.write(TLS_HEADER)
-                raise PeerRefused(
+                raise HandshakeFailed(
                     "it speaks plain AMQP, and this listener requires TLS" if is_amqp else "what came is no TLS"
                 )
         await wire.start_tls(TlsChannel(await self.files.context(settings), is_server=True), self._handshakes)
@@ -174,7 +174,7 @@ class PeerAuthentication:
                 await self._pause_guesser(host)
             await wire.write(answer)
             if sasl.failure is not None:
-                raise PeerRefused(f"SASL: {sasl.failure}")
+                raise HandshakeFailed(f"SASL: {sasl.failure}")
             if sasl.user is not None:
                 is_of_file = sasl.mechanism in PASSWORD_MECHANISMS
                 return _admitted(
@@ -184,7 +184,7 @@ class PeerAuthentication:
                     users_file=settings.users_file if is_of_file else None,
                     password=users.mark(sasl.user) if is_of_file and users is not None else None,
                 )
-        raise PeerRefused("SASL: too many frames")
+        raise HandshakeFailed("SASL: too many frames")
 
     async def _pause_guesser(self, host: str) -> None:
         """Pause before the answer to a wrong password. Who has the right one waits for none of them."""
@@ -240,7 +240,7 @@ class PeerAuthentication:
             sock: non-blocking, connected.
             settings: of the connector.
         Raises:
-            PeerRefused: nothing comes of it; says why.
+            HandshakeFailed: nothing comes of it; says why.
         """
         wire = HandshakeSocket(sock, functools.partial(failure_words, other="the other side"))
         try:
@@ -252,7 +252,7 @@ class PeerAuthentication:
                     TlsChannel(await self.files.context(settings), is_server=False, host=host), self._handshakes
                 )
             elif settings.sasl is Mechanism.PLAIN and not settings.plain_without_tls:
-                raise PeerRefused("PLAIN without TLS is not allowed (`plain_without_tls`)")
+                raise HandshakeFailed("PLAIN without TLS is not allowed (`plain_without_tls`)")
             sasl = SaslClient(
                 settings.sasl,
                 settings.user or self.credentials.router_id,
@@ -271,20 +271,20 @@ class PeerAuthentication:
                 if sasl.is_over:
                     return _admitted(wire, mechanism=settings.sasl.value)
         except (SaslError, LocalError) as error:
-            raise PeerRefused(str(error)) from None
-        raise PeerRefused("SASL: too many frames")
+            raise HandshakeFailed(str(error)) from None
+        raise HandshakeFailed("SASL: too many frames")
 
     async def _await_sasl(self, wire: HandshakeSocket) -> None:
         if wire.channel is None and wire.data[0] in (ALERT, HANDSHAKE) and wire.data[1] == 3:
-            raise PeerRefused("the other side speaks TLS, and this connector does not (it has no `tls`)")
+            raise HandshakeFailed("the other side speaks TLS, and this connector does not (it has no `tls`)")
         await wire.read(8)
         header = bytes(wire.data[:8])
         if header == SASL_HEADER:
             del wire.data[:8]
         elif header == TLS_HEADER:
-            raise PeerRefused("the other side requires TLS, and this connector has no `tls`")
+            raise HandshakeFailed("the other side requires TLS, and this connector has no `tls`")
         else:
-            raise PeerRefused("the other side speaks no SASL" if header == AMQP_HEADER else "what came is no AMQP")
+            raise HandshakeFailed("the other side speaks no SASL" if header == AMQP_HEADER else "what came is no AMQP")
 
 
 async def _next_frame(wire: HandshakeSocket, sasl: SaslServer | None) -> SaslFrame:
@@ -296,7 +296,7 @@ async def _next_frame(wire: HandshakeSocket, sasl: SaslServer | None) -> SaslFra
                 return found[0]
             await wire.read_more()
         except SaslError as error:
-            raise PeerRefused(f"SASL: {error}") from None
+            raise HandshakeFailed(f"SASL: {error}") from None
         except PeerLeft as error:
             if sasl is not None and sasl.mechanism is None:
                 raise PeerLeft(

@@ -24,10 +24,10 @@ from router.engine import message_codec
 from router.engine.rabbitmq_management_pairs import ManagementPair
 from router.management.access import BY_NEIGHBOR, EVERYTHING, NOTHING, Access
 from router.management.node import BAD_REQUEST, INTERNAL_ERROR, Answer, ManagementNode, reply
-from router.management.rabbitmq_queue_requests import answer_queue_request, refuse_queue_request
+from router.management.rabbitmq_queue_lookup import answer_queue_request, refuse_queue_request
 from router.runtime import Runtime
 from router.views.changes import ListenersAndConnectors, RuntimeChanges
-from router.views.receiver_lookup import find_queue
+from router.views.receiver_existence import find_queue
 from router.views.runtime import RuntimeView
 
 MAX_VALUES: Final = 1000

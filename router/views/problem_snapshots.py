@@ -20,7 +20,7 @@ from router.core.addressing.address import AddressKind, masked
 from router.core.forwarding.fib import AddressEntry
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.links import Transfer
-from router.management.client_names import client_name
+from router.management.client_display_name import client_name
 from router.management.snapshot import LazyRows, ProblemRow
 from router.net.connector import Connector
 from router.net.listener import Listener

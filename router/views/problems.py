@@ -16,7 +16,7 @@ import attrs
 
 from router.core.escapes import escaped
 from router.drain_state import SHUTTING_DOWN
-from router.management.client_names import client_name
+from router.management.client_display_name import client_name
 from router.management.merged_problems import CERTAIN
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
 from router.views.problem_inputs import BESIDE, HEARSAY, AddressTrouble, Problem, ProblemInputs

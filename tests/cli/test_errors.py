@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from router.cli import main
 from router.cli.errors import BAD_INPUT, CommandError, faults_of
+from router.whatif.pipeline.run_staging import RunExecutionError, run_error
 from router.whatif.pipeline.spark_failures import task_error
-from router.whatif.pipeline.unfinished_run import FailedRunError, run_error
 
 WRONG = (
     "bench nothing",
@@ -107,7 +107,7 @@ def test_a_message_keeps_its_lines_and_nothing_else_that_moves_the_cursor() -> N
     ("error", "status"),
     [
         (run_error(Path("run"), "something else is there"), 2),
-        (run_error(Path("run"), "processes die as soon as they start working", kind=FailedRunError), 1),
+        (run_error(Path("run"), "processes die as soon as they start working", kind=RunExecutionError), 1),
         (task_error(RuntimeError("MemoryError"), Path("run")), 1),
         (OSError(28, "No space left on device"), 2),
     ],

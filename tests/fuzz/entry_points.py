@@ -33,7 +33,7 @@ from router.engine import message_codec
 from router.guard import frame_guard
 from router.guard.flow_answers import flow_without_credit
 from router.management.node import ManagementNode
-from router.management.rabbitmq_queue_requests import Queue, answer_queue_request, refuse_queue_request
+from router.management.rabbitmq_queue_lookup import AddressAsQueue, answer_queue_request, refuse_queue_request
 from tests.fuzz import mutation, twins
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, source, target, write
 from tests.helpers.sections import NULL, binary, section, string
@@ -395,8 +395,8 @@ def check_queue_request(data: bytes) -> Message:
     return answer
 
 
-def _find_queue(name: str) -> Queue | None:
-    return Queue(receivers=1, waiting=0, routers=("A",), is_exclusive=False) if name == "orders" else None
+def _find_queue(name: str) -> AddressAsQueue | None:
+    return AddressAsQueue(receivers=1, waiting=0, routers=("A",), is_exclusive=False) if name == "orders" else None
 
 
 def _queue_request_seeds() -> list[bytes]:
@@ -637,7 +637,7 @@ ENTRY_POINTS: Final[Mapping[str, EntryPoint]] = {
         ),
         EntryPoint(
             name="queues", check=check_queue_request, seeds=_queue_request_seeds,
-            modules=("router.management.rabbitmq_queue_requests", "router.binding.message"),
+            modules=("router.management.rabbitmq_queue_lookup", "router.binding.message"),
             tokens=(*AMQP_TOKENS, b"/queues/", b"%2F", b"$me"), parse=mutation.parsed,
         ),
         EntryPoint(

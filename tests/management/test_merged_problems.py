@@ -10,7 +10,7 @@ import pytest
 
 from router.cli.stat_problems import problem_parts
 from router.drain_state import SHUTTING_DOWN
-from router.management.client_names import client_name
+from router.management.client_display_name import client_name
 from router.management.merged_problems import ProblemNearestCause, merged
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
 from router.views.problem_inputs import (

@@ -128,7 +128,7 @@ class RunPath(click.Path):
         folder = ctx.with_resource(tempfile.TemporaryDirectory(prefix="amqp-mesh-"))
         place = Path(folder) / (value.rstrip("/").rpartition("/")[2] or "run")
         with faults_of(value, BAD_INPUT):
-            importlib.import_module("router.whatif.pipeline.run_elsewhere").copy_run(value, place)
+            importlib.import_module("router.whatif.pipeline.hadoop_run_staging").copy_run(value, place)
         return place
 
 

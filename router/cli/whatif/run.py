@@ -141,7 +141,7 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
         if has_report:
             verdicts.extend(importlib.import_module("router.whatif.report.finish_run").complete_run(path, model))
         else:  # without what draws
-            importlib.import_module("router.whatif.analysis.answer_tables").write_answers(path, model)
+            importlib.import_module("router.whatif.analysis.derived_tables").write_answers(path, model)
 
     with progress() as on_progress:
         try:

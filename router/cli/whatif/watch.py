@@ -121,7 +121,7 @@ def _watch(
     spark = importlib.import_module("router.whatif.pipeline.spark_session")
     folders = importlib.import_module("router.whatif.formats.model_folder")
     links = () if model is None else folders.read_model(model).links
-    what = stream.Watch(
+    what = stream.WatchSpec(
         urls=places,
         connect=CONNECT,
         checkpoint=checkpoint,
@@ -132,7 +132,7 @@ def _watch(
     )
     ask = importlib.import_module("router.whatif.telemetry.link_counters").reachable
     screen = Screen(lambda: stream.ask_any(places, connect, ask), [access.url for access in accesses])
-    job = stream.Job(what, screen.show)
+    job = stream.StreamingJob(what, screen.show)
     stopped = threading.Event()
     patience_s = 2 * interval_s + sum(access.timeout_s for access in accesses)
     try:

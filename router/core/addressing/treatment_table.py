@@ -8,8 +8,8 @@ from typing import Final
 import attrs
 
 from mesh_config.models import DEFAULT_ADDRESSES, AddressSettings, Treatment
-from mesh_config.word_automaton import ANY_WORD, ANY_WORDS, EXACT, Token, WordAutomaton
-from mesh_config.word_automaton import split_words as split_words  # noqa: PLC0414 - for rings without it
+from mesh_config.multi_pattern_matcher import ANY_WORD, ANY_WORDS, EXACT, MultiPatternMatcher, Token
+from mesh_config.multi_pattern_matcher import split_words as split_words  # noqa: PLC0414 - for rings without it
 from router.core.errors import LocalError
 
 _EXACT_RANK, _ANY_WORD_RANK, _END_RANK, _ANY_WORDS_RANK = range(4)
@@ -111,7 +111,7 @@ class TreatmentTable:
         branching = [(place, words) for place, words in enumerate(ordered) if is_branching(words)]
         self._places = [place for place, _ in branching]
         """Of the patterns of the automaton, in their order."""
-        self._automaton = WordAutomaton([_token(word) for word in words] for _, words in branching)
+        self._automaton = MultiPatternMatcher([_token(word) for word in words] for _, words in branching)
         for place, words in enumerate(ordered):
             if not is_branching(words):
                 self._insert(words, place)

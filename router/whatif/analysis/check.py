@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from mesh_config.findings import nearest
 from router.whatif.analysis.availability import availability, calm_losses, unrated
 from router.whatif.analysis.credit_plan import ClientCreditHabits, address_rows, credit_rows
-from router.whatif.analysis.delay_limits import Traffic, delays_ms, played
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.analysis.spof import spof_rows
+from router.whatif.analysis.traffic_delay_by_scenario import TrafficSelection, delays_ms, played
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
 from router.whatif.model.mesh_model import Model
@@ -285,9 +285,9 @@ def _delays(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
             yield LimitResult(limit=f"{option} {name}={most:g}", is_kept=False, found=f"can't be told: {why}")
         return
     traffic = [
-        Traffic.to_address(network, name, most)
+        TrafficSelection.to_address(network, name, most)
         if option == "--max-address-delay-ms"
-        else Traffic.of_class(network, changed, name, most)
+        else TrafficSelection.of_class(network, changed, name, most)
         for option, name, most in asked
     ]
     among = _counting(outcomes, limits)

@@ -36,7 +36,7 @@ class CostLimits:
 
 
 @attrs.frozen(kw_only=True)
-class CostChange:
+class CostSearchResult:
     """Result of a search."""
 
     costs: Mapping[str, int]
@@ -55,7 +55,7 @@ def better_costs(
     families: Sequence[Family],
     limits: CostLimits,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> CostChange:
+) -> CostSearchResult:
     """Search for costs.
 
     Args:
@@ -85,7 +85,7 @@ def better_costs(
             break
         best, costs = found[0], found[1]
         busiest = _busiest(found[2], model)
-    return CostChange(costs=costs, before=first.max_utilisation, after=best[0] if best else 0.0, tries=tries)
+    return CostSearchResult(costs=costs, before=first.max_utilisation, after=best[0] if best else 0.0, tries=tries)
 
 
 def _order(sweep: FailureSweep, model: Model) -> Order:

@@ -30,7 +30,7 @@ SLACK: Final = 1e-9
 
 
 @attrs.frozen(kw_only=True)
-class Change:
+class ModelElementChange:
     """One thing that is in one model only, or not the same in both."""
 
     part: str
@@ -43,7 +43,7 @@ class Change:
 
 
 @attrs.frozen(kw_only=True)
-class LinkChange:
+class LinkLoadChange:
     """The load of a direction of a link that both models have."""
 
     link: str
@@ -70,7 +70,7 @@ class BaseStateImpact:
     lost_before: float
     lost_after: float
     """Messages/s that reach nobody."""
-    links: tuple[LinkChange, ...]
+    links: tuple[LinkLoadChange, ...]
     """Those whose load changes most."""
 
 
@@ -105,7 +105,7 @@ class RunDifference:
 class Difference:
     """Of two models or runs."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[ModelElementChange, ...]
     impact: BaseStateImpact
     new_spof: tuple[Mapping[str, Any], ...]
     gone_spof: tuple[Mapping[str, Any], ...]
@@ -195,10 +195,10 @@ def compare_models(
     )
 
 
-def _routing(are_split: Sequence[bool]) -> Iterator[Change]:
+def _routing(are_split: Sequence[bool]) -> Iterator[ModelElementChange]:
     before, after = (ECMP if is_one_split else MESH for is_one_split in are_split)
     if before != after:
-        yield Change(part="run", key="--routing", what="routing", before=before, after=after)
+        yield ModelElementChange(part="run", key="--routing", what="routing", before=before, after=after)
 
 
 def _only(rows: Iterable[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
@@ -211,7 +211,7 @@ def _only(rows: Iterable[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]
 # Models
 
 
-def changes(before: Model, after: Model) -> Iterator[Change]:
+def changes(before: Model, after: Model) -> Iterator[ModelElementChange]:
     """Each thing that is not the same, by part and key; of counters nothing, since they always change."""
     for part in ("routers", "links", "addresses", "subscribers"):
         yield from _part(part, before, after)
@@ -219,26 +219,28 @@ def changes(before: Model, after: Model) -> Iterator[Change]:
     yield from _part("groups", before, after)
 
 
-def _part(part: str, before: Model, after: Model) -> Iterator[Change]:
+def _part(part: str, before: Model, after: Model) -> Iterator[ModelElementChange]:
     one, other = ({KEYS[part](item): item for item in getattr(model, part)} for model in (before, after))
     for key in sorted(one.keys() | other.keys()):
         text = " at ".join(key)
         if key not in other:
-            yield Change(part=part, key=text, what="removed")
+            yield ModelElementChange(part=part, key=text, what="removed")
         elif key not in one:
-            yield Change(part=part, key=text, what="added")
+            yield ModelElementChange(part=part, key=text, what="added")
         elif one[key] != other[key]:
             for field in attrs.fields(type(one[key])):
                 old, new = getattr(one[key], field.name), getattr(other[key], field.name)
                 if old != new:
-                    yield Change(part=part, key=text, what=field.name, before=_plain(old), after=_plain(new))
+                    yield ModelElementChange(
+                        part=part, key=text, what=field.name, before=_plain(old), after=_plain(new)
+                    )
 
 
 def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _demands(before: Demands, after: Demands) -> Iterator[Change]:
+def _demands(before: Demands, after: Demands) -> Iterator[ModelElementChange]:
     if before == after:
         return
     one, other = _rates(before), _rates(after)
@@ -250,13 +252,15 @@ def _demands(before: Demands, after: Demands) -> Iterator[Change]:
             text += f" ({klass})" if klass != "default" else ""
             if old is None or new is None:
                 what = "removed" if new is None else "added"
-                yield Change(part="demands", key=text, what=what, before=old and old[0], after=new and new[0])
+                yield ModelElementChange(
+                    part="demands", key=text, what=what, before=old and old[0], after=new and new[0]
+                )
                 continue
             if old[0] != new[0]:
-                yield Change(part="demands", key=text, what="msgs_per_s", before=old[0], after=new[0])
+                yield ModelElementChange(part="demands", key=text, what="msgs_per_s", before=old[0], after=new[0])
             small, large = sorted(sizes := [volume / sent if sent else 0.0 for sent, volume in (old, new)])
             if large - small > SLACK * large:
-                yield Change(part="demands", key=text, what="msg_bytes", before=sizes[0], after=sizes[1])
+                yield ModelElementChange(part="demands", key=text, what="msg_bytes", before=sizes[0], after=sizes[1])
 
 
 def _rates(demands: Demands) -> dict[tuple[str, str, bool, str], tuple[float, float]]:
@@ -321,11 +325,11 @@ def _next_hops(routes: Routes, names: list[str]) -> Any:
     return back[np.array(found, dtype=np.int64).reshape(len(names), len(names))]
 
 
-def _link_changes(before: Routes, after: Routes) -> list[LinkChange]:
+def _link_changes(before: Routes, after: Routes) -> list[LinkLoadChange]:
     """Directions of links that both have, by how much their load changes."""
     old, new = (dict(_loads(routes)) for routes in (before, after))
     found = [
-        LinkChange(link=link, src=src, before=old[link, src] / MICRO, after=new[link, src] / MICRO)
+        LinkLoadChange(link=link, src=src, before=old[link, src] / MICRO, after=new[link, src] / MICRO)
         for link, src in sorted(old.keys() & new.keys())
         if old[link, src] != new[link, src]
     ]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesh_config.models import Treatment
-from router.whatif.analysis.split_path_delays import SplitPathDelays
+from router.whatif.analysis.slowest_equal_cost_path import SlowestEqualCostPath
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import TREATMENTS, Network
 
@@ -90,8 +90,8 @@ class Routes:
         return self._delays[pair]
 
     @cached_property
-    def _split_delays(self) -> SplitPathDelays:
-        return SplitPathDelays(self.network, self.kernel, self.failed_links)
+    def _split_delays(self) -> SlowestEqualCostPath:
+        return SlowestEqualCostPath(self.network, self.kernel, self.failed_links)
 
     def longest_delay_us(self, src: int, dst: int) -> tuple[int, bool]:
         """As `delay_us`; of the slowest of all shortest paths where traffic is split over them."""

@@ -38,12 +38,12 @@ Done = Callable[[int, list[Row]], None]
 LABEL: Final = "running twins"
 
 
-class TwinError(SettingsError):
+class TwinGridError(SettingsError):
     """A grid of twins that can't be; `findings` has what is wrong."""
 
 
-def _error(key: str, message: str, expected: str = "", near: str | None = None) -> TwinError:
-    return TwinError([Finding(severity=Severity.ERROR, key=key, message=message, expected=expected, nearest=near)])
+def _error(key: str, message: str, expected: str = "", near: str | None = None) -> TwinGridError:
+    return TwinGridError([Finding(severity=Severity.ERROR, key=key, message=message, expected=expected, nearest=near)])
 
 
 # What is asked for
@@ -52,7 +52,7 @@ def _error(key: str, message: str, expected: str = "", near: str | None = None) 
 def shapes(texts: Iterable[str], sizes: Sequence[int]) -> list[TwinTopology]:
     """Meshes of well-known shapes: `geometric:30`, or `geometric` in every one of *sizes*.
 
-    Raises: TwinError for a shape or a size that there is not.
+    Raises: TwinGridError for a shape or a size that there is not.
     """
     found = []
     for text in texts:
@@ -76,7 +76,7 @@ def shapes(texts: Iterable[str], sizes: Sequence[int]) -> list[TwinTopology]:
 def timers(text: str) -> LinkStateSettings:
     """Settings of the routing protocol: `hello_interval_s=0.5,hello_max_age_s=1.5`; the others have their defaults.
 
-    Raises: TwinError for one that there is not, or a value that it can't have.
+    Raises: TwinGridError for one that there is not, or a value that it can't have.
     """
     fields = _timer_fields()
     values: dict[str, Any] = {}
@@ -116,7 +116,7 @@ def grid(
         settings: choices of timers.
         seeds: one run for each.
         case: makes one of `ground`, `timers` and `seed`.
-    Raises: TwinError for a model without links, whose routers have nothing to agree on.
+    Raises: TwinGridError for a model without links, whose routers have nothing to agree on.
     """
     grounds, settings, seeds = list(grounds), list(settings), list(seeds)
     for ground in grounds:
@@ -167,7 +167,7 @@ def run(
         is_resumed: cases that an interrupted run has left are not run again.
         on_progress: told what is being done, how much of it is done, and how much there is.
     Returns: the table.
-    Raises: TwinError, RunError, OSError.
+    Raises: TwinGridError, RunError, OSError.
     """
     target = Path(out)
     _check_place(target)

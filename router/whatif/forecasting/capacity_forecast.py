@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from router.whatif.analysis.answer_tables import write_answers
-from router.whatif.forecasting.demand_models import with_measured
-from router.whatif.forecasting.link_trends import LEAST, Outlook, number_of, soonest, trends
+from router.whatif.analysis.derived_tables import write_answers
+from router.whatif.forecasting.link_trends import LEAST, ForecastParameters, number_of, soonest, trends
+from router.whatif.forecasting.models_with_forecast_demands import with_measured
 from router.whatif.forecasting.traffic_history import (
     CALENDARS,
     COLUMNS,
@@ -36,6 +36,7 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.chunk_evaluator import ALL_LOADS, NO_PAIRS
 from router.whatif.pipeline.run_folder import write_variants
+from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.spark_engine import write
 from router.whatif.pipeline.spark_session import SparkAddress, functions_of, jobs, name_job
 from router.whatif.pipeline.spark_tables import described
@@ -50,7 +51,6 @@ from router.whatif.pipeline.table_layouts import (
     SCENARIO_LOAD,
     Layout,
 )
-from router.whatif.pipeline.unfinished_run import run_error
 from router.whatif.scenarios.run_request import Request
 from router.whatif.wording import BASE
 
@@ -71,7 +71,7 @@ MOST_PERIODS: Final = 520
 class Wanted:
     """Choices of a forecast: how far, of what, in which failures."""
 
-    outlook: Outlook
+    outlook: ForecastParameters
     calendar: Calendar = CALENDARS["week"]
     level: str = "busy"
     """One of LEVELS."""
@@ -99,7 +99,7 @@ def choose(*, period: str, level: str, horizon: int, limit: float, confidence: f
     if not limit > 0 or not 0 < confidence < 1:
         raise ValueError(f"limit {limit}, confidence {confidence}; expected both above 0, and confidence below 1")
     return Wanted(
-        outlook=Outlook(horizon=horizon, confidence=confidence, limit=limit),
+        outlook=ForecastParameters(horizon=horizon, confidence=confidence, limit=limit),
         calendar=CALENDARS[period],
         level=level,
         families=families,

@@ -28,7 +28,7 @@ PARQUET: Final = (".parquet", ".pq")
 
 
 @attrs.frozen
-class Columns:
+class InputTable:
     """Columns that a file has."""
 
     table: pa.Table
@@ -49,7 +49,7 @@ class Columns:
         return {row: line for row, line in zip(range(last + 1), sound, strict=False) if row in wanted}
 
 
-def read_columns(faults: FileFindings, known: Sequence[str], required: Sequence[str]) -> Columns:
+def read_columns(faults: FileFindings, known: Sequence[str], required: Sequence[str]) -> InputTable:
     """The table of the file that *faults* is about, by the end of its name Parquet or CSV.
 
     Args:
@@ -70,7 +70,7 @@ def read_columns(faults: FileFindings, known: Sequence[str], required: Sequence[
         faults.fail(f"cannot be read: byte {error.start} is not UTF-8")
     except pa.ArrowException as error:
         faults.fail(f"cannot be read: {error}".splitlines()[0])
-    return Columns(table, faults.file, is_csv)
+    return InputTable(table, faults.file, is_csv)
 
 
 def numbered(values: pa.Array, number: Callable[[str | None], int]) -> NDArray[np.int32]:

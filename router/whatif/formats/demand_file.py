@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mesh_config.findings import Finding, nearest
 from mesh_config.value_rules import expectation, fault_of, fields_of, found_words
 from router.core.addressing.address import normalise
-from router.whatif.formats.csv_parquet import SHOWN, Columns, numbered, read_columns
+from router.whatif.formats.csv_parquet import SHOWN, InputTable, numbered, read_columns
 from router.whatif.formats.input_file import FileFindings, FilePath, in_file, number_of
 from router.whatif.formats.mesh_settings import TreatmentOf
 from router.whatif.model.demands import DEFAULT_CLASS, NOBODY, Demand, Demands
@@ -70,7 +70,7 @@ def with_demand_file(model: Model, path: FilePath, treatment_of: TreatmentOf) ->
 class _Reading:
     """One table; names become numbers, the same number for the same name in every column."""
 
-    def __init__(self, columns: Columns, faults: FileFindings) -> None:
+    def __init__(self, columns: InputTable, faults: FileFindings) -> None:
         self._columns = columns
         self._faults = faults
         self._count = columns.table.num_rows

@@ -10,7 +10,7 @@ import numpy as np
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.report.pictures import WIDE
 from router.whatif.report.run_facts import Facts
-from router.whatif.report.svg_drawing import BAD, INK, ONE, Picture, figure, svg_of
+from router.whatif.report.themed_matplotlib_svg import BAD, INK, ONE, CaptionedPicture, figure, svg_of
 from router.whatif.wording import counted, failure_of
 
 BARS: Final = 15
@@ -18,7 +18,7 @@ _MOST_LETTERS: Final = 27
 """Of the name of a failure, and of a link."""
 
 
-def failures(facts: Facts, folder: Path) -> Picture | None:
+def failures(facts: Facts, folder: Path) -> CaptionedPicture | None:
     """Draw the highest utilisation of any link by failure, of the mesh as it is, the worst failures first.
 
     Failures that are equally bad come in the order of their numbers.
@@ -52,7 +52,7 @@ def failures(facts: Facts, folder: Path) -> Picture | None:
         made.legend(loc="upper right")
         svg = svg_of(made, "failures", title)
     caption = f"The {counted(len(rows), 'failure')} that load a link the most, and the link."
-    return Picture(name="failures", title=title, caption=caption, svg=svg)
+    return CaptionedPicture(name="failures", title=title, caption=caption, svg=svg)
 
 
 def shortened(name: str) -> str:

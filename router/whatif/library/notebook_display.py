@@ -28,7 +28,7 @@ class Drawing:
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class Answer:
+class NotebookExplanation:
     """One thing explained."""
 
     explanation: Explanation

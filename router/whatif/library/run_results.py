@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from router.whatif.analysis import explain as explaining
-from router.whatif.analysis.answer_tables import write_answers
+from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.analysis.explain import BaseAndScenario, Explanation
 from router.whatif.analysis.explain.base_and_scenario import SHOWN
 from router.whatif.analysis.link_demands import link_demands, lost_demands
 from router.whatif.library.failure_chart import failures
-from router.whatif.library.notebook_display import Answer, Drawing, html_table
+from router.whatif.library.notebook_display import Drawing, NotebookExplanation, html_table
 from router.whatif.library.scenario_columns import sections_of
 from router.whatif.library.sql_views import make_views, run_frames, whole_frame
 from router.whatif.library.table_folder import TableFolder
@@ -35,7 +35,7 @@ from router.whatif.report.finish_run import complete_run
 from router.whatif.report.mesh_picture import mesh_svg
 from router.whatif.report.pictures import pictures
 from router.whatif.report.run_facts import facts_of
-from router.whatif.report.svg_drawing import standing_alone
+from router.whatif.report.themed_matplotlib_svg import standing_alone
 from router.whatif.report.verdicts import Verdict, verdicts
 from router.whatif.scenarios.run_request import Request, of_fields
 from router.whatif.scenarios.scenario_plan import PlanError
@@ -155,7 +155,7 @@ class Run(TableFolder):
         pair: tuple[str, str] | None = None,
         address: str | None = None,
         limit: int = SHOWN,
-    ) -> Answer:
+    ) -> NotebookExplanation:
         """Explain a scenario, or a link, a router, a pair of routers or an address as they are then.
 
         Args:
@@ -178,7 +178,7 @@ class Run(TableFolder):
         found = _explained(subject, link, router, pair, address)
         if subject.is_split:
             found = found.noting(SPLIT)
-        return Answer(explanation=found, drawing=_drawn(found, subject.model))
+        return NotebookExplanation(explanation=found, drawing=_drawn(found, subject.model))
 
     def link_demands(
         self, *, scenario: int | None = None, down: Sequence[str] = (), variant: str = BASE, link: str | None = None
@@ -241,7 +241,7 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
 
 def _copied(place: str) -> Run:
     """A run elsewhere."""
-    copying = importlib.import_module("router.whatif.pipeline.run_elsewhere")
+    copying = importlib.import_module("router.whatif.pipeline.hadoop_run_staging")
     folder = Path(tempfile.mkdtemp(prefix="amqp-mesh-"))
     try:
         missing = copying.copy_run(place, folder / "run")

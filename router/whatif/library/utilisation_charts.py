@@ -20,7 +20,7 @@ from router.whatif.pipeline.table_layouts import SCENARIO_LOAD
 from router.whatif.report.pictures import CLASS_COLORS, CLASSES, WIDE, WIDTH, curve_styles, falling
 from router.whatif.report.run_facts import Facts, LinkFacts
 from router.whatif.report.single_failures import STEPS
-from router.whatif.report.svg_drawing import INK, PAPER, Picture, figure, svg_of
+from router.whatif.report.themed_matplotlib_svg import INK, PAPER, CaptionedPicture, figure, svg_of
 from router.whatif.wording import BASE, counted, failure_of
 
 SIDE: Final = 20
@@ -28,7 +28,7 @@ SIDE: Final = 20
 _COLUMNS: Final = ("scenario", "link", "src", "utilisation")
 
 
-def utilisations(facts: Facts) -> Picture | None:
+def utilisations(facts: Facts) -> CaptionedPicture | None:
     """Draw how busy the busiest link is in how many scenarios, by family: a survival curve.
 
     None when no failure leaves load on a link.
@@ -53,10 +53,10 @@ def utilisations(facts: Facts) -> Picture | None:
     caption = (
         "In so many scenarios of each family some link is as busy, or busier; the broken line is the mesh as it is."
     )
-    return Picture(name="utilisations", title=title, caption=caption, svg=svg)
+    return CaptionedPicture(name="utilisations", title=title, caption=caption, svg=svg)
 
 
-def heat(facts: Facts, folder: Path) -> Picture | None:
+def heat(facts: Facts, folder: Path) -> CaptionedPicture | None:
     """Draw the utilisation of the links with the worst worst cases in the failures that load a link the most.
 
     Args:
@@ -94,7 +94,7 @@ def heat(facts: Facts, folder: Path) -> Picture | None:
         f"The {counted(len(links), 'link')} with the highest worst cases, in the {counted(len(numbers), 'failure')} "
         "that load a link the most; a cross is a link that is down."
     )
-    return Picture(name="heat", title=title, caption=caption, svg=svg)
+    return CaptionedPicture(name="heat", title=title, caption=caption, svg=svg)
 
 
 def _cells(folder: Path, links: list[LinkFacts], numbers: list[int]) -> NDArray[np.float64]:

@@ -19,9 +19,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.run_storage import RunStorage
 from router.whatif.pipeline.table_files import SUFFIX
-from router.whatif.pipeline.unfinished_run import run_error
 
 MAX_WORDS: Final = 200
 """Characters of what Hadoop says."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from router.whatif.pipeline.atomic_files import write_run_files
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
-from router.whatif.pipeline.unfinished_run import FailedRunError, run_error
+from router.whatif.pipeline.run_staging import RunExecutionError, run_error
 from router.whatif.scenarios.scenario_plan import Chunk
 
 TRIAL_S: Final = 0.7
@@ -71,7 +71,7 @@ def run(
         rest = _run_pool(works, rest, folder, workers=min(count, len(rest)), on_done=on_done)
         if len(rest) == before:
             words = "processes die as soon as they start working"
-            raise run_error(folder, words, "more memory, or fewer --workers", kind=FailedRunError)
+            raise run_error(folder, words, "more memory, or fewer --workers", kind=RunExecutionError)
 
 
 def _run_pool(

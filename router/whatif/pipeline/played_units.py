@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from router.whatif.pipeline.atomic_files import write_run_files
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, OutputFile
-from router.whatif.pipeline.chunk_rows import DATA, NAME, TABLE
+from router.whatif.pipeline.chunk_file_rows import DATA, NAME, TABLE
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage
 from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
 from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD

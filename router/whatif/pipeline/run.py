@@ -26,10 +26,10 @@ from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import aggregate, local_engine, played_units, summaries
 from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, NO_LOADS, VariantWork
+from router.whatif.pipeline.run_staging import LocalRunStaging, run_error
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage, is_elsewhere
 from router.whatif.pipeline.table_files import write_table
 from router.whatif.pipeline.table_layouts import FORMAT
-from router.whatif.pipeline.unfinished_run import UnfinishedRun, run_error
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, second_of_work
 
@@ -193,8 +193,8 @@ def run(
     )
 
 
-class Unfinished(Protocol):
-    """The folder of a run that is under way: `UnfinishedRun` on this machine, or `RunElsewhere`."""
+class RunStaging(Protocol):
+    """The folder of a run that is under way: `LocalRunStaging` on this machine, or `HadoopRunStaging`."""
 
     path: Path
     """Folder of this machine for what the driver makes."""
@@ -221,10 +221,10 @@ class Unfinished(Protocol):
 
 
 @contextlib.contextmanager
-def _folder(out: str | os.PathLike[str], options: Options, on_progress: Progress) -> Iterator[Unfinished]:
+def _folder(out: str | os.PathLike[str], options: Options, on_progress: Progress) -> Iterator[RunStaging]:
     """The folder in which a run is made, by the place where it shall be in the end."""
     if not is_elsewhere(out):
-        here = UnfinishedRun(Path(out))
+        here = LocalRunStaging(Path(out))
         try:
             yield here
         finally:
@@ -233,7 +233,7 @@ def _folder(out: str | os.PathLike[str], options: Options, on_progress: Progress
     if options.engine == LOCAL:
         raise run_error(out, "the local engine writes to folders of this machine", "--engine spark, or another folder")
     on_progress("starting Spark", 0, 0)
-    elsewhere = importlib.import_module("router.whatif.pipeline.run_elsewhere")
+    elsewhere = importlib.import_module("router.whatif.pipeline.hadoop_run_staging")
     with elsewhere.unfinished(str(out), options.address) as there:
         try:
             yield there
@@ -311,7 +311,7 @@ class _Made:
 
 
 def _make(
-    stage: Unfinished, plan: Plan, rest: Sequence[Chunk], works: _Works, options: Options, on_progress: Progress
+    stage: RunStaging, plan: Plan, rest: Sequence[Chunk], works: _Works, options: Options, on_progress: Progress
 ) -> _Made:
     """Play what is left to be played, and make the tables.
 

@@ -23,9 +23,10 @@ import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from router.whatif.pipeline import chunk_rows, spark_tables
+from router.whatif.pipeline import chunk_file_rows, spark_tables
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
 from router.whatif.pipeline.played_units import PLAYED, PlayedUnit, files_left, set_files_aside
+from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage
 from router.whatif.pipeline.spark_session import (
     SparkAddress,
@@ -41,7 +42,6 @@ from router.whatif.pipeline.spark_session import (
 from router.whatif.pipeline.spark_summaries import SparkSummaries
 from router.whatif.pipeline.table_files import COMMITTED
 from router.whatif.pipeline.table_layouts import LINK_LOAD, OF_LINKS, OF_SCENARIOS, SCENARIO, SCENARIO_LOAD, Layout
-from router.whatif.pipeline.unfinished_run import run_error
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, second_of_work
 
 JOBS: Final = 2
@@ -68,7 +68,7 @@ Done = Callable[[Chunk], None]
 
 
 @attrs.frozen(kw_only=True)
-class Made:
+class SparkRunResult:
     """Result, beside the tables."""
 
     engine: str
@@ -92,7 +92,7 @@ def run(
     on_start: Callable[[str | None], None] = lambda pages: None,
     on_done: Done,
     on_tables: Callable[[], None] = lambda: None,
-) -> Made:
+) -> SparkRunResult:
     """Play chunks, and make the tables of all that has been played.
 
     Args:
@@ -130,7 +130,7 @@ def run(
         if active is None:
             # It takes a second, in which others may go on.
             threading.Thread(target=session.stop, name="spark-stop").start()
-    return Made(engine=words, coverage=covered, summaries=summaries)
+    return SparkRunResult(engine=words, coverage=covered, summaries=summaries)
 
 
 @attrs.frozen
@@ -178,10 +178,10 @@ class _Play:
         work_s = sum(map(self._work_s, chunks))
         tasks = min(len(chunks), max(TASKS_PER_CORE * cores(self.session), math.ceil(work_s / TASK_S)))
         numbers = self.session.range(0, len(chunks), 1, tasks)
-        frame = numbers.mapInArrow(function, chunk_rows.SPARK_SCHEMA)
+        frame = numbers.mapInArrow(function, chunk_file_rows.SPARK_SCHEMA)
         address = self.storage.address(unit, is_read=False)
-        frame.write.mode("overwrite").options(**LARGE_ROWS).partitionBy(chunk_rows.TABLE).parquet(address)
-        written = len(self.storage.files(f"{unit}/{chunk_rows.TABLE}={SCENARIO.name}"))
+        frame.write.mode("overwrite").options(**LARGE_ROWS).partitionBy(chunk_file_rows.TABLE).parquet(address)
+        written = len(self.storage.files(f"{unit}/{chunk_file_rows.TABLE}={SCENARIO.name}"))
         if written < tasks:
             self.storage.remove(unit)
             expected = "a folder that this machine and all of Spark's see under the same path"
@@ -224,7 +224,7 @@ def _function(
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 chunk = chunks[place]
-                yield from chunk_rows.rows(chunk, variant.name, variant.elements, files(chunk))
+                yield from chunk_file_rows.rows(chunk, variant.name, variant.elements, files(chunk))
 
     return rows
 
@@ -259,7 +259,7 @@ def _make_tables(
         place = storage.address(layout.name, is_read=False)
         if layout in OF_LINKS:
             rows = spark_tables.link_load(played) if layout == LINK_LOAD else spark_tables.link_worst(played)
-            write(spark_tables.described(rows, layout.columns), place, (chunk_rows.VARIANT,))
+            write(spark_tables.described(rows, layout.columns), place, (chunk_file_rows.VARIANT,))
         if not storage.files(layout.name):  # whoever reads it has to know its columns nevertheless
             write(spark_tables.described(spark_tables.empty(session, layout), layout.columns), place, ())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from router.whatif.pipeline.unfinished_run import FailedRunError, run_error
+from router.whatif.pipeline.run_staging import RunExecutionError, run_error
 
 MAX_WORDS: Final = 200
 """Characters of what Spark itself says."""
@@ -34,7 +34,7 @@ _CAUSES: Final = (
 _PYTHON_ERROR: Final = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
 
 
-class TaskError(FailedRunError):
+class TaskError(RunExecutionError):
     """Tasks of Spark died, more often than Spark tries them; `findings` has why."""
 
 

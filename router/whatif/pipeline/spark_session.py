@@ -27,8 +27,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 import router
+from router.whatif.pipeline.run_staging import SPARK_LOG, run_error
 from router.whatif.pipeline.spark_failures import task_error
-from router.whatif.pipeline.unfinished_run import SPARK_LOG, run_error
 
 LOG: Final = SPARK_LOG
 """Name of the file for what Spark logs."""

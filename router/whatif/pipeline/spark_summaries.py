@@ -11,7 +11,20 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from router.whatif.pipeline.chunk_rows import FAMILY, VARIANT, spark_schema
+from router.whatif.pipeline.chunk_file_rows import FAMILY, VARIANT, spark_schema
+from router.whatif.pipeline.exact_percentile_bins import (
+    BIN_SCHEMA,
+    GROUP,
+    MOST,
+    PARTS,
+    TALLY_COLUMNS,
+    TALLY_SCHEMA,
+    VALUE_COLUMNS,
+    WORSE,
+    bins_by_part,
+    points_by_bin,
+    tallies_by_part,
+)
 from router.whatif.pipeline.scenario_extremes import (
     HARM_SCHEMA,
     HARMS,
@@ -34,19 +47,6 @@ from router.whatif.pipeline.table_layouts import (
     SCENARIO_CURVE,
     WORST_SCENARIO,
     Layout,
-)
-from router.whatif.pipeline.value_bins import (
-    BIN_SCHEMA,
-    GROUP,
-    MOST,
-    PARTS,
-    TALLY_COLUMNS,
-    TALLY_SCHEMA,
-    VALUE_COLUMNS,
-    WORSE,
-    bins_by_part,
-    points_by_bin,
-    tallies_by_part,
 )
 from router.whatif.scenarios.scenario_plan import Plan
 from router.whatif.wording import MAINTENANCE, NOTHING

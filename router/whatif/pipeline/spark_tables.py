@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.pipeline.aggregate import KEPT
 from router.whatif.pipeline.chunk_evaluator import WORST_LOADS, WORST_SCHEMA
-from router.whatif.pipeline.chunk_rows import (
+from router.whatif.pipeline.chunk_file_rows import (
     DATA,
     FAMILY,
     LINKS_SCHEMA,
@@ -34,7 +34,7 @@ from router.whatif.pipeline.chunk_rows import (
     sections_of,
     spark_schema,
 )
-from router.whatif.pipeline.chunk_rows import SCENARIO as FIRST
+from router.whatif.pipeline.chunk_file_rows import SCENARIO as FIRST
 from router.whatif.pipeline.run_storage import RunStorage
 from router.whatif.pipeline.spark_ranges import RANGE_SCENARIOS, by_range
 from router.whatif.pipeline.spark_session import functions_of, window_of
@@ -54,7 +54,7 @@ _TEXT: Final = ".txt"
 
 
 def read_played(session: SparkSession, address: str) -> DataFrame:
-    """Rows in the form of `chunk_rows`, of all units of work that are there.
+    """Rows in the form of `chunk_file_rows`, of all units of work that are there.
 
     Args:
         session: of Spark.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from router.whatif import report
-from router.whatif.analysis.answer_tables import write_answers
+from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.model.mesh_model import Model
 from router.whatif.report.verdicts import Verdict
 

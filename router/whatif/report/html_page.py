@@ -24,7 +24,7 @@ from router.whatif.report.html_parts import (
     name,
 )
 from router.whatif.report.run_facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
-from router.whatif.report.svg_drawing import Picture, style_of_colors
+from router.whatif.report.themed_matplotlib_svg import CaptionedPicture, style_of_colors
 from router.whatif.report.verdicts import Verdict
 from router.whatif.wording import BASE, amount, counted, failure_of, per_year, percent, served
 
@@ -32,7 +32,7 @@ SIGNS: Final = {"good": "\N{CHECK MARK}", "fair": "!", "bad": "\N{MULTIPLICATION
 """Signs for what colors say, for those who do not see them."""
 
 
-def page(facts: Facts, found: list[Verdict], drawn: list[Picture]) -> str:
+def page(facts: Facts, found: list[Verdict], drawn: list[CaptionedPicture]) -> str:
     """The whole page."""
     pictures = {picture.name: picture for picture in drawn}
     sections = [Section(topic, title, make(facts, pictures)) for topic, title, make in SECTIONS]
@@ -72,7 +72,7 @@ def _intro(facts: Facts) -> str:
     )
 
 
-Pictures = dict[str, Picture]
+Pictures = dict[str, CaptionedPicture]
 """By name; there is none of what there is nothing to be seen of."""
 
 

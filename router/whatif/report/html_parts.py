@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import attrs
 
 from router.whatif.report.single_failures import SingleFailure
-from router.whatif.report.svg_drawing import Picture
+from router.whatif.report.themed_matplotlib_svg import CaptionedPicture
 
 
 @attrs.frozen
@@ -59,7 +59,7 @@ class PictureRow:
     """Pictures with their captions, beside each other where there is room if there are several."""
 
     form: ClassVar = "figures"
-    pictures: Sequence[Picture]
+    pictures: Sequence[CaptionedPicture]
     are_beside: bool = False
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from router.whatif.analysis.explain import Explanation
 from router.whatif.model.mesh_model import Model
 from router.whatif.report.pictures import draw_mesh
-from router.whatif.report.svg_drawing import standing_alone
+from router.whatif.report.themed_matplotlib_svg import standing_alone
 
 
 def write_picture(explanation: Explanation, model: Model, file: Path) -> None:

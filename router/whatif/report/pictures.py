@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.whatif.model.mesh_model import Model
-from router.whatif.report.mesh_elements import mesh_elements
+from router.whatif.report.interactive_mesh_overlay import mesh_elements
 from router.whatif.report.router_positions import positions
 from router.whatif.report.run_facts import Facts, LinkFacts, Row, VariantFacts
 from router.whatif.report.single_failures import STEPS
-from router.whatif.report.svg_drawing import (
+from router.whatif.report.themed_matplotlib_svg import (
     BAD,
     FAINT,
     INK,
@@ -23,7 +23,7 @@ from router.whatif.report.svg_drawing import (
     STAND_INS,
     THREE,
     TWO,
-    Picture,
+    CaptionedPicture,
     figure,
     svg_of,
 )
@@ -46,7 +46,7 @@ CLASS_WIDTHS: Final = (1.0, 1.5, 2.1, 2.8, 3.6, 4.6)
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-def pictures(facts: Facts) -> list[Picture]:
+def pictures(facts: Facts) -> list[CaptionedPicture]:
     """All that have something to show."""
     return [
         picture
@@ -58,7 +58,7 @@ def pictures(facts: Facts) -> list[Picture]:
 # The mesh
 
 
-def topology(facts: Facts) -> Picture:
+def topology(facts: Facts) -> CaptionedPicture:
     """The mesh on a map, links by their worst utilisation, single points of failure marked."""
     cut_routers = {row["element"] for row in facts.spof if row["kind"] == "router"}
     cut_links = {row["element"] for row in facts.spof if row["kind"] == "link"}
@@ -75,7 +75,7 @@ def topology(facts: Facts) -> Picture:
     )
     marks = "Rings are routers, and dotted halos links, that are single points of failure." if facts.spof else ""
     used = sorted({class_of(utilisation) for utilisation in worst.values()})
-    return Picture(
+    return CaptionedPicture(
         name="mesh",
         title=title,
         caption=f"The wider a link, the busier it is in its worst case. {marks}".strip(),
@@ -233,7 +233,7 @@ def _name_routers(axes: Any, points: NDArray[np.float64], place: Mapping[str, in
 # Loads
 
 
-def loads(facts: Facts) -> Picture | None:
+def loads(facts: Facts) -> CaptionedPicture | None:
     """Utilisation of the busiest links as it is, and in the worst case."""
     shown = facts.links[:BARS]
     if not shown or shown[0].worst_utilisation <= 0:
@@ -259,7 +259,7 @@ def loads(facts: Facts) -> Picture | None:
         made.legend(loc="upper right", ncols=2)
         svg = svg_of(made, "loads", title)
     what = f"The {counted(len(shown), 'link')} with the highest worst case" if len(shown) > 1 else "The link"
-    return Picture(name="loads", title=title, caption=f"{what}, each in its busier direction.", svg=svg)
+    return CaptionedPicture(name="loads", title=title, caption=f"{what}, each in its busier direction.", svg=svg)
 
 
 def _direction(link: LinkFacts, most: int = 27) -> str:
@@ -273,7 +273,7 @@ def _direction(link: LinkFacts, most: int = 27) -> str:
 # Curves over scenarios
 
 
-def losses(facts: Facts) -> Picture | None:
+def losses(facts: Facts) -> CaptionedPicture | None:
     """Draw how much demand is lost in how many scenarios, by family."""
     curves = falling(facts, "lost_msgs_per_s")
     if not curves or not facts.sent_msgs_per_s:
@@ -292,7 +292,7 @@ def losses(facts: Facts) -> Picture | None:
         made.legend(loc="upper right", ncols=3, handlelength=2.4)
         svg = svg_of(made, "losses", title)
     caption = "So many scenarios of each family lose at least so much of what is sent."
-    return Picture(name="losses", title=title, caption=caption, svg=svg)
+    return CaptionedPicture(name="losses", title=title, caption=caption, svg=svg)
 
 
 def curve_styles() -> list[tuple[str, Any]]:
@@ -321,7 +321,7 @@ def _columns(rows: Sequence[Row], *names: str) -> Curve:
     return one, other
 
 
-def stretches(facts: Facts) -> Picture | None:
+def stretches(facts: Facts) -> CaptionedPicture | None:
     """Draw how much longer paths become, over all scenarios of the mesh as it is."""
     columns = (("stretch_p50", "half of the paths"), ("stretch_p95", "95 %"), ("stretch_p99", "99 %"))
     curves = [(label, [row for row in facts.curves if row["measure"] == name]) for name, label in columns]
@@ -344,7 +344,7 @@ def stretches(facts: Facts) -> Picture | None:
         "In so many scenarios half of the paths, 95 % and 99 % of them, cost at most so many times what they cost when "
         "nothing fails."
     )
-    return Picture(name="stretches", title=title, caption=caption, svg=svg)
+    return CaptionedPicture(name="stretches", title=title, caption=caption, svg=svg)
 
 
 def rising(rows: Sequence[Row]) -> Curve:
@@ -357,7 +357,7 @@ def rising(rows: Sequence[Row]) -> Curve:
     return 1 - larger / rows[-1]["rank"], values
 
 
-def growth(facts: Facts) -> Picture | None:
+def growth(facts: Facts) -> CaptionedPicture | None:
     """The highest utilisation as demand grows, of the mesh as it is and as it would be changed."""
     kinds = [
         sorted((variant for variant in facts.variants if variant.is_changed == is_changed), key=_factor)
@@ -385,7 +385,7 @@ def growth(facts: Facts) -> Picture | None:
         made.legend(loc="upper right", ncols=2, handlelength=2.8)
         svg = svg_of(made, "growth", title)
     caption = _limits(kinds[0]) if facts.has_capacities else "100 % is the busiest link as it is today."
-    return Picture(name="growth", title=title, caption=caption, svg=svg)
+    return CaptionedPicture(name="growth", title=title, caption=caption, svg=svg)
 
 
 def _factor(variant: VariantFacts) -> float:

@@ -29,8 +29,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from router.whatif.model.elements import LinkEdge
 from router.whatif.pipeline.atomic_files import write_atomically
+from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.table_layouts import ADDRESS_RATE, LINK_RATE, Layout
-from router.whatif.pipeline.unfinished_run import run_error
 from router.whatif.telemetry import link_counters
 from router.whatif.telemetry.compaction import compact, part_name
 
@@ -82,7 +82,7 @@ class CounterSource(DataSource):
         return CounterReader(tuple(json.loads(self.options["urls"])), connect, links, has_addresses=has_addresses)
 
 
-class ReadingsPartition(InputPartition):
+class ReadingPairPartition(InputPartition):
     """Two readings, as text."""
 
     def __init__(self, before: str, after: str) -> None:
@@ -125,11 +125,11 @@ class CounterReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         """One: there is little to compute."""
-        return [ReadingsPartition(start["reading"], end["reading"])] if start != end else []
+        return [ReadingPairPartition(start["reading"], end["reading"])] if start != end else []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """Read what has passed between the readings of a partition."""
-        assert isinstance(partition, ReadingsPartition)
+        assert isinstance(partition, ReadingPairPartition)
         before, after = link_counters.from_text(partition.before), link_counters.from_text(partition.after)
         for row in link_counters.passed(before, after, self._links):
             yield (*attrs.astuple(row), None, None)
@@ -166,7 +166,7 @@ def _now() -> int:
 
 
 @attrs.frozen(kw_only=True)
-class Watch:
+class WatchSpec:
     """Watch of a mesh: what is watched, and where it is kept."""
 
     urls: tuple[str, ...]
@@ -186,7 +186,7 @@ class Watch:
     """and bytes/s, in each direction."""
 
 
-class Job:
+class StreamingJob:
     """A streaming job, and the folder that is its own.
 
     Args:
@@ -194,7 +194,7 @@ class Job:
     Raises: RunError when another process has the folder.
     """
 
-    def __init__(self, watch: Watch, told: Callable[[pa.Table], None]) -> None:
+    def __init__(self, watch: WatchSpec, told: Callable[[pa.Table], None]) -> None:
         self.watch = watch
         self._told = told
         watch.checkpoint.mkdir(parents=True, exist_ok=True)

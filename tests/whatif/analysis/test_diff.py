@@ -13,7 +13,7 @@ from hypothesis import given
 
 from mesh_config.models import Treatment
 from router.cli import main
-from router.whatif.analysis.diff import Change, Difference, changes, compare, compare_models
+from router.whatif.analysis.diff import Difference, ModelElementChange, changes, compare, compare_models
 from router.whatif.formats.model_folder import write_model
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
@@ -75,15 +75,17 @@ def test_each_kind_of_change_is_named() -> None:
         groups=[Group(name="duct", kind=GroupKind.SRLG, links=("A--B",))],
     )
     assert list(changes(before, after)) == [
-        Change(part="links", key="A--B", what="cost", before=1, after=3),
-        Change(part="links", key="C--D", what="removed"),
-        Change(part="addresses", key="q", what="treatment", before=Treatment.CLOSEST, after=Treatment.BALANCED),
-        Change(part="subscribers", key="q at C", what="credit", before=5, after=9),
-        Change(part="subscribers", key="q at D", what="added"),
-        Change(part="demands", key="A to address q", what="msgs_per_s", before=10.0, after=15.0),
-        Change(part="demands", key="B to router D", what="removed", before=20.0),
-        Change(part="demands", key="C to router A", what="added", after=1.0),
-        Change(part="groups", key="duct", what="added"),
+        ModelElementChange(part="links", key="A--B", what="cost", before=1, after=3),
+        ModelElementChange(part="links", key="C--D", what="removed"),
+        ModelElementChange(
+            part="addresses", key="q", what="treatment", before=Treatment.CLOSEST, after=Treatment.BALANCED
+        ),
+        ModelElementChange(part="subscribers", key="q at C", what="credit", before=5, after=9),
+        ModelElementChange(part="subscribers", key="q at D", what="added"),
+        ModelElementChange(part="demands", key="A to address q", what="msgs_per_s", before=10.0, after=15.0),
+        ModelElementChange(part="demands", key="B to router D", what="removed", before=20.0),
+        ModelElementChange(part="demands", key="C to router A", what="added", after=1.0),
+        ModelElementChange(part="groups", key="duct", what="added"),
     ]
 
 
@@ -148,7 +150,7 @@ def test_other_sizes_and_another_kind_of_destination_are_changes() -> None:
     before = mesh("A-B", addresses=[address("B")], subscribers=[site("B", "B")], demands=sent)
     larger = attrs.evolve(before, demands=[demand("A", "B", 3, size=20)])
     assert list(changes(before, larger)) == [
-        Change(part="demands", key="A to address B", what="msg_bytes", before=10.0, after=20.0)
+        ModelElementChange(part="demands", key="A to address B", what="msg_bytes", before=10.0, after=20.0)
     ]
     other = attrs.evolve(before, demands=[demand("A", "B", 3, is_address=False, size=10)])
     assert {(it.key, it.what) for it in changes(before, other)} == {

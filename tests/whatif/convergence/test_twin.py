@@ -18,7 +18,7 @@ from router.simulation.network import NetworkConditions
 from router.whatif.convergence import twin_runs
 from router.whatif.convergence.simulation_parameters import CPU_COSTS, LOOPBACK, SimulationParameters
 from router.whatif.convergence.twin import CAN_FAIL, EventKind, Row, Twin, TwinCase, TwinTopology, run_case
-from router.whatif.convergence.twin_runs import Engine, TwinError
+from router.whatif.convergence.twin_runs import Engine, TwinGridError
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
@@ -226,7 +226,7 @@ def test_a_grid_has_a_case_for_each_choice_once() -> None:
     ],
 )
 def test_what_cannot_be_is_refused_with_what_can(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(TwinError, match=message):
+    with pytest.raises(TwinGridError, match=message):
         make()
 
 
@@ -281,7 +281,7 @@ def test_a_table_replaces_the_one_before_and_nothing_else(tmp_path: Path) -> Non
     other = tmp_path / "other"
     other.mkdir()
     (other / "letters.txt").write_text("dear", encoding="utf-8")
-    with pytest.raises(TwinError, match="something else is in"):
+    with pytest.raises(TwinGridError, match="something else is in"):
         twin_runs.run([small()], other, Engine(workers=1))
 
 

@@ -20,15 +20,15 @@ from mesh_config.models import Treatment
 from router import whatif
 from router.cli import main
 from router.whatif.forecasting.capacity_forecast import Wanted, check, forecast
-from router.whatif.forecasting.link_trends import Outlook, trends
+from router.whatif.forecasting.link_trends import ForecastParameters, trends
 from router.whatif.forecasting.traffic_history import Calendar, periods_of, rates_of, read_history
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.mesh_model import Model, with_demands
+from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.table_files import from_rows, read_table, validate
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError
-from router.whatif.pipeline.unfinished_run import RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -255,7 +255,7 @@ def test_an_interval_gives_each_hour_its_share(spark: SparkSession, tmp_path: Pa
 
 def test_so_many_of_the_next_periods_are_within_the_band(spark: SparkSession) -> None:
     rng = random.Random(11)
-    outlook = Outlook(horizon=3, confidence=0.9, limit=1.0)
+    outlook = ForecastParameters(horizon=3, confidence=0.9, limit=1.0)
     series, last = [], []
     for key in range(1500):
         slope, level, noise = rng.uniform(-0.1, 0.1), rng.uniform(0, 2), rng.uniform(0.01, 0.5)
@@ -327,5 +327,5 @@ def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="something else is there"):
         check(tmp_path / "rates", model, tmp_path / "rates")
     with pytest.raises(RunError, match="2 whole periods in the history; expected 3 at least"):
-        forecast(spark, tmp_path / "rates", model, tmp_path / "out", Wanted(outlook=Outlook(horizon=9)))
+        forecast(spark, tmp_path / "rates", model, tmp_path / "out", Wanted(outlook=ForecastParameters(horizon=9)))
     assert [path.name for path in tmp_path.iterdir()] == ["rates"]

@@ -22,7 +22,7 @@ from router.whatif import Options, Request, Run, grown, open_run, play, read_mod
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError
 from router.whatif.report.pictures import class_of
-from router.whatif.report.svg_drawing import LIGHT
+from router.whatif.report.themed_matplotlib_svg import LIGHT
 from router.whatif.scenarios.scenario_plan import PlanError
 from router.whatif.wording import failure_of
 from tests.whatif.runs import assert_equal, everything, made

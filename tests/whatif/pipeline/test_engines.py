@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession, functions
 
 from router.cli import main
-from router.whatif.analysis.answer_tables import write_answers
+from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import spark_engine

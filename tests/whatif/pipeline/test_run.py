@@ -24,8 +24,8 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import local_engine
 from router.whatif.pipeline.chunk_evaluator import VariantWork
 from router.whatif.pipeline.run import Options, run
+from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.table_files import files_of, read_table
-from router.whatif.pipeline.unfinished_run import RunError
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, PlanError
 from tests.whatif.runs import assert_equal, everything, made, nothing_beside

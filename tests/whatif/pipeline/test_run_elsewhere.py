@@ -14,15 +14,15 @@ import pytest
 from click.testing import CliRunner
 
 from router.cli import main
-from router.whatif.analysis.answer_tables import write_answers
+from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.library import open_run
 from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.hadoop_run_staging import copy_run
 from router.whatif.pipeline.hadoop_storage import HadoopStorage
 from router.whatif.pipeline.run import Options, run, silent
-from router.whatif.pipeline.run_elsewhere import copy_run
+from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
-from router.whatif.pipeline.unfinished_run import RunError
 from router.whatif.report.finish_run import complete_run
 from router.whatif.scenarios.run_request import Request
 from tests.whatif.runs import assert_equal, everything

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.whatif.analysis.answer_tables import write_answers
 from router.whatif.analysis.availability import summary_rows
+from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.pipeline.exact_sums import exact_sums
 from router.whatif.pipeline.scenario_extremes import WORST, nearest_rank, points, points_of, worst
 from router.whatif.pipeline.table_files import read_table

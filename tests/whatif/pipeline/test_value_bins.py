@@ -10,8 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.whatif.pipeline.scenario_extremes import PERCENTILES, POINT_SCHEMA, STRETCHES, points_of
-from router.whatif.pipeline.value_bins import (
+from router.whatif.pipeline.exact_percentile_bins import (
     BIN_SCHEMA,
     GROUP,
     PARTS,
@@ -21,6 +20,7 @@ from router.whatif.pipeline.value_bins import (
     counted,
     points_by_bin,
 )
+from router.whatif.pipeline.scenario_extremes import PERCENTILES, POINT_SCHEMA, STRETCHES, points_of
 
 FAMILIES = ("none", "links:1", "maintenance")
 amounts = st.sampled_from([0.0, 0.5, 0.25]) | st.floats(0, 1e12)

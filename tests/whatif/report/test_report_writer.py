@@ -31,7 +31,7 @@ from router.whatif.report.json_summary import schema
 from router.whatif.report.pictures import pictures, rising
 from router.whatif.report.router_positions import positions
 from router.whatif.report.run_facts import facts_of
-from router.whatif.report.svg_drawing import DARK, LIGHT, STAND_INS
+from router.whatif.report.themed_matplotlib_svg import DARK, LIGHT, STAND_INS
 from router.whatif.report.verdicts import verdicts
 from router.whatif.scenarios.run_request import Request
 from router.whatif.wording import counted, per_year, percent

@@ -24,14 +24,14 @@ from mesh_config.models import Treatment
 from router.cli import main
 from router.cli.whatif.watch import CONNECT, ROWS, Screen
 from router.whatif.forecasting.capacity_forecast import Wanted, forecast
-from router.whatif.forecasting.link_trends import Outlook
+from router.whatif.forecasting.link_trends import ForecastParameters
 from router.whatif.forecasting.traffic_history import Calendar
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.table_files import from_rows, read_table
-from router.whatif.pipeline.unfinished_run import RunError
-from router.whatif.telemetry.counter_stream import CURRENT, Job, Watch
+from router.whatif.telemetry.counter_stream import CURRENT, StreamingJob, WatchSpec
 from tests.helpers.peer import message
 from tests.helpers.processes import MeshProcesses, wait_until, without_idle_timeout
 from tests.helpers.secured_mesh import PASSWORD, USER, secured_mesh
@@ -117,10 +117,10 @@ def assert_without_gaps(table: pa.Table) -> None:
         ended[key] = row["ended"]
 
 
-def run_once(session: SparkSession, watch: Watch, traffic: Traffic) -> list[pa.Table]:
+def run_once(session: SparkSession, watch: WatchSpec, traffic: Traffic) -> list[pa.Table]:
     """One reading, in this process."""
     shown: list[pa.Table] = []
-    job = Job(watch, shown.append)
+    job = StreamingJob(watch, shown.append)
     try:
         query = job.start(session, interval_s=None)
         while query.isActive:
@@ -140,7 +140,7 @@ def test_each_interval_is_what_the_routers_counted(
         LinkEdge(id="R1--R2", a="R1", b="R2", capacity_msgs=1000.0),
         LinkEdge(id="R2--R3", a="R2", b="R3", capacity_msgs=1e6, capacity_bytes=500.0),
     )
-    watch = Watch(
+    watch = WatchSpec(
         urls=("amqp://127.0.0.1:1", mesh.url("R2")),  # the first one does not answer
         connect=CONNECT, checkpoint=tmp_path / "job", out=tmp_path / "out", links=links,
     )  # fmt: skip
@@ -175,7 +175,7 @@ def test_each_interval_is_what_the_routers_counted(
 def test_what_enters_is_told_by_router_and_address(
     mesh: MeshProcesses, traffic: Traffic, spark: SparkSession, tmp_path: Path
 ) -> None:
-    watch = Watch(
+    watch = WatchSpec(
         urls=(mesh.url("R2"),), connect=CONNECT, checkpoint=tmp_path / "job", out=tmp_path / "out", has_addresses=True
     )
     run_once(spark, watch, traffic)
@@ -228,7 +228,7 @@ def assert_forecast_of(spark: SparkSession, folder: Path) -> None:
         subscribers=[SubscriberSite(address="watched", router="R3")],
         addresses=[AddressNode(text="watched", treatment=Treatment.BALANCED)],
     )
-    wanted = Wanted(outlook=Outlook(horizon=2), calendar=Calendar(bucket_s=seconds, period_s=seconds))
+    wanted = Wanted(outlook=ForecastParameters(horizon=2), calendar=Calendar(bucket_s=seconds, period_s=seconds))
     forecast(spark, folder / "out", model, folder / "plan", wanted)
     demands = read_table(folder / "plan", "demand_period").to_pylist()
     assert len(demands) >= 3
@@ -244,7 +244,7 @@ def assert_forecast_of(spark: SparkSession, folder: Path) -> None:
 def test_a_batch_that_fails_is_worked_out_again_with_the_same_rows(
     mesh: MeshProcesses, traffic: Traffic, spark: SparkSession, tmp_path: Path
 ) -> None:
-    watch = Watch(urls=(mesh.url("R2"),), connect=CONNECT, checkpoint=tmp_path / "job", out=tmp_path / "out")
+    watch = WatchSpec(urls=(mesh.url("R2"),), connect=CONNECT, checkpoint=tmp_path / "job", out=tmp_path / "out")
     run_once(spark, watch, traffic)
     traffic.send(50)
     written: list[pa.Table] = []
@@ -254,7 +254,7 @@ def test_a_batch_that_fails_is_worked_out_again_with_the_same_rows(
         written.append(table)
         raise KeyError("killed")
 
-    job = Job(watch, fail)
+    job = StreamingJob(watch, fail)
     query = job.start(spark, interval_s=None)
     while query.isActive:
         traffic.idle()
@@ -274,7 +274,7 @@ def test_a_batch_that_fails_is_worked_out_again_with_the_same_rows(
 def test_a_router_that_starts_anew_is_counted_from_its_beginning(
     mesh: MeshProcesses, spark: SparkSession, tmp_path: Path
 ) -> None:
-    watch = Watch(urls=(mesh.url("R2"),), connect=CONNECT, checkpoint=tmp_path / "job", out=tmp_path / "out")
+    watch = WatchSpec(urls=(mesh.url("R2"),), connect=CONNECT, checkpoint=tmp_path / "job", out=tmp_path / "out")
     traffic = Traffic(mesh)
     run_once(spark, watch, traffic)
     traffic.send(40)
@@ -297,12 +297,12 @@ def test_a_router_that_starts_anew_is_counted_from_its_beginning(
 
 
 def test_two_jobs_do_not_share_a_folder(tmp_path: Path) -> None:
-    watch = Watch(urls=("amqp://127.0.0.1:1",), connect=CONNECT, checkpoint=tmp_path)
-    job = Job(watch, lambda _: None)
+    watch = WatchSpec(urls=("amqp://127.0.0.1:1",), connect=CONNECT, checkpoint=tmp_path)
+    job = StreamingJob(watch, lambda _: None)
     with pytest.raises(RunError, match="another process watches with it"):
-        Job(watch, lambda _: None)
+        StreamingJob(watch, lambda _: None)
     job.close()
-    Job(watch, lambda _: None).close()
+    StreamingJob(watch, lambda _: None).close()
 
 
 # The command

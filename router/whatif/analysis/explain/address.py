@@ -9,7 +9,7 @@ import numpy as np
 from mesh_config.models import Treatment
 from router.whatif.analysis.credit_plan import ClientCreditHabits, address_rows
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
-from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
+from router.whatif.analysis.explain.explanation import Explanation, Listing, PictureHighlights
 from router.whatif.analysis.paths_and_flows import Flow
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO
@@ -38,7 +38,7 @@ def explain_address(subject: BaseAndScenario, text: str) -> Explanation:
         title=f"Address {text}",
         sentences=(*_what(subject, text), *_fate(subject, number, flows), *_single(subject, text, flows)),
         listings=tuple(listing for listing in listings if listing is not None),
-        marks=Marks(
+        marks=PictureHighlights(
             marked_routers=frozenset(sites),
             failed_links=frozenset(subject.links),
             failed_routers=frozenset(subject.routers),

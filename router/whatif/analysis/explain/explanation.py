@@ -18,7 +18,7 @@ class Listing:
 
 
 @attrs.frozen(kw_only=True)
-class Marks:
+class PictureHighlights:
     """Marks that set something off in a picture of the mesh."""
 
     utilisation: Mapping[str, float] = attrs.field(factory=dict)
@@ -40,7 +40,7 @@ class Explanation:
     title: str
     sentences: tuple[str, ...]
     listings: tuple[Listing, ...] = ()
-    marks: Marks = Marks()
+    marks: PictureHighlights = PictureHighlights()
 
     def noting(self, sentence: str) -> Explanation:
         """The same with another sentence at its end."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from router.whatif.analysis.explain import scenario
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
-from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
+from router.whatif.analysis.explain.explanation import Explanation, Listing, PictureHighlights
 from router.whatif.analysis.link_demands import link_demands
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.network_arrays import MICRO
@@ -30,7 +30,7 @@ def explain_link(subject: BaseAndScenario, name: str) -> Explanation:
             listings.append(_rising(subject, without))
     else:
         said.append("It is down.")
-    marks = Marks(
+    marks = PictureHighlights(
         utilisation=subject.by_link(subject.now),
         marked_links=frozenset([name]),
         failed_links=frozenset(subject.links),
@@ -180,7 +180,7 @@ def explain_router(subject: BaseAndScenario, name: str) -> Explanation:
         with subject.trying(routers=[name]) as without:
             said += [*_clients(subject, place), *_loss(subject, without)]
             listings.append(_rising(subject, without))
-    marks = Marks(
+    marks = PictureHighlights(
         utilisation=subject.by_link(subject.now),
         marked_routers=frozenset([name]),
         failed_links=frozenset(subject.links),

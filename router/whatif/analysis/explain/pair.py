@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from router.whatif.analysis.connectivity import Connectivity
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
-from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
+from router.whatif.analysis.explain.explanation import Explanation, Listing, PictureHighlights
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.wording import amount, counted, listed, milliseconds, rate
@@ -24,7 +24,7 @@ def explain_pair(subject: BaseAndScenario, src: str, dst: str) -> Explanation:
         title=f"From {src} to {dst}",
         sentences=tuple(said),
         listings=tuple(listing for listing in listings if listing is not None),
-        marks=Marks(
+        marks=PictureHighlights(
             marked_routers=frozenset([src, dst]),
             failed_links=frozenset(subject.links),
             failed_routers=frozenset(subject.routers),

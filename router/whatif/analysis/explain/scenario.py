@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from router.whatif.analysis.explain.base_and_scenario import SHOWN, BaseAndScenario
-from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
+from router.whatif.analysis.explain.explanation import Explanation, Listing, PictureHighlights
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.wording import BASE, MAINTENANCE, amount, counted, listed, per_year, percent, rate
@@ -38,9 +38,9 @@ def title(subject: BaseAndScenario) -> str:
     return f"{said[0].upper()}{said[1:]}" + (f" ({variant})" if variant != BASE else "")
 
 
-def marks(subject: BaseAndScenario) -> Marks:
+def marks(subject: BaseAndScenario) -> PictureHighlights:
     """The mesh with what is down, and how busy the rest is."""
-    return Marks(
+    return PictureHighlights(
         utilisation=subject.by_link(subject.now),
         failed_links=frozenset(subject.links),
         failed_routers=frozenset(subject.routers),

@@ -32,7 +32,7 @@ class RunError(SettingsError):
     """A run that can't be begun, resumed or ended; `findings` has why."""
 
 
-class FailedRunError(RunError):
+class RunExecutionError(RunError):
     """A run that failed on its way, of which nothing that was asked for is at fault."""
 
     is_of_input = False
@@ -43,7 +43,7 @@ def run_error(place: object, message: str, expected: str = "", *, kind: type[Run
     return kind([Finding(severity=Severity.ERROR, file=str(place), message=message, expected=expected)])
 
 
-class UnfinishedRun:
+class LocalRunStaging:
     """The folder of a run that is under way.
 
     Args:

@@ -42,7 +42,7 @@ class QueueRequestRefused(Exception):
 
 
 @attrs.frozen(kw_only=True)
-class Queue:
+class AddressAsQueue:
     """An address that somebody receives from."""
 
     receivers: int
@@ -55,7 +55,7 @@ class Queue:
     """Whether a router has made the address for one connection."""
 
 
-FindQueue = Callable[[str], Queue | None]
+FindQueue = Callable[[str], AddressAsQueue | None]
 """Finds the queue of a name, as its requester means it; raises QueueRequestRefused when it may not ask, or only another
 router knows."""
 
@@ -106,7 +106,7 @@ def _asked_name(request: Message) -> str:
         raise QueueRequestRefused(BAD_REQUEST, f"{_shown(path)} is no UTF-8, percent-encoded") from error
 
 
-def _described(name: str, queue: Queue) -> dict[str, object]:
+def _described(name: str, queue: AddressAsQueue) -> dict[str, object]:
     """Description of a queue as RabbitMQ gives it, of the types that its clients expect."""
     return {
         "name": name,

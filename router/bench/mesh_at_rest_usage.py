@@ -13,7 +13,7 @@ from router.bench.routers import RouterLine
 
 
 @attrs.frozen(kw_only=True)
-class IdleUsage:
+class MeshAtRestUsage:
     """Use of the machine by the routers of a mesh at rest: median, and the most of any."""
 
     routers: int
@@ -26,7 +26,7 @@ class IdleUsage:
     most_resident_bytes: int
 
 
-def measure_idle(mesh: RouterLine, *, seconds: float, settle_s: float) -> IdleUsage:
+def measure_idle(mesh: RouterLine, *, seconds: float, settle_s: float) -> MeshAtRestUsage:
     """Look at a mesh whose routers all know each other.
 
     Args:
@@ -42,7 +42,7 @@ def measure_idle(mesh: RouterLine, *, seconds: float, settle_s: float) -> IdleUs
     shares = [(after - used) / took for used, after in zip(before, _used(pids), strict=True)]
     mesh.check()
     resident = [resident_bytes(pid) for pid in pids]
-    return IdleUsage(
+    return MeshAtRestUsage(
         routers=len(pids),
         seconds=took,
         core_share=statistics.median(shares),

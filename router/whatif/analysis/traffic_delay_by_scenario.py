@@ -32,7 +32,7 @@ Sent = tuple[int, int]
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Traffic:
+class TrafficSelection:
     """Messages of an address, or of a class."""
 
     most_us: float
@@ -43,14 +43,14 @@ class Traffic:
     """By (address, source): its share in what is published there."""
 
     @classmethod
-    def to_address(cls, network: Network, text: str, most_ms: float) -> Traffic:
+    def to_address(cls, network: Network, text: str, most_ms: float) -> TrafficSelection:
         """Traffic to one address, which there has to be; *most_ms* is its limit."""
         address = network.addresses.index(text)
         srcs = network.publisher_src[network.publisher_address == address].tolist()
         return cls(most_us=1000 * most_ms, pairs=(), parts={(address, src): 1.0 for src in srcs})
 
     @classmethod
-    def of_class(cls, network: Network, model: Model, name: str, most_ms: float) -> Traffic:
+    def of_class(cls, network: Network, model: Model, name: str, most_ms: float) -> TrafficSelection:
         """Traffic of one class, which there has to be; *most_ms* is its limit."""
         demands = model.demands
         chosen = demands.chosen(demands.klass == demands.names.index(name))
@@ -80,7 +80,7 @@ class Traffic:
 
 
 def delays_ms(
-    outcomes: Outcomes, among: NDArray[np.bool_], network: Network, traffic: Sequence[Traffic]
+    outcomes: Outcomes, among: NDArray[np.bool_], network: Network, traffic: Sequence[TrafficSelection]
 ) -> list[NDArray[np.float64]]:
     """Find the delay that 99 % of the messages with a path do not exceed, for each kind of traffic.
 
@@ -137,7 +137,7 @@ def _failed(
     return places.to_pylist(), [0, *np.cumsum(counts).tolist()]
 
 
-def _delays(routes: Routes, traffic: Sequence[Traffic]) -> Iterator[int | None]:
+def _delays(routes: Routes, traffic: Sequence[TrafficSelection]) -> Iterator[int | None]:
     """Of each traffic the delay of 99 % of its messages, microseconds; None when none of them has a path."""
     flows: dict[tuple[int, int], list[Flow]] = {}
     for flow in routes.flows({address for each in traffic for address, _ in each.parts}):
@@ -146,13 +146,13 @@ def _delays(routes: Routes, traffic: Sequence[Traffic]) -> Iterator[int | None]:
         yield percentile([*_of_pairs(routes, each), *_of_flows(routes, each, flows)])
 
 
-def _of_pairs(routes: Routes, traffic: Traffic) -> Iterator[Sent]:
+def _of_pairs(routes: Routes, traffic: TrafficSelection) -> Iterator[Sent]:
     for src, dst, rate in traffic.pairs:
         if routes.distance(src, dst) is not None:
             yield routes.kernel.delay_us(src, dst), rate
 
 
-def _of_flows(routes: Routes, traffic: Traffic, flows: Mapping[tuple[int, int], list[Flow]]) -> Iterator[Sent]:
+def _of_flows(routes: Routes, traffic: TrafficSelection, flows: Mapping[tuple[int, int], list[Flow]]) -> Iterator[Sent]:
     for key, part in traffic.parts.items():
         for flow in flows.get(key, ()):
             if flow.dst is not None:

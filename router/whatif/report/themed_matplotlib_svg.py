@@ -122,7 +122,7 @@ STYLE: Final[dict[Any, Any]] = {
 
 
 @attrs.frozen(kw_only=True)
-class Picture:
+class CaptionedPicture:
     """A picture for a page."""
 
     name: str

@@ -10,10 +10,10 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.denial import Denied
 from router.dataplane.links import SubscriberLink
-from router.management.rabbitmq_queue_requests import FORBIDDEN, MISDIRECTED, QUEUES, Queue, QueueRequestRefused
+from router.management.rabbitmq_queue_lookup import FORBIDDEN, MISDIRECTED, QUEUES, AddressAsQueue, QueueRequestRefused
 
 
-def find_queue(fib: Fib, name: str, rights: ClientRights | None, vhost: str, most_bytes: int) -> Queue | None:
+def find_queue(fib: Fib, name: str, rights: ClientRights | None, vhost: str, most_bytes: int) -> AddressAsQueue | None:
     """Find the queue that a client means by a name.
 
     A client that receives from `/queues/x`, which is what RabbitMQ calls the queue `x`, receives from the address
@@ -45,7 +45,7 @@ def find_queue(fib: Fib, name: str, rights: ClientRights | None, vhost: str, mos
     return None
 
 
-def _find(fib: Fib, address: str) -> Queue | None:
+def _find(fib: Fib, address: str) -> AddressAsQueue | None:
     """Find the receivers of an address as the mesh knows it."""
     if is_reserved(address):
         return None
@@ -62,7 +62,7 @@ def _find(fib: Fib, address: str) -> Queue | None:
     return _queue(fib, entry, is_exclusive=is_private(parsed)) if entry is not None and entry.service is None else None
 
 
-def _queue(fib: Fib, entry: AddressEntry, *, is_exclusive: bool) -> Queue | None:
+def _queue(fib: Fib, entry: AddressEntry, *, is_exclusive: bool) -> AddressAsQueue | None:
     here = sum(
         isinstance(link, SubscriberLink) and not (link.is_gone or link.port.is_leaving) for link in entry.subscribers
     )
@@ -70,4 +70,4 @@ def _queue(fib: Fib, entry: AddressEntry, *, is_exclusive: bool) -> Queue | None
     if not routers:
         return None
     receivers = here + len(entry.remotes)
-    return Queue(receivers=receivers, waiting=len(entry.waiting), routers=routers, is_exclusive=is_exclusive)
+    return AddressAsQueue(receivers=receivers, waiting=len(entry.waiting), routers=routers, is_exclusive=is_exclusive)

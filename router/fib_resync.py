@@ -25,7 +25,7 @@ LONGEST_PAUSE_S: Final = 60.0
 """Between two attempts that fail."""
 
 
-class FibReinstallation:
+class FibResync:
     """Decides when all is installed anew, and what that is."""
 
     def __init__(self, control: ControlPlane, fib: Fib) -> None:

@@ -88,7 +88,7 @@ class _Part:
         return self.numbers[found & -found] if found else None
 
 
-class WordAutomaton:
+class MultiPatternMatcher:
     """Patterns, unchangeable, each a row of tokens; the time of a look-up goes by their words and those of the text."""
 
     def __init__(self, patterns: Iterable[Sequence[Token]]) -> None:

@@ -20,9 +20,9 @@ from typing import Final
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.hadoop_storage import HadoopStorage
 from router.whatif.pipeline.played_units import PLAYED, clear_uncommitted, committed_units
+from router.whatif.pipeline.run_staging import IDENTITY, LOCK, check_identity, run_error
 from router.whatif.pipeline.spark_session import LOG, SparkAddress, session
 from router.whatif.pipeline.table_layouts import OF_LINKS, OF_SCENARIOS, PAIR_IMPACT, RUN, SCENARIO_LOAD
-from router.whatif.pipeline.unfinished_run import IDENTITY, LOCK, check_identity, run_error
 
 TOO_LARGE: Final = (SCENARIO_LOAD, PAIR_IMPACT)
 """Tables that are not copied, the second one only where it is large."""
@@ -31,7 +31,7 @@ MOST_PAIRS_BYTES: Final = 256 * 1024 * 1024
 
 
 @contextlib.contextmanager
-def unfinished(out: str, address: SparkAddress) -> Iterator[RunElsewhere]:
+def unfinished(out: str, address: SparkAddress) -> Iterator[HadoopRunStaging]:
     """Start Spark, or take this thread's session, for a run whose folder is elsewhere.
 
     Args:
@@ -40,11 +40,11 @@ def unfinished(out: str, address: SparkAddress) -> Iterator[RunElsewhere]:
     Raises: RunError when Spark can't be started, or the folder isn't to be reached.
     """
     with tempfile.TemporaryDirectory(prefix="amqp-mesh-") as folder, session(address, Path(folder) / LOG) as found:
-        yield RunElsewhere(HadoopStorage(found, out), Path(folder) / "run")
+        yield HadoopRunStaging(HadoopStorage(found, out), Path(folder) / "run")
 
 
-class RunElsewhere:
-    """The folder of a run that is under way, beside its place, as `UnfinishedRun` is.
+class HadoopRunStaging:
+    """The folder of a run that is under way, beside its place, as `LocalRunStaging` is.
 
     Args:
         out: where the run shall be in the end.
@@ -64,7 +64,7 @@ class RunElsewhere:
         return self.path.with_name(LOG)
 
     def open(self, identity: Mapping[str, object], *, is_resumed: bool) -> set[int]:
-        """Make the folder, or take what an interrupted run has left. See `UnfinishedRun.open`.
+        """Make the folder, or take what an interrupted run has left. See `LocalRunStaging.open`.
 
         Raises: RunError
         """
