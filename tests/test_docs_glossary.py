@@ -22,8 +22,8 @@ COMMON = """
     action answer arrival authenticated authentication backlog backpressure batch bucket byte call clock code codec
     comparison computation constant context controlplane copier copy counter credential database decode diff
     doubling duplicate duration entry envelope error escape event exclusion fair fanout file format grant handler
-    histogram identity ids installation interface internal key lifecycle limit list local manager meter node notifier policy
-    protocol queue rate report result route rule scanner scheduler segment selection server service setting
+    histogram identity ids installation interface internal key lifecycle limit list local manager meter node notifier
+    policy protocol queue rate report result route rule scanner scheduler segment selection server service setting
     step sync table throttle timer timing token total tracker transit type user value view writer
 """
 """Words that programs use for what everybody takes them for."""

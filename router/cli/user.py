@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -14,7 +16,7 @@ from router.core.errors import LocalError
 from router.security.sasl_frames import SaslError
 from router.security.sasl_server import RESERVED
 from router.security.scram import DEFAULT_ITERATIONS, LEAST_ITERATIONS, MOST_ITERATIONS, prepare
-from router.security.users import Keys, new_keys, read_users, write_users
+from router.security.users import Keys, locked, new_keys, read_users, write_users
 
 MOST_PASSWORD_CHARS = 1024
 
@@ -45,13 +47,15 @@ def user() -> None:
 @_iterations
 def add(file: str, name: str, iterations: int) -> None:
     """Add the user NAME; FILE is made when it isn't there."""
-    users = _read(file) if os.path.exists(file) else {}
     prepared = _prepared(name)
     if prepared in RESERVED:
         raise CommandError(f"user {prepared}: policy means others by that name, so nobody can have it")
-    if prepared in users:
-        raise CommandError(f"{file}: user {prepared} is there already; `user passwd` gives it another password")
-    _write(file, {**users, prepared: _new_keys(iterations)})
+    _check_unknown(file, _read_if_there(file), prepared)  # before a password is asked for in vain
+    keys = _new_keys(iterations)
+    with _changing(file):
+        users = _read_if_there(file)
+        _check_unknown(file, users, prepared)
+        _write(file, {**users, prepared: keys})
     click.echo(f"{file}: added {prepared}")
 
 
@@ -61,9 +65,12 @@ def add(file: str, name: str, iterations: int) -> None:
 @_iterations
 def passwd(file: str, name: str, iterations: int) -> None:
     """Give the user NAME another password. Its connections stay."""
-    users = _read(file)
-    prepared = _known(file, users, name)
-    _write(file, {**users, prepared: _new_keys(iterations)})
+    _known(file, _read(file), name)  # before a password is asked for in vain
+    keys = _new_keys(iterations)
+    with _changing(file):
+        users = _read(file)
+        prepared = _known(file, users, name)
+        _write(file, {**users, prepared: keys})
     click.echo(f"{file}: changed {prepared}")
 
 
@@ -72,9 +79,10 @@ def passwd(file: str, name: str, iterations: int) -> None:
 @_name
 def remove(file: str, name: str) -> None:
     """Take the user NAME out; routers close its connections within 10 seconds."""
-    users = _read(file)
-    prepared = _known(file, users, name)
-    _write(file, {each: keys for each, keys in users.items() if each != prepared})
+    with _changing(file):
+        users = _read(file)
+        prepared = _known(file, users, name)
+        _write(file, {each: keys for each, keys in users.items() if each != prepared})
     click.echo(f"{file}: removed {prepared}")
 
 
@@ -91,6 +99,11 @@ def _prepared(name: str) -> str:
         return prepare(name)
     except SaslError as error:
         raise CommandError(f"{name!r} cannot be a user's name: {error}") from None
+
+
+def _check_unknown(file: str, users: dict[str, Keys], prepared: str) -> None:
+    if prepared in users:
+        raise CommandError(f"{file}: user {prepared} is there already; `user passwd` gives it another password")
 
 
 def _known(file: str, users: dict[str, Keys], name: str) -> str:
@@ -111,6 +124,20 @@ def _new_keys(iterations: int) -> Keys:
         return new_keys(password, iterations)
     except LocalError as error:
         raise CommandError(str(error)) from None
+
+
+@contextmanager
+def _changing(file: str) -> Iterator[None]:
+    """What is read and written inside is one change: no other command's comes in between."""
+    try:
+        with locked(file):
+            yield
+    except LocalError as error:
+        raise CommandError(str(error)) from None
+
+
+def _read_if_there(file: str) -> dict[str, Keys]:
+    return _read(file) if os.path.exists(file) else {}
 
 
 def _read(file: str) -> dict[str, Keys]:

@@ -8,6 +8,7 @@ users are made that aren't there.
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import hmac
 import os
@@ -17,6 +18,7 @@ import tempfile
 import urllib.parse
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -155,6 +157,26 @@ def _made_decoy_key(lines: Mapping[str, bytes]) -> bytes:
     It stays when others are added behind that one, and nobody can tell it from what a router answers.
     """
     return hmac.digest(min(lines.items(), default=("", b""))[1], b"amqp-mesh decoys", "sha256")
+
+
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Keep others who ask for this too from the file until it is left: they wait.
+
+    It is the folder that is locked: the file is another one with each change.
+
+    Raises:
+        LocalError: the folder isn't there, or may not be read.
+    """
+    try:
+        folder = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise LocalError(f"{path}: cannot be written: its folder: {error.strerror}") from None
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def write_users(path: str, users: Mapping[str, Keys]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from router.core.errors import LocalError
 from router.security.bounded_file import MOST_BYTES
 from router.security.password_sources import read_secret
 from router.security.scram import HASHES
-from router.security.users import Users, new_keys, read_users, write_users
+from router.security.users import Keys, Users, locked, new_keys, read_users, write_users
 
 ITERATIONS = 4096
 PASSWORD = "planted-secret"
@@ -44,6 +46,37 @@ def test_users_are_added_listed_changed_and_removed(tmp_path: Path) -> None:
     Path(file).chmod(0o640)
     assert user("add", file, "carol", password="x").startswith("0 ")
     assert stat.S_IMODE(Path(file).stat().st_mode) == 0o640
+
+
+def test_a_user_that_is_removed_while_another_is_added_stays_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(tmp_path / "users")
+    assert user("add", file, "mallory", password="x").startswith("0 ")
+
+    def remove_meanwhile(password: str, iterations: int) -> Keys:
+        assert user("remove", file, "mallory") == f"0 {file}: removed mallory"
+        return new_keys(password, iterations)
+
+    monkeypatch.setattr("router.cli.user.new_keys", remove_meanwhile)
+    assert user("add", file, "alice", password="y").startswith("0 ")
+    assert list(read_users(file)) == ["alice"]
+
+
+def test_users_that_are_added_at_the_same_time_are_all_there(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    names = [f"user{number}" for number in range(6)]
+    adding = [
+        subprocess.Popen([sys.executable, "-m", "router", "user", "add", str(file), name], stdin=subprocess.PIPE)
+        for name in names
+    ]
+    with locked(str(file)):  # so that all come while one of them would write
+        for process in adding:
+            assert process.stdin is not None
+            process.stdin.write(b"x\n")
+            process.stdin.close()
+    assert [process.wait(60) for process in adding] == [0] * len(names)
+    assert list(read_users(str(file))) == names
 
 
 @pytest.mark.parametrize(
