@@ -91,7 +91,9 @@ class Daemon:
         self._rng = random.Random()
         self._credentials = CredentialStore(settings, self.runtime.log)
         self._authentication = PeerAuthentication(self._credentials, self.runtime.turn_fault)
-        self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
+        self.listeners = [
+            Listener(listener, files=usable_files(settings, listener.role)) for listener in settings.listeners
+        ]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         self.reloading = SettingsReloader(self.runtime, self, read)
         self.draining = Draining(self.runtime, self)
@@ -120,6 +122,10 @@ class Daemon:
         """Serve until SIGTERM or SIGINT, then stop as the settings say."""
         runtime = self.runtime
         runtime.tell_deadlines(changed=self._schedule, came=self._handle_deadline)
+        ways = (*self._settings.listeners, *self._settings.connectors)
+        if any(one.role is Role.INTER_ROUTER for one in ways):
+            # The first neighbor would hold up everybody, and clients could leave no file to read it from.
+            load_algorithms()
         with trio.open_signal_receiver(*STOPPING, *OTHERS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*STOPPING, *OTHERS))  # held back since the process began
             async with trio.open_nursery() as nursery:
@@ -147,10 +153,6 @@ class Daemon:
                 self._manager.ready()
                 nursery.start_soon(self._manager.keep_telling)
                 task_status.started()
-                ways = (*self._settings.listeners, *self._settings.connectors)
-                if any(one.role is Role.INTER_ROUTER for one in ways):
-                    # The first neighbor would hold up everybody until it is there.
-                    nursery.start_soon(self._keep_up, partial(trio.to_thread.run_sync, load_algorithms))
                 nursery.start_soon(self._watch, signals)
                 nursery.start_soon(self._keep_up, self._reload_when_told)
                 await self._told_to_stop.wait()
@@ -272,18 +274,23 @@ class Daemon:
 
     def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
         """Give it other settings for the connections to come; it stays bound."""
-        listener.settings, listener.files = settings, usable_files(self.runtime.settings, settings)
+        listener.settings, listener.files = settings, usable_files(self.runtime.settings, settings.role)
 
-    def open_listener(self, settings: ListenerSettings, place: str) -> Listener:
-        """Bind a listener, at the address *place* of its host, and accept.
+    def open_listener(self, settings: ListenerSettings, place: str, port: int | None = None) -> Listener:
+        """Bind a listener, and accept.
 
+        Args:
+            settings: host, port and role.
+            place: address of the host.
+            port: that it had, where *settings* leave it to the system.
         Raises:
             LocalError: it cannot be bound, or the router stops.
         """
         if self._accepting is None or self._nursery is None:
             raise LocalError("the router is stopping")
         self._credentials.prepare(settings)
-        listener = Listener(settings, place, files=usable_files(self.runtime.settings, settings))
+        files = usable_files(self.runtime.settings, settings.role)
+        listener = Listener(settings, place, port=port, files=files)
         self.listeners.append(listener)
         self._accepting.start_soon(self._accept_on, listener, self._new_scope(listener), self._nursery)
         self.runtime.log.info("listening", host=listener.host, port=listener.port, role=settings.role.value)
@@ -306,7 +313,7 @@ class Daemon:
         Raises:
             LocalError: it cannot be bound, or the router stops.
         """
-        again = self.open_listener(listener.settings, listener.host)
+        again = self.open_listener(listener.settings, listener.host, listener.port)
         self.listeners.remove(again)
         self.listeners[self.listeners.index(listener)] = again
 

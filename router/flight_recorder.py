@@ -161,9 +161,10 @@ class FlightRecorder:
     # In a thread
 
     def _write_file(self, header: Mapping[str, object], segments: Sequence[Segment], end: Mapping[str, object]) -> None:
-        folder = Path(self._settings.directory or tempfile.gettempdir())
-        reason, path = str(header["reason"]), str(folder)
+        reason, path = str(header["reason"]), ""
         try:
+            folder = Path(self._settings.directory or tempfile.gettempdir())
+            path = str(folder)
             prefix = f"amqp-mesh-{_file_word(self._control.router_id)}-"
             there = sum(each.name.startswith(prefix) and each.name.endswith(SUFFIX) for each in folder.iterdir())
             if there >= self._settings.max_files:

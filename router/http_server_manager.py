@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from mesh_config.models import RouterSettings
+from mesh_config.models import Role, RouterSettings
 from router.core.errors import LocalError
 from router.net.connector import Connector
 from router.net.listener import Listener
+from router.net.open_file_shares import usable_files
 from router.net.peer_authentication import PeerAuthentication
 from router.runtime import Runtime
 from router.views.runtime import RuntimeView
@@ -66,6 +67,7 @@ class HttpServerManager:
             self._authentication,
             self._server,
             place,
+            usable_files(settings, Role.NORMAL),
         )
         return server
 

@@ -32,6 +32,7 @@ def http_server(
     authentication: PeerAuthentication,
     before: HttpServer | None,
     place: str | None,
+    files: int,
 ) -> HttpServer:
     """The HTTP listener of a router, bound.
 
@@ -44,6 +45,7 @@ def http_server(
         authentication: finds out who asks, by the files of *settings*, which are read already.
         before: the one whose place it takes, and whose socket if that is bound to the same address.
         place: address of the host; None: it is looked up, which may take a while.
+        files: descriptors of the process that its connections may take.
     Raises:
         LocalError: it cannot be bound.
     """
@@ -68,7 +70,7 @@ def http_server(
         sign_in=partial(_sign_in, runtime, authentication, settings) if has_users else None,
     )
     tls = partial(authentication.files.context, settings) if settings.tls is not None else None
-    return HttpServer(settings, app, counters, runtime.turn_fault, before, tls, place)
+    return HttpServer(settings, app, counters, runtime.turn_fault, before, tls, place, files)
 
 
 async def _sign_in(

@@ -20,8 +20,11 @@ from mesh_config.models import HttpSettings
 from mesh_config.usable_hosts import encoded
 from router.core.errors import LocalError
 from router.net.http_connection import AsgiApp, ConnectionEndpoints, HttpConnection
+from router.net.listener import NO_BOUND, bound_socket
 
 BACKLOG: Final = 64
+OWN_FILES: Final = 4
+"""Connections that are served also while clients have all the files that they may: who looks why must come in."""
 FULL_PAUSE_S: Final = 0.02
 """Between two connections that are taken in while there are too many."""
 FAULT_PAUSE_S: Final = 0.1
@@ -148,6 +151,8 @@ class HttpServer:
         before: the one that it is to take the place of; its socket stays bound if it has the same address.
         tls: makes the context of a new connection; None for HTTP without TLS.
         place: address of the host; None: it is looked up, which may take a while.
+        files: descriptors of the process that connections may take, but for `OWN_FILES` of them; one with a number not
+            below has the oldest one closed.
     Raises:
         LocalError: the address cannot be bound; says which and why.
     """
@@ -161,8 +166,10 @@ class HttpServer:
         before: HttpServer | None = None,
         tls: Callable[[], Awaitable[ssl.SSLContext]] | None = None,
         place: str | None = None,
+        files: int = NO_BOUND,
     ) -> None:
         self._settings = settings
+        self._files = files
         self._tls = tls
         self._app = app
         shared = before._shared(settings) if before is not None else None
@@ -201,7 +208,8 @@ class HttpServer:
                     scope = trio.CancelScope()
                     self._connections[scope] = peer
                     nursery.start_soon(self._serve, peer, scope)
-                    if len(self._connections) > self._settings.max_connections:
+                    is_short = peer.fileno() >= self._files and len(self._connections) > OWN_FILES
+                    if is_short or len(self._connections) > self._settings.max_connections:
                         self.counters.evicted += 1
                         oldest = next(iter(self._connections))
                         self._connections.pop(oldest).close()  # whoever is writing to it notices that alone
@@ -240,17 +248,11 @@ class HttpServer:
 
 
 def _bound(settings: HttpSettings, place: str) -> socket.socket:
-    family = socket.AF_INET6 if ":" in place else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((place, settings.port or 0))
-        sock.listen(BACKLOG)
+        return bound_socket(place, settings.port or 0, BACKLOG)
     except OSError as error:
-        sock.close()
         where = f"{settings.host}:{settings.port}"
         raise LocalError(f"cannot listen for HTTP on {where}: {error.strerror or error}") from error
-    return sock
 
 
 def _is_of_the_peer(error: BaseException) -> bool:

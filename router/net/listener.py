@@ -99,15 +99,36 @@ Refused = Callable[["Listener", Refusal, str], None]
 """Told of the listener, the reason and the remote host."""
 
 
+def bound_socket(place: str, port: int, backlog: int) -> socket.socket:
+    """A socket that listens at an address. Raises: OSError."""
+    sock = socket.socket(_family(place), socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((place, port))
+        sock.listen(backlog)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
 class Listener:
     """One bound socket."""
 
-    def __init__(self, settings: ListenerSettings, place: str | None = None, *, files: int = NO_BOUND) -> None:
+    def __init__(
+        self,
+        settings: ListenerSettings,
+        place: str | None = None,
+        *,
+        port: int | None = None,
+        files: int = NO_BOUND,
+    ) -> None:
         """Bind it.
 
         Args:
             settings: host, port and role.
             place: address of the host, as `address_of` finds it; None: it is looked up, which may take a while.
+            port: in place of that of the settings, where these leave it to the system; None for theirs.
             files: descriptors of the process that its connections may take; a connection with a number not below is
                 refused.
         Raises:
@@ -116,13 +137,9 @@ class Listener:
         self.settings = settings
         self.files = files
         place = place or encoded(settings.host)
-        self._sock = socket.socket(_family(place), socket.SOCK_STREAM)
         try:
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._sock.bind((place, settings.port))
-            self._sock.listen(BACKLOG)
+            self._sock = bound_socket(place, settings.port if port is None else port, BACKLOG)
         except OSError as error:
-            self._sock.close()
             raise LocalError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}") from error
         self._sock.setblocking(False)
         self._place = self._sock.getsockname()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from typing import Final
 
-from mesh_config.models import ListenerSettings, Role, RouterSettings
+from mesh_config.models import Role, RouterSettings
 from router.net.listener import NO_BOUND
 
 DIALLING_FILES: Final = 16
@@ -18,11 +18,11 @@ def most_files() -> int:
     return NO_BOUND if soft == resource.RLIM_INFINITY else soft
 
 
-def usable_files(settings: RouterSettings, listener: ListenerSettings) -> int:
-    """Count the descriptors of this process that the connections of a listener may take.
+def usable_files(settings: RouterSettings, role: Role) -> int:
+    """Count the descriptors of this process that connections of a role may take.
 
     Clients leave some for routers, and routers that dial a few for those that this one dials.
     """
     most = most_files()
     reserved = min(settings.reserved_files, most // 2)
-    return most - (reserved if listener.role is Role.NORMAL else min(reserved // 2, DIALLING_FILES))
+    return most - (reserved if role is Role.NORMAL else min(reserved // 2, DIALLING_FILES))

@@ -166,6 +166,21 @@ def test_a_directory_that_is_none_is_told_of(bench: Bench, directory: str) -> No
     assert [(event, fields["path"]) for _, event, fields in log.lines] == [("recording_failed", directory)]
 
 
+def test_where_no_directory_for_temporary_files_can_be_used_that_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_usable() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none_usable)
+    log = Log()
+    recorder = recorder_of(bench.router("A"), log)
+    recorder.write(SIGNAL)
+    recorder.close()
+    fields = {"path": "", "of": SIGNAL, "reason": "No usable temporary directory found"}
+    assert log.lines == [("warning", "recording_failed", fields)]
+
+
 def test_a_directory_where_nothing_can_be_written_is_told_of_at_the_start(bench: Bench, tmp_path: Path) -> None:
     router, log = bench.router("A"), Log()
     for directory in (None, str(tmp_path)):

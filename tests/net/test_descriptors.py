@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 from mesh_config.generators import generate
-from mesh_config.models import MeshSettings
-from tests.helpers.processes import COMMAND, MeshProcesses, wait_until
+from mesh_config.models import HttpSettings, MeshSettings
+from tests.helpers.processes import COMMAND, MeshProcesses, ReservedPort, wait_until
 
 pytestmark = pytest.mark.interop
 
@@ -23,12 +23,13 @@ WAIT_S = 30
 
 
 @contextmanager
-def mesh(tmp_path: Path, **listener: float) -> Iterator[MeshProcesses]:
-    """R1 listens, R2 dials; both may open few files."""
+def mesh(tmp_path: Path, http: HttpSettings | None = None, **listener: float) -> Iterator[MeshProcesses]:
+    """R1 listens, R2 dials; both may open few files. R1 has *http*."""
     routers = {
         key: attrs.evolve(
             router,
             reserved_files=RESERVED,
+            http=http if http is not None and key == "R1" else router.http,
             listeners=tuple(attrs.evolve(each, **listener) for each in router.listeners),
         )
         for key, router in generate("line", 2).routers.items()
@@ -76,6 +77,21 @@ def test_clients_that_take_all_descriptors_keep_no_connector_from_dialling(tmp_p
         wait_until(lambda: processes.reachable("R2") == set(), "R1 is gone", WAIT_S)
         processes.start("R1")
         wait_until(lambda: joined(processes), "R2 has dialled again", WAIT_S)
+
+
+def test_who_asks_by_http_takes_no_descriptor_of_routers(tmp_path: Path) -> None:
+    port = ReservedPort()
+    with mesh(tmp_path, HttpSettings(port=port.number)) as processes, crowd(processes.url("R1"), 2 * FILES):
+        processes["R1"].wait_log("files_short")
+        with crowd(f"amqp://127.0.0.1:{port.number}", FILES):
+            processes.kill("R2")
+            wait_until(lambda: processes.reachable("R1") == set(), "R2 is gone", WAIT_S)
+            processes.start("R2")
+            wait_until(lambda: joined(processes), "R2 is back", WAIT_S)
+            with socket.create_connection(("127.0.0.1", port.number), WAIT_S) as client:
+                client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+    port.close()
 
 
 def test_clients_come_in_again_when_the_crowd_is_gone(tmp_path: Path) -> None:

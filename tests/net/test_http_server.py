@@ -19,7 +19,8 @@ from router.core.errors import LocalError
 from router.management.http_app import http_app
 from router.management.metrics import Measurements
 from router.net.http_connection import PIECE_BYTES
-from router.net.http_server import BACKLOG, HttpCounters, HttpServer
+from router.net.http_server import BACKLOG, OWN_FILES, HttpCounters, HttpServer
+from router.net.listener import NO_BOUND
 
 READY = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 CLOSING = READY.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
@@ -44,7 +45,7 @@ class Source:
 class Bench:
     """A server with its application."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, files: int = NO_BOUND, **settings: Any) -> None:
         self.settings = HttpSettings(port=0, **settings)
         self.source = Source()
         self.reasons: list[str] = []
@@ -53,7 +54,7 @@ class Bench:
         self.faults: list[Exception] = []
         self.counters = HttpCounters()
         app = http_app(self.settings, readiness=self.readiness, metrics=self.source, fault=self.faults.append)
-        self.server = HttpServer(self.settings, app, self.counters, self.faults.append)
+        self.server = HttpServer(self.settings, app, self.counters, self.faults.append, files=files)
 
     def readiness(self) -> list[str]:
         self.asked += 1
@@ -164,6 +165,16 @@ async def test_a_crowd_that_says_nothing_gives_way_to_who_asks() -> None:
         await bench.until(lambda: bench.counters.accepted == 30)
         assert bench.counters.count <= 9
         assert bench.counters.evicted >= 20
+        assert (await bench.get("/healthz"))[0] == 200
+        for stream in crowd:
+            await stream.aclose()
+
+
+async def test_where_files_are_short_a_few_are_served_and_older_ones_give_way() -> None:
+    async with serving(files=0) as bench:
+        crowd = [await bench.connect() for _ in range(30)]
+        await bench.until(lambda: bench.counters.accepted == 30)
+        assert bench.counters.count <= OWN_FILES + 1
         assert (await bench.get("/healthz"))[0] == 200
         for stream in crowd:
             await stream.aclose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import errno
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -12,9 +13,22 @@ import pytest
 import trio
 import trio.testing
 
-from mesh_config.models import ListenerSettings
+from mesh_config.models import HttpSettings, ListenerSettings
+from router.core.errors import LocalError
 from router.net import listener
+from router.net.http_server import HttpCounters, HttpServer
 from router.net.listener import MOST_WAITING, AcceptedConnection, Listener, Refusal
+
+
+def test_a_listener_for_which_no_file_is_left_is_an_error_with_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_files(*_: object) -> socket.socket:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(socket, "socket", without_files)
+    with pytest.raises(LocalError, match=r"cannot listen on 127\.0\.0\.1:5672: Too many open files"):
+        Listener(ListenerSettings(host="127.0.0.1", port=5672))
+    with pytest.raises(LocalError, match=r"cannot listen for HTTP on 127\.0\.0\.1:8080: Too many"):
+        HttpServer(HttpSettings(host="127.0.0.1", port=8080), lambda *_: None, HttpCounters(), lambda _: None)  # type: ignore[arg-type,return-value]
 
 
 async def test_of_a_crowd_a_few_are_accepted_between_the_turns_of_others(

@@ -4,8 +4,8 @@ Distances come from networkx, ties never do: its choice among predecessors at th
 which edges were added, and a multicast along trees that differ from router to router is duplicated or lost. Among the
 predecessors that a shortest path may use, the one with the smallest (distance from the root, id) is taken.
 
-networkx is imported with the first neighbor, or a moment before, by `load_algorithms`: it takes 13 MB and a tenth of a
-second, which no start has to wait for.
+networkx is imported by `load_algorithms` when a router starts that may have neighbors, else with the first one: it
+takes 13 MB and a tenth of a second, which a router for clients alone has no use for.
 
 Source: docs/reference/inter-router-protocol.md#ties.
 """
@@ -79,7 +79,7 @@ def shortest_paths(graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]], 
 
 
 def load_algorithms() -> None:
-    """Import networkx, for who knows that there will be neighbors; safe in another thread."""
+    """Import networkx, for who knows that there will be neighbors."""
     _new_graph()
 
 
