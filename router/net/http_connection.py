@@ -6,6 +6,7 @@ spoken, so that nothing a client sends comes in other pieces than requests, whic
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from email.utils import formatdate
 from http import HTTPStatus
@@ -163,7 +164,11 @@ class HttpConnection:
         await self._app(self._scope(request), receive, send)
 
     def _scope(self, request: h11.Request) -> dict[str, Any]:
-        path, _, query = request.target.partition(b"?")
+        target, headers = request.target, list(request.headers)
+        if absolute := _ABSOLUTE.match(target):
+            target = b"/" + target[absolute.end() :]
+            headers = [(name, absolute["host"] if name == b"host" else value) for name, value in headers]
+        path, _, query = target.partition(b"?")
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.1"},
@@ -174,11 +179,15 @@ class HttpConnection:
             "raw_path": path,
             "query_string": query,
             "root_path": "",
-            "headers": list(request.headers),
+            "headers": headers,
             "client": self._endpoints.client,
             "server": self._endpoints.server,
             "extensions": {},
         }
+
+
+_ABSOLUTE: Final = re.compile(rb"https?://(?P<host>[^/?]*)/?", re.IGNORECASE)
+"""Beginning of a target as proxies are given it, which a server takes too: its host counts. Source: RFC 9112, 3.2.2."""
 
 
 def head_bytes(request: h11.Request) -> int:

@@ -16,6 +16,7 @@ from trio.testing import MockClock
 from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
 from router.clock_and_gc import FULL_COLLECTION, spare_collector
 from router.daemon import Daemon
+from router.drain_state import DrainState
 from router.net.listener import AcceptedConnection
 from tests.helpers.frames import SASL_HEADER, write
 
@@ -52,6 +53,21 @@ async def test_a_timer_that_comes_late_is_told_of_once(
     for listener in daemon.listeners:
         listener.close()
     assert [line["seconds"] for line in lines if line["event"] == "stood_still"] == told
+
+
+async def test_a_drained_router_that_resumes_has_the_port_that_the_system_chose() -> None:
+    daemon = Daemon(RouterSettings(id="A", listeners=(ListenerSettings(port=0),)))
+    port = daemon.listeners[0].port
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: daemon.run(task_status=task_status))
+        await trio.testing.wait_all_tasks_blocked()
+        daemon.draining.begin(None, is_to_stop=False)
+        with trio.fail_after(20):
+            while not daemon.listeners[0].is_closed or daemon.runtime.drain_state is not DrainState.DRAINED:
+                await trio.lowlevel.checkpoint()
+        daemon.draining.resume()
+        assert (daemon.listeners[0].port, daemon.listeners[0].is_closed) == (port, False)
+        daemon.stop()
 
 
 async def test_a_connector_taken_away_while_it_is_let_in_is_no_fault() -> None:

@@ -337,6 +337,21 @@ async def test_a_body_is_refused_unread(head: bytes) -> None:
         assert bench.asked == 0
 
 
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("http://localhost/readyz", 200),
+        ("HTTP://localhost:80/readyz?x", 200),
+        ("http://localhost", 404),
+        ("http://elsewhere.example/readyz", 421),
+    ],
+)
+async def test_a_target_as_proxies_get_it_is_answered_for_its_host(target: str, status: int) -> None:
+    async with serving() as bench, await bench.connect() as stream:
+        await stream.send_all(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        assert (await read_answer(stream))[0] == status
+
+
 async def test_an_empty_body_is_none() -> None:
     async with serving() as bench, await bench.connect() as stream:
         await stream.send_all(b"POST /readyz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n" + CLOSING)
