@@ -6,6 +6,7 @@ who starts routers may signal one at once.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import Final
@@ -16,6 +17,7 @@ HELD_BACK: Final = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 def main() -> None:
     """Run the command line."""
+    _open_closed_streams()
     if sys.argv[1:2] == ["run"]:
         signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     from router.cli import main as commands  # noqa: PLC0415 - see above
@@ -23,6 +25,16 @@ def main() -> None:
 
     with checked_output():
         commands(prog_name="amqp-mesh")
+
+
+def _open_closed_streams() -> None:
+    """Have input and output that were closed come from, and go to, nowhere.
+
+    The lowest descriptor that is free is taken, which is that of the closed one: no socket gets it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
 
 
 if __name__ == "__main__":

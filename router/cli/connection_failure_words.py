@@ -27,6 +27,7 @@ WORDS: Final = (
     ("protocol header got: AMQP TLS", "it requires TLS there: use amqps:// in --url"),
     ("Expected SASL protocol header: no protocol header found", "it speaks TLS there, or no AMQP: amqps:// is for TLS"),
     ("no mechanism available", "it offers no SASL mechanism for that; --user and --password-file, or --certificate?"),
+    ("Authentication failed [mech=none]", "it offers no SASL mechanism that may be used here; see --sasl"),
     ("Authentication failed", "user or password is wrong, or the user may not come in there"),
 )
 """Words of proton, each with what to say instead."""

@@ -14,7 +14,8 @@ from proton import Message
 from router.cli.amqp_value_formatting import from_json
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, faults_of
-from router.cli.options import MAX_SECONDS, BoundedNumber
+from router.cli.options import MAX_COUNT, MAX_SECONDS, UTF8, BoundedNumber, is_utf8
+from router.core.escapes import escaped
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,6 +30,8 @@ def property_of(ctx: click.Context, param: click.Parameter, values: tuple[str, .
     found: dict[str, object] = {}
     for text in values:
         name, equals, value = text.partition("=")
+        if not is_utf8(text):
+            raise click.BadParameter(f"`{escaped(text)}` is not UTF-8", ctx=ctx, param=param)
         if not equals or not name:
             raise click.BadParameter(f"`{text}` is no NAME=VALUE", ctx=ctx, param=param)
         try:
@@ -126,13 +129,13 @@ _OPTIONS: Final = (
         help="AMQP type of the body: a string, bytes (a data section), or the map, list or number that JSON is.  "
         "[default: binary with --file, else text]",
     ),
-    click.option("-n", "--count", type=click.IntRange(min=1), default=1, show_default=True, help="How many."),
+    click.option("-n", "--count", type=click.IntRange(1, MAX_COUNT), default=1, show_default=True, help="How many."),
     click.option("--ttl", type=BoundedNumber(min=0.001, max=MAX_SECONDS), metavar="SECONDS", help="Time to live."),
-    click.option("--subject", help="Subject."),
-    click.option("--id", "message_id", help="Message id."),
-    click.option("--correlation-id", help="Correlation id; `call` gives each request one of its own."),
-    click.option("--reply-to", metavar="ADDRESS", help="Address for replies; `call` has one of its own."),
-    click.option("--content-type", metavar="TYPE", help="Content type, such as application/json."),
+    click.option("--subject", type=UTF8, help="Subject."),
+    click.option("--id", "message_id", type=UTF8, help="Message id."),
+    click.option("--correlation-id", type=UTF8, help="Correlation id; `call` gives each request one of its own."),
+    click.option("--reply-to", metavar="ADDRESS", type=UTF8, help="Address for replies; `call` has one of its own."),
+    click.option("--content-type", metavar="TYPE", type=UTF8, help="Content type, such as application/json."),
     click.option("--priority", type=click.IntRange(0, 255), help="Priority; 4 is that of a message without one."),
     click.option("--durable", is_flag=True, help="Mark as durable. Routers store nothing."),
     click.option(

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import click
 
+from router.core.escapes import escaped
+
 MAX_SECONDS: Final = 30 * 86400.0
 """Longest time that an option takes: in milliseconds it fits the 32 bits that AMQP has for one."""
 
@@ -26,6 +28,31 @@ class BoundedNumber(click.FloatRange):
         return found
 
 
+class Utf8Text(click.types.StringParamType):
+    """Text that AMQP can carry: words of the command line may be any bytes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check the text.
+
+        Raises:
+            BadParameter: it is no UTF-8.
+        """
+        text: str = super().convert(value, param, ctx)
+        if not is_utf8(text):
+            self.fail(f"{escaped(text)!r} is not UTF-8.", param, ctx)
+        return text
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a word of the command line was UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+UTF8: Final = Utf8Text()
+
+MAX_COUNT: Final = (1 << 63) - 1
+"""Messages that an option takes at most."""
+
 file_argument: Final = click.argument("file", type=click.Path(dir_okay=False))
 
 timeout_option: Final = click.option(
@@ -38,12 +65,12 @@ timeout_option: Final = click.option(
 )
 
 router_option: Final = click.option(
-    "--router", metavar="ID", help="Router to ask, by way of the one at URL; by default that one itself."
+    "--router", metavar="ID", type=UTF8, help="Router to ask, by way of the one at URL; by default that one itself."
 )
 
-address_argument: Final = click.argument("address")
+address_argument: Final = click.argument("address", type=UTF8)
 
-router_argument: Final = click.argument("router")
+router_argument: Final = click.argument("router", type=UTF8)
 
 verbose_messages_option: Final = click.option(
     "-v", "--verbose", "form", flag_value="verbose", help="Show header and properties too."

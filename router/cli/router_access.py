@@ -22,8 +22,9 @@ from proton.utils import BlockingConnection
 from mesh_config.usable_hosts import EXPECTED, host_fault
 from router.cli.close_timeout_connection import CloseTimeoutConnection
 from router.cli.connection_failure_words import failed_connection
+from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, file_error
-from router.cli.options import timeout_option
+from router.cli.options import UTF8, is_utf8, timeout_option
 from router.core.escapes import escaped, without_passwords
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
@@ -31,6 +32,12 @@ DEFAULT_TIMEOUT_S: Final = 5.0
 
 SCHEMES: Final = ("amqp", "amqps")
 MAX_PORT: Final = 65535
+MOST_PASSWORD_BYTES: Final = 4096
+MECHANISMS: Final = (
+    *("ANONYMOUS", "PLAIN", "EXTERNAL", "SCRAM-SHA-1", "SCRAM-SHA-224", "SCRAM-SHA-256", "SCRAM-SHA-384"),
+    *("SCRAM-SHA-512", "GSSAPI", "GSS-SPNEGO", "DIGEST-MD5", "CRAM-MD5", "LOGIN", "XOAUTH2", "OAUTHBEARER"),
+)
+"""SASL mechanisms that Cyrus SASL has, with all of its plugins."""
 DEFAULT_PORTS: Final = {"amqp": 5672, "amqps": 5671}
 
 NO_ADDRESS: Final = "{} is no address of AMQP: amqp://HOST:PORT is expected, or amqps://HOST:PORT for TLS"
@@ -132,6 +139,8 @@ class RouterAccess:
 
 def _checked_url(ctx: click.Context | None, param: click.Parameter | None, value: str) -> str:
     shown = without_passwords(value)
+    if not value.strip("/") or not is_utf8(value):
+        raise click.BadParameter(escaped(NO_ADDRESS.format(shown)), ctx=ctx, param=param)
     scheme, separator, _ = value.partition("://")
     if separator and scheme not in SCHEMES:
         raise click.BadParameter(NO_ADDRESS.format(shown), ctx=ctx, param=param)
@@ -158,7 +167,11 @@ def _password(path: str | None) -> str | None:
         return None
     try:
         if path != "-":
-            return Path(path).read_text(encoding="utf-8").partition("\n")[0]
+            with open(path, "rb") as file:  # which may have no end, such as a device
+                line = file.readline(MOST_PASSWORD_BYTES + 1).removesuffix(b"\n")
+            if len(line) > MOST_PASSWORD_BYTES:
+                raise CommandError(f"{path}: a first line of more than {MOST_PASSWORD_BYTES} bytes is no password")
+            return line.decode("utf-8")
         if sys.stdin.isatty():
             asked: str = click.prompt("Password", hide_input=True, err=True)
             return asked
@@ -179,7 +192,9 @@ _OPTIONS: Final = (
         callback=_checked_url,
         help="Client listener of a router; `amqps://HOST:PORT` for TLS.",
     ),
-    click.option("--user", envvar="AMQP_MESH_USER", show_envvar=True, metavar="NAME", help="User to come as."),
+    click.option(
+        "--user", envvar="AMQP_MESH_USER", show_envvar=True, metavar="NAME", type=UTF8, help="User to come as."
+    ),
     click.option(
         "--password-file",
         metavar="FILE",
@@ -199,8 +214,15 @@ _OPTIONS: Final = (
     click.option(
         "--insecure", is_flag=True, help="Encrypt, but don't check who the router is: for a test, not for a secret."
     ),
-    click.option("--sasl", metavar="MECHANISM", help="Use this SASL mechanism and no other, such as SCRAM-SHA-256."),
-    click.option("--vhost", help="Virtual host to come to, where the router has some; else the host in the URL."),
+    click.option(
+        "--sasl",
+        metavar="MECHANISM",
+        type=HintingChoice(MECHANISMS, case_sensitive=False),
+        help="Use this SASL mechanism and no other, such as SCRAM-SHA-256.",
+    ),
+    click.option(
+        "--vhost", type=UTF8, help="Virtual host to come to, where the router has some; else the host in the URL."
+    ),
     timeout_option,
 )
 

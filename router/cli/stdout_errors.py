@@ -53,3 +53,7 @@ def checked_output() -> Iterator[None]:
     except CommandError as error:
         error.show()
         sys.exit(error.exit_code)
+    except UnicodeEncodeError as error:
+        failure = CommandError(f"{error.object!r} is no text in UTF-8: {error.reason}")
+        failure.show()
+        sys.exit(failure.exit_code)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,3 +120,35 @@ def test_the_exit_status_tells_bad_input_from_work_that_failed(error: Exception,
     with pytest.raises(CommandError) as caught, faults_of("run", BAD_INPUT):
         raise error
     assert caught.value.exit_code == status
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((b"send", b"q", b"x", b"--count", b"99999999999999999999"), "is not in the range"),
+        ((b"send", b"q", b"x", b"--subject", b"\xff"), "is not UTF-8"),
+        ((b"send", b"q", b"x", b"-p", b"a=\xff"), "is not UTF-8"),
+        ((b"send", b"\xff", b"x"), "is not UTF-8"),
+        ((b"stat", b"links", b"--router", b"\xff"), "is not UTF-8"),
+        ((b"stat", b"--user", b"\xff"), "is not UTF-8"),
+        ((b"stat", b"--url", b"amqp://\xff"), "is no address of AMQP"),
+        ((b"stat", b"--url", b"/"), "is no address of AMQP"),
+        ((b"stat", b"--sasl", b"SCRAM-256"), "Did you mean 'SCRAM-SHA-256'?"),
+        ((b"manage", b"create", b"--name", b"\xff"), "is not UTF-8"),
+        ((b"manage", b"update", b"a=\xff"), "is not UTF-8"),
+        ((b"stat", b"--user", b"x", b"--password-file", b"/dev/zero"), "is no password"),
+    ],
+)
+def test_words_that_no_message_could_carry_are_refused_before_one_is_sent(words: tuple[bytes, ...], said: str) -> None:
+    found = subprocess.run([sys.executable, "-m", "router", *words], capture_output=True, text=True, check=False)
+    assert found.returncode in (1, 2)
+    assert said in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_whose_input_or_output_is_closed_ends_as_it_would(closed: str) -> None:
+    command = shlex.join([sys.executable, "-m", "router", "send", "x", "--file", "-", "--url", "amqp://127.0.0.1:1"])
+    found = subprocess.run(["sh", "-c", f"{command} {closed}"], capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert found.stderr.count("\n") == (0 if "2>" in closed else 1), found.stderr
