@@ -128,7 +128,7 @@ def _new_keys(iterations: int) -> Keys:
 
 @contextmanager
 def _changing(file: str) -> Iterator[None]:
-    """What is read and written inside is one change: no other command's comes in between."""
+    """Make what is read and written inside one change: no other command's comes in between."""
     try:
         with locked(file):
             yield

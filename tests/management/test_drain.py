@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,9 @@ from pathlib import Path
 import attrs
 import pytest
 from click.testing import CliRunner, Result
-from proton import ConnectionException, Delivery, Message, Timeout
+from proton import ConnectionException, Delivery, Event, Message, Timeout
+from proton.handlers import MessagingHandler
+from proton.reactor import Container
 from proton.utils import BlockingConnection, BlockingReceiver
 
 from mesh_config.generators import generate
@@ -135,6 +138,34 @@ def test_a_drained_router_sends_clients_elsewhere_and_comes_back(mesh: MeshProce
     assert passes(mesh, "R2", "R3", "drained.here")
     assert "router R2 serves: it was not drained" in command(mesh, "R1", "resume", "R2").stdout
     assert passes(mesh, "R1", "R2", "drained.here")
+
+
+class Wanderer(MessagingHandler):
+    """Client of python-proton that connects anew when it is closed, once."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        super().__init__()
+        self.urls = urls
+        self.opened: list[str] = []
+
+    def on_start(self, event: Event) -> None:
+        event.container.connect(urls=self.urls, reconnect=[0.1] * 600, heartbeat=2)
+
+    def on_connection_opened(self, event: Event) -> None:
+        self.opened.append(event.connection.remote_container)
+        if len(self.opened) == 2:
+            event.connection.close()
+
+
+def test_a_client_of_python_proton_with_heartbeats_goes_to_its_next_router(mesh: MeshProcesses) -> None:
+    client = Wanderer([mesh.url("R2"), mesh.url("R3")])
+    running = threading.Thread(target=Container(client).run, daemon=True)
+    running.start()
+    wait_until(lambda: client.opened == ["R2"], "it is at R2", WAIT_S)
+    assert command(mesh, "R1", "drain", "R2").exit_code == 0
+    running.join(60)
+    assert client.opened == ["R2", "R3"]
+    assert command(mesh, "R1", "resume", "R2").exit_code == 0
 
 
 def test_who_drains_a_router_from_itself_stays_connected(mesh: MeshProcesses) -> None:
