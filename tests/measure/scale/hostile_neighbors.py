@@ -14,6 +14,7 @@ import attrs
 from proton import UNDESCRIBED, Array, Data, int32, symbol
 
 from mesh_config.models import ListenerSettings, MeshSettings, Role
+from router import __version__
 from tests.helpers.frames import AMQP_HEADER, Described, uint, ulong, write
 from tests.helpers.neighbor import control_message
 
@@ -58,7 +59,7 @@ class Neighbor:
         self._number = 0
         self._hello_at = 0.0
         offered = Array(UNDESCRIBED, Data.SYMBOL, *map(symbol, ABILITIES))
-        properties = {symbol("product"): "amqp-mesh", symbol("version"): "0.1.0", symbol("qd.conn-id"): int32(1)}
+        properties = {symbol("product"): "amqp-mesh", symbol("version"): __version__, symbol("qd.conn-id"): int32(1)}
         opening = [R0, "host", uint(65536), uint(8191), None, None, None, offered, offered, properties]
         self.write(AMQP_HEADER + write(OPEN, opening))
         for channel, capability in enumerate(("qd.router", "qd.router-data")):
