@@ -68,7 +68,14 @@ router_option: Final = click.option(
     "--router", metavar="ID", type=UTF8, help="Router to ask, by way of the one at URL; by default that one itself."
 )
 
-address_argument: Final = click.argument("address", type=UTF8)
+
+def _not_empty(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if not value:
+        raise click.BadParameter("an address is expected, and this is empty", ctx=ctx, param=param)
+    return value
+
+
+address_argument: Final = click.argument("address", type=UTF8, callback=_not_empty)
 
 router_argument: Final = click.argument("router", type=UTF8)
 
