@@ -90,9 +90,9 @@ class ConnectionServer:
             self._runtime.turn_fault(error)
             reason = "internal error of the router"
         if is_refused:
-            log.warning(
-                "peer_refused", host=host, listener=settings.name or f"{settings.host}:{settings.port}", reason=reason
-            )
+            # The port that it came to: the settings may leave that to the system.
+            name = settings.name or f"{settings.host}:{sock.getsockname()[1]}"
+            log.warning("peer_refused", host=host, listener=name, reason=reason)
         else:
             connection = self._runtime.next_connection_id()
             log.info("connection_closed", connection=connection, host=host, container="", reason=reason)
