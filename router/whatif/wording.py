@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 LISTED: Final = 4
 """Names of a list that are written out; after these, how many more there are."""
@@ -17,6 +17,15 @@ MAINTENANCE: Final = "maintenance"
 """The family in which a group is held down while something else fails."""
 SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a path is shown it is one of them."
 """Said of what is explained of such a run."""
+MOST_DIGITS: Final = 17
+"""More digits tell no two floats apart."""
+
+
+class NumberWriter(Protocol):
+    """A way to write numbers, such as `amount`."""
+
+    def __call__(self, value: float, /, *, more: int = 0) -> str:
+        """Write *value*, with so many digits more than it takes to read it."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -75,62 +84,105 @@ def harm_of(row: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def amount(value: float) -> str:
+def amount(value: float, *, more: int = 0) -> str:
     """Write a number as one reads it: three digits at least, whole from 100 on, thousands apart.
 
     Args:
         value: any number.
+        more: digits beyond that.
     """
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    if digits > 6:
-        return f"{value:.2e}"
-    text = f"{value:,.{digits}f}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value)))) + more
+    if digits > 6 + more:
+        return f"{value:.{2 + more}e}"
+    return _without_zeros(f"{value:,.{digits}f}")
+
+
+def _without_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def rate(value: float) -> str:
+def exact(value: float) -> str:
+    """Write a number that somebody has given, as it was given: nothing is rounded, thousands apart.
+
+    Args:
+        value: any number.
+    """
+    return f"{value:,.15g}"
+
+
+def without_capacities(count: int) -> str:
+    """Say of how many links a utilisation tells nothing; empty where there are none.
+
+    Args:
+        count: of links of which no capacity is known.
+    """
+    return f"without {counted(count, 'link')} of which no capacity is known" if count else ""
+
+
+def rate(value: float, *, more: int = 0) -> str:
     """Write a rate.
 
     Args:
         value: messages a second.
+        more: digits beyond those of `amount`.
     """
-    return f"{amount(value)} msg/s"
+    return f"{amount(value, more=more)} msg/s"
 
 
-def percent(share: float) -> str:
+def percent(share: float, *, more: int = 0) -> str:
     """Write a share as percent: `61 %`, `0.34 %`, `99.95 %`; never rounded up to 100 % or down to 0 %.
 
     Args:
         share: 0 to 1, or more.
+        more: digits beyond that.
     """
     value = 100 * share
     if value == 0 or value >= 100 or 10 <= value < 99.5:
-        return f"{value:,.0f} %"
+        return f"{_without_zeros(f'{value:,.{more}f}')} %"
     # So many digits that the distance from 0 or 100 has two.
-    digits = min(9, 1 - math.floor(math.log10(min(value, 100 - value))))
+    digits = min(9, 1 - math.floor(math.log10(min(value, 100 - value)))) + more
     return f"{value:.{digits}f} %"
 
 
-def served(share: float) -> str:
+def served(share: float, *, more: int = 0) -> str:
     """Write a share of the time, near 1: what is missing to 100 % has two digits, such as `98.6 %` and `99.9971 %`.
 
     Args:
         share: 0 to 1.
+        more: digits beyond that.
     """
     missing = 100 * (1 - share)
     digits = min(9, max(0, 1 - math.floor(math.log10(missing)))) if missing > 0 else 0
-    return f"{100 * share:.{digits}f} %"
+    return f"{100 * share:.{digits + more}f} %"
 
 
-def milliseconds(value: float) -> str:
+def milliseconds(value: float, *, more: int = 0) -> str:
     """Write a time.
 
     Args:
         value: milliseconds.
+        more: digits beyond those of `amount`.
     """
-    return f"{amount(value)} ms"
+    return f"{amount(value, more=more)} ms"
+
+
+def told_apart(words: NumberWriter, *values: float) -> list[str]:
+    """Write numbers that are shown because they differ: with so many digits that different ones look different.
+
+    Args:
+        words: how they are written.
+        values: two or more.
+    Returns: the texts, in the order of the numbers.
+    """
+    different = len(set(values))
+    texts: list[str] = []
+    for more in range(MOST_DIGITS):
+        texts = [words(value, more=more) for value in values]
+        if len(set(texts)) >= different:
+            break
+    return texts
 
 
 def per_year(share: float) -> str:

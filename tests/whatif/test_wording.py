@@ -67,6 +67,37 @@ def test_failures_are_named(row: tuple[list[str], list[str], str | None, str], t
 
 
 @pytest.mark.parametrize(
+    ("words", "values", "texts"),
+    [
+        (wording.percent, (0.4504, 0.45), ["45.04 %", "45 %"]),
+        (wording.percent, (0.45, 0.45), ["45 %", "45 %"]),
+        (wording.percent, (1.004, 1.0), ["100.4 %", "100 %"]),
+        (wording.served, (0.85996, 0.8601, 0.86), ["85.996 %", "86.010 %", "86.000 %"]),
+        (wording.rate, (100.4, 100.0), ["100.4 msg/s", "100 msg/s"]),
+        (wording.amount, (1234567.25, 1234567.0), ["1,234,567.2", "1,234,567"]),
+        (wording.milliseconds, (1e-9, 1.0001e-9), ["1.0000e-09 ms", "1.0001e-09 ms"]),
+    ],
+)
+def test_numbers_that_differ_are_told_apart(
+    words: wording.NumberWriter, values: tuple[float, ...], texts: list[str]
+) -> None:
+    assert wording.told_apart(words, *values) == texts
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9))
+def test_texts_of_two_numbers_are_the_same_only_if_the_numbers_are(one: float, other: float) -> None:
+    first, second = wording.told_apart(wording.amount, one, other)
+    assert (first == second) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.8594558, "0.8594558"), (0.8, "0.8"), (3, "3"), (1234.5678, "1,234.5678"), (0, "0")]
+)
+def test_a_number_that_was_given_is_not_rounded(value: float, text: str) -> None:
+    assert wording.exact(value) == text
+
+
+@pytest.mark.parametrize(
     ("count", "noun", "text"),
     [
         (1, "link", "1 link"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -98,8 +98,18 @@ def say_json(value: object) -> None:
     click.echo(json.dumps(value, indent=1, allow_nan=False))
 
 
-def say_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Write a table, numbers to the right."""
+def say_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, apart: Collection[str] = ()
+) -> None:
+    """Write a table, numbers to the right.
+
+    Args:
+        title: stands above it.
+        columns: their titles.
+        rows: values, one for each column.
+        apart: columns whose numbers in a row are shown because they may differ, so that they look different if they do.
+    """
+    places = [at for at, column in enumerate(columns) if column in apart]
     table = Table(box=None, pad_edge=False, header_style="dim")
     are_numbers = [
         any(_is_number(row[at]) for row in rows) and all(_is_number(row[at]) or row[at] is None for row in rows)
@@ -109,10 +119,21 @@ def say_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object
         table.add_column(column, justify="right" if is_number else "left", no_wrap=column not in LONG, overflow="fold")
     for row in rows:
         # Text, and no markup: names are what others have chosen.
-        table.add_row(*(Text(cell(value)) for value in row))
+        table.add_row(*map(Text, _cells(row, places)))
     out = console()
     out.print(Text(f"\n{printable(title)}", style="bold"))
     out.print(table)
+
+
+def _cells(row: Sequence[object], apart: Sequence[int]) -> list[str]:
+    """Texts of a row. *apart*: places of numbers that look different if they differ."""
+    texts = [cell(value) for value in row]
+    values = [value for value in (row[at] for at in apart) if isinstance(value, int | float)]
+    if len(values) == len(apart) and any(isinstance(value, float) for value in values):
+        words = importlib.import_module("router.whatif.wording")
+        for at, text in zip(apart, words.told_apart(words.amount, *values), strict=True):
+            texts[at] = text
+    return texts
 
 
 def _is_number(value: object) -> bool:

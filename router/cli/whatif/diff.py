@@ -11,11 +11,12 @@ import attrs
 import click
 
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import answering, cell, say_json, say_table
+from router.cli.whatif.command_helpers import answering, say_json, say_table
 from router.cli.whatif.options import folder_argument, json_option
 
 DIFFERENT = 1
 CHANGES_SHOWN = 40
+BOTH = ("before", "after")
 
 
 @click.command("diff", short_help="Tell what differs between two models or runs.")
@@ -54,7 +55,7 @@ def _say(found: Any, worse: list[str]) -> None:
     if found.changes:
         rows = [(it.part, it.key, it.what, _short(it.before), _short(it.after)) for it in found.changes]
         left = len(rows) - CHANGES_SHOWN
-        say_table("Changes", ("part", "name", "what", "before", "after"), rows[:CHANGES_SHOWN])
+        say_table("Changes", ("part", "name", "what", *BOTH), rows[:CHANGES_SHOWN], apart=BOTH)
         if left > 0:
             click.echo(f"and {left:,} more: see --json")
     impact = list(_impact(found.impact))
@@ -64,7 +65,8 @@ def _say(found: Any, worse: list[str]) -> None:
             click.echo(printable(sentence))
     if found.impact.links:
         rows = [(it.link, it.src, it.before, it.after, it.after - it.before) for it in found.impact.links]
-        say_table("Loads that change most", ("link", "from", "msg/s before", "msg/s", "more"), rows)
+        rates = ("msg/s before", "msg/s")
+        say_table("Loads that change most", ("link", "from", *rates, "more"), rows, apart=rates)
     for title, rows in (("New", found.new_spof), ("No longer", found.gone_spof)):
         if rows:
             shown = [(row["kind"], row["element"], row["unreachable_pairs"], row["lost_msgs_per_s"]) for row in rows]
@@ -97,7 +99,8 @@ def _impact(impact: Any) -> Iterator[str]:
         if count:
             yield f"{words.counted(count, 'ordered pair')} of routers {said}."
     if impact.lost_before != impact.lost_after:
-        yield f"{words.rate(impact.lost_after)} reach nobody, {words.rate(impact.lost_before)} before."
+        now, then = words.told_apart(words.rate, impact.lost_after, impact.lost_before)
+        yield f"{now} reach nobody, {then} before."
 
 
 def _say_run(run: Any) -> None:
@@ -105,11 +108,13 @@ def _say_run(run: Any) -> None:
     click.secho("\nScenarios", bold=True)
     click.echo(f"{run.common:,} in both; {run.only_before:,} only before, {run.only_after:,} only after.")
     rows = [
-        (comparing.MEASURES[measure], run.worse[measure], run.better[measure], *map(cell, run.highest[measure]))
+        (comparing.MEASURES[measure], run.worse[measure], run.better[measure], *run.highest[measure])
         for measure in run.highest
     ]
     columns = ("measure", "scenarios worse", "better", "highest before", "highest")
-    say_table("How scenarios that both have compare", columns, rows)
+    say_table("How scenarios that both have compare", columns, rows, apart=columns[3:])
+    if unknown := run.without_capacities():
+        click.echo(f"Utilisation is {unknown}.")
     if run.changes:
         rows = [(comparing.MEASURES[it.measure], it.fails, it.before, it.after) for it in run.changes]
-        say_table("Scenarios that grow worse the most", ("measure", "what is down", "before", "after"), rows)
+        say_table("Scenarios that grow worse the most", ("measure", "what is down", *BOTH), rows, apart=BOTH)

@@ -92,14 +92,14 @@ def _diff(file: Path, edited: str) -> str:
 
 
 def _say(rows: list[dict[str, Any]], found: Any, diff: str) -> None:
+    words = importlib.import_module("router.whatif.wording")
     played = f"{found.tries:,} meshes were played"
     if not rows:
-        click.echo(f"no step helps: {found.before:.1%} at most, in the worst failure; {played}")
+        click.echo(f"no step helps: {words.percent(found.before)} at most, in the worst failure; {played}")
         return
+    before, after = words.told_apart(words.percent, found.before, found.after)
     say_table("Costs of links", ("link", "cost now", "cost"), [[row[name] for name in row] for row in rows])
-    click.echo(
-        f"\nhighest utilisation in the worst failure: {found.before:.1%} before, {found.after:.1%} after; {played}"
-    )
+    click.echo(f"\nhighest utilisation in the worst failure: {before} before, {after} after; {played}")
     if diff:
         click.echo(f"\n{diff}", nl=False)
     else:

@@ -151,4 +151,4 @@ def _say_suggestions(rows: list[dict[str, Any]]) -> None:
         else:
             columns = ("address", "from" if key[0] == "move" else "nearest now", "to", "before", "after", "gain")
             names = ("address", "a", "b", "before", "after", "gain")
-        say_table(title, columns, [[row[name] for name in names] for row in found])
+        say_table(title, columns, [[row[name] for name in names] for row in found], apart=("before", "after"))

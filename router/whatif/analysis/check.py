@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,14 +27,18 @@ from router.whatif.pipeline.table_layouts import TableError
 from router.whatif.wording import (
     BASE,
     NOTHING,
+    NumberWriter,
     amount,
     counted,
+    exact,
     failure_of,
     harm_of,
     milliseconds,
     percent,
     rate,
     served,
+    told_apart,
+    without_capacities,
 )
 
 ALWAYS: Final = "--enough-credit-always"
@@ -146,27 +150,28 @@ def _at_most(
     option: str,
     most: float,
     values: NDArray[Any],
-    text: Callable[[float], str],
+    text: NumberWriter,
     what: str,
 ) -> LimitResult:
-    """A limit for a value of each scenario; NaN is no value."""
+    """A limit for a value of each scenario; NaN is no value. No value looks like the limit that it isn't."""
     counts = among & ~np.isnan(values)
-    limit = f"{option} {amount(most)}"
+    limit = f"{option} {exact(most)}"
     if not counts.any():
         return LimitResult(limit=limit, is_kept=True, found=f"no scenario has {what}")
-    highest = float(values[counts].max())
+    highest, _ = told_apart(text, float(values[counts].max()), most)
     over = counts & (values > most)
     if not over.any():
-        return LimitResult(limit=limit, is_kept=True, found=f"{text(highest)} {what} at most")
+        return LimitResult(limit=limit, is_kept=True, found=f"{highest} {what} at most")
     worst = np.flatnonzero(over)
     worst = worst[np.lexsort((worst, -values[worst]))][:SHOWN]
     rows = outcomes.rows(worst)
     return LimitResult(
         limit=limit,
         is_kept=False,
-        found=f"{text(highest)} {what}",
+        found=f"{highest} {what}",
         faults=tuple(
-            f"scenario {row['scenario']}: {failure_of(row)}: {text(float(values[place]))}{_where(row, option)}"
+            f"scenario {row['scenario']}: {failure_of(row)}: "
+            f"{told_apart(text, float(values[place]), most)[0]}{_where(row, option)}"
             for row, place in zip(rows, worst, strict=True)
         ),
         count=int(over.sum()),
@@ -191,11 +196,11 @@ def _utilisation(folder: Path, outcomes: Outcomes, limits: Limits, model: Model)
             continue
         if not model.has_capacities:
             found = "can't be told: the model has no capacities of links"
-            yield LimitResult(limit=f"{option} {amount(most)}", is_kept=False, found=found)
+            yield LimitResult(limit=f"{option} {exact(most)}", is_kept=False, found=found)
             continue
         what = "utilisation"
-        if unknown := sum(not link.has_capacity for link in model.links):
-            what += f" (without {counted(unknown, 'link')} of which no capacity is known)"
+        if unknown := without_capacities(variant_of(folder, model, limits.variant).unknown_capacities):
+            what += f" ({unknown})"
         yield _at_most(outcomes, among, option, most, outcomes.numbers("max_utilisation"), percent, what)
 
 
@@ -246,7 +251,7 @@ def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
             yield _at_most(outcomes, among, option, most, values, text, what)
 
 
-def _whole(value: float) -> str:
+def _whole(value: float, *, more: int = 0) -> str:
     return f"{int(value):,}"
 
 
@@ -256,7 +261,7 @@ def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> It
         stretch = outcomes.numbers("stretch_p99")
         yield _at_most(outcomes, among, "--max-stretch", limits.max_stretch, stretch, _times, "the cost for 99 %")
     if limits.max_delay_ms is not None:
-        limit = f"--max-delay-ms {amount(limits.max_delay_ms)}"
+        limit = f"--max-delay-ms {exact(limits.max_delay_ms)}"
         delay = outcomes.numbers("delay_p99_ms")
         if np.isnan(delay[among]).all():
             why = "the model has no delays of links"
@@ -282,7 +287,7 @@ def _delays(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
     if is_split(folder) or not network.has_delays:
         why = "no path is the only one with --routing ecmp" if is_split(folder) else "the model has no delays of links"
         for option, name, most in asked:
-            yield LimitResult(limit=f"{option} {name}={most:g}", is_kept=False, found=f"can't be told: {why}")
+            yield LimitResult(limit=f"{option} {name}={exact(most)}", is_kept=False, found=f"can't be told: {why}")
         return
     traffic = [
         TrafficSelection.to_address(network, name, most)
@@ -296,18 +301,18 @@ def _delays(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
         what += f" ({counted(unknown, 'link')} of which no delay is known counted as 0)"
     for (option, name, most), values in zip(asked, delays_ms(outcomes, among, network, traffic), strict=True):
         found = _at_most(outcomes, among, option, most, values, milliseconds, what)
-        yield attrs.evolve(found, limit=f"{option} {name}={most:g}")
+        yield attrs.evolve(found, limit=f"{option} {name}={exact(most)}")
 
 
-def _times(value: float) -> str:
-    return f"{amount(value)} times"
+def _times(value: float, *, more: int = 0) -> str:
+    return f"{amount(value, more=more)} times"
 
 
 def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
     least = limits.min_availability
     if least is None:
         return
-    limit = f"--min-availability {least:g}"
+    limit = f"--min-availability {exact(least)}"
     changed = variant_of(folder, model, limits.variant)
     found = availability(folder, changed, calm_losses(changed), limits.variant, limits.families)
     share = None if found is None else found.demand or found.pairs
@@ -315,12 +320,14 @@ def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model
         yield LimitResult(limit=limit, is_kept=False, found="can't be told: the model has no failure and repair rates")
         return
     what = "messages" if found.demand else "pairs"
-    said = f"{served(share.at_least)} of all {what} at least, {served(share.at_most)} at most"
-    if without := unrated(model):
+    low, high, _ = told_apart(served, share.at_least, share.at_most, least)
+    said = f"{low} of all {what} at least, {high} at most"
+    if without := unrated(changed):
         said += f", if {without} without failure and repair rates never fail"
     faults: tuple[str, ...] = ()
     if share.at_least < least <= share.at_most:
-        faults = (f"{percent(found.residual)} of the time is not covered: more failures at once may tell",)
+        rest = percent(found.residual)
+        faults = (f"{rest} of the time something else is down than was counted: more scenarios may tell",)
     yield LimitResult(limit=limit, is_kept=share.at_least >= least, found=said, faults=faults)
 
 

@@ -19,9 +19,10 @@ from router.whatif.model.demands import NOBODY, Demands
 from router.whatif.model.mesh_model import Model
 from router.whatif.model.validation import KEYS
 from router.whatif.pipeline.chunk_evaluator import ECMP, MESH
-from router.whatif.pipeline.run_folder import is_run, is_split, model_of
+from router.whatif.pipeline.run_folder import is_run, is_split, model_of, variant_of
 from router.whatif.pipeline.table_files import read_table
-from router.whatif.wording import BASE, amount, counted, failure, harm_of, listed, percent, rate
+from router.whatif.scenarios.run_request import CHANGED
+from router.whatif.wording import BASE, amount, counted, failure, harm_of, listed, percent, rate, told_apart
 
 SHOWN: Final = 10
 """Rows of each list that are kept."""
@@ -99,6 +100,16 @@ class RunDifference:
     """Those that grow worse the most; the first SHOWN of each measure."""
     highest: Mapping[str, tuple[float, float]]
     """By measure: the highest value over the scenarios that both have, of each run."""
+    unknown_capacities: tuple[int, int] = (0, 0)
+    """Links of each run, in the variant that has most, of which it is not known what they can carry."""
+
+    def without_capacities(self) -> str:
+        """Say of how many links utilisation tells nothing; empty where that is told of all, or not compared."""
+        before, after = self.unknown_capacities
+        if MAX_UTILISATION not in self.highest or not before + after:
+            return ""
+        now = f"without {counted(after, 'link')} of which no capacity is known"
+        return now if before == after else f"{now}, {before:,} before"
 
 
 @attrs.frozen(kw_only=True)
@@ -129,13 +140,16 @@ class Difference:
             pairs = listed([f"{src} to {dst}" for src, dst in self.impact.lost_pairs], most=3)
             yield f"{counted(self.impact.lost_count, 'pair')} of routers lost the path: {pairs}"
         if self.impact.lost_after > self.impact.lost_before * (1 + SLACK):
-            yield f"{rate(self.impact.lost_after)} reach nobody, {rate(self.impact.lost_before)} before"
+            now, then = told_apart(rate, self.impact.lost_after, self.impact.lost_before)
+            yield f"{now} reach nobody, {then} before"
         for row in self.new_spof:
             yield f"{row['kind']} {row['element']} is a new single point of failure: {harm_of(row)}"
         for measure, (before, after) in (self.run.highest if self.run else {}).items():
             if after > before * (1 + SLACK):
-                words = percent if measure == MAX_UTILISATION else amount
-                yield f"{MEASURES[measure]} in the worst scenario: {words(after)}, {words(before)} before"
+                now, then = told_apart(percent if measure == MAX_UTILISATION else amount, after, before)
+                said = f"{MEASURES[measure]} in the worst scenario: {now}, {then} before"
+                unknown = self.run.without_capacities() if self.run and measure == MAX_UTILISATION else ""
+                yield f"{said} ({unknown})" if unknown else said
 
 
 MAX_UTILISATION: Final = "max_utilisation"
@@ -160,10 +174,25 @@ def compare(before: Path, after: Path) -> Difference:
         # Else utilisation is relative to the busiest link of a model itself, which tells nothing of another's.
         are_known = all(model.has_capacities for model in models)
         measures = [name for name in MEASURES if name != MAX_UTILISATION or are_known]
-        found = attrs.evolve(found, run=compare_runs(Outcomes.read(before), Outcomes.read(after), measures))
+        outcomes = Outcomes.read(before), Outcomes.read(after)
+        unknown = _unknown((before, after), models, outcomes)
+        compared = attrs.evolve(compare_runs(*outcomes, measures), unknown_capacities=unknown)
+        found = attrs.evolve(found, run=compared)
         rows = [read_table(folder, "router_spof").to_pylist() for folder in (before, after)]
         found = attrs.evolve(found, new_spof=_only(rows[1], rows[0]), gone_spof=_only(rows[0], rows[1]))
     return found
+
+
+def _unknown(folders: Sequence[Path], models: Sequence[Model], outcomes: Sequence[Outcomes]) -> tuple[int, int]:
+    """Links without capacity of two runs: those of the mesh as it is, or as it is changed where that has more."""
+    before, after = (
+        max(
+            variant_of(folder, model, name).unknown_capacities
+            for name in {BASE, CHANGED}.intersection(rows.values("variant"))
+        )
+        for folder, model, rows in zip(folders, models, outcomes, strict=True)
+    )
+    return before, after
 
 
 def compare_models(

@@ -79,6 +79,11 @@ class Model:
         """Whether it is known of any link what it can carry; else utilisation is relative to the busiest link."""
         return any(link.has_capacity for link in self.links)
 
+    @property
+    def unknown_capacities(self) -> int:
+        """Number of links of which it is not known what they can carry: they count as never busy."""
+        return sum(not link.has_capacity for link in self.links)
+
     def check(self) -> None:
         """Check whether the model can be used.
 

@@ -26,7 +26,7 @@ from router.whatif.report.html_parts import (
 from router.whatif.report.run_facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
 from router.whatif.report.themed_matplotlib_svg import CaptionedPicture, style_of_colors
 from router.whatif.report.verdicts import Verdict
-from router.whatif.wording import BASE, amount, counted, failure_of, per_year, percent, served
+from router.whatif.wording import BASE, amount, counted, failure_of, per_year, percent, served, told_apart
 
 SIGNS: Final = {"good": "\N{CHECK MARK}", "fair": "!", "bad": "\N{MULTIPLICATION SIGN}", "unknown": "?"}
 """Signs for what colors say, for those who do not see them."""
@@ -283,7 +283,7 @@ def _links_that_help(facts: Facts, *measures: str) -> list[Part]:
         Column("rank", lambda row: row["rank"]),
         name("between", lambda row: f"{row['a']} and {row['b']}"),
         Column("cost", lambda row: row["cost"]),
-        *_gain(),
+        *gain_columns(),
     ]
     return [Table("What would help: where one more link helps most.", columns, rows, "placement")] if rows else []
 
@@ -300,7 +300,7 @@ def _subscribers_that_help(facts: Facts) -> list[Part]:
             name("address", lambda row: row["address"]),
             *([name("from", lambda row: row["a"])] if kind == "move" else []),
             name("to", lambda row: row["b"]),
-            *_gain(),
+            *gain_columns(),
         ]
         rows = [row for row in facts.placement if row["kind"] == kind]
         if rows:
@@ -308,11 +308,16 @@ def _subscribers_that_help(facts: Facts) -> list[Part]:
     return found
 
 
-def _gain() -> list[Column]:
+def gain_columns() -> list[Column]:
+    """Columns of what a change makes better: measure, before, after, and by how much."""
+
+    def both(row: Row) -> list[str]:
+        return told_apart(amount, row["before"], row["after"])
+
     return [
         name("makes better", lambda row: row["measure"].replace("_", " ")),
-        Column("before", lambda row: row["before"], amount),
-        Column("after", lambda row: row["after"], amount),
+        Column("before", lambda row: row["before"], of_row=lambda row: both(row)[0]),
+        Column("after", lambda row: row["after"], of_row=lambda row: both(row)[1]),
         Column("gain", lambda row: row["gain"], amount),
     ]
 

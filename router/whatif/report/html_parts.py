@@ -24,6 +24,15 @@ class Column:
     is_number: bool = True
     is_long: bool = False
     """Whether it has sentences rather than names."""
+    of_row: Callable[[Any], str] | None = None
+    """The text instead of *text*, where the value alone doesn't tell how it is to be shown."""
+
+    def shown(self, row: Any) -> str:
+        """The text of a row's value."""
+        value = self.value(row)
+        if value is None:
+            return "-"
+        return self.text(value) if self.of_row is None else self.of_row(row)
 
 
 def name(title: str, value: Callable[[Any], object], *, is_long: bool = False) -> Column:

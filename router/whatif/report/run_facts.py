@@ -85,6 +85,8 @@ class VariantFacts:
     worst_living_pairs: int
     apart_pairs: int
     """Ordered pairs of routers without a path while nothing fails."""
+    unknown_capacities: int
+    """Links of which it is not known what they can carry."""
 
 
 @attrs.frozen(kw_only=True)
@@ -244,9 +246,10 @@ _GROWTH: Final = re.compile(r"growth ([0-9.]+)$")
 
 def _variants(folder: Path, model: Model, families: Mapping[str, Sequence[Row]]) -> list[VariantFacts]:
     found = []
-    apart = {False: _apart_pairs(model)}
+    models = {False: model}
     if CHANGED in families:
-        apart[True] = _apart_pairs(variant_of(folder, model, CHANGED))
+        models[True] = variant_of(folder, model, CHANGED)
+    apart = {is_changed: _apart_pairs(each) for is_changed, each in models.items()}
     for variant, rows in families.items():
         growth = _GROWTH.search(variant)
         is_changed = variant.startswith(CHANGED)
@@ -262,6 +265,7 @@ def _variants(folder: Path, model: Model, families: Mapping[str, Sequence[Row]])
                 worst_lost_msgs_per_s=max(row["lost_msgs_per_s_max"] for row in rows),
                 worst_living_pairs=int(max(row["lost_pairs_max"] for row in rows)),
                 apart_pairs=apart[is_changed],
+                unknown_capacities=models[is_changed].unknown_capacities,
             )
         )
     return found

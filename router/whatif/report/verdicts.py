@@ -22,6 +22,8 @@ from router.whatif.wording import (
     percent,
     rate,
     served,
+    told_apart,
+    without_capacities,
 )
 
 BUSY: Final = 0.8
@@ -124,9 +126,20 @@ def _links(facts: Facts) -> Iterator[Verdict]:
     note += f", in {scenario_text(cause)}." if cause else "."
     if not facts.has_capacities:
         note += " The model has no capacities: 100 % is the busiest link as it is."
-    elif unknown := sum(not link.has_capacity for link in facts.model.links):
-        note += f" Without {counted(unknown, 'link')} of which no capacity is known."
-    yield Verdict(topic="links", label="Busiest link", value=percent(after), note=note, state=state, remedy=remedy)
+    else:
+        note += _without_capacities(facts.model.unknown_capacities)
+    yield Verdict(topic="links", label="Busiest link", value=_of_full(after), note=note, state=state, remedy=remedy)
+
+
+def _without_capacities(links: int) -> str:
+    """The sentence that says of how many links a utilisation tells nothing, if there are any."""
+    said = without_capacities(links)
+    return f" {_sentence(said)}" if said else ""
+
+
+def _of_full(utilisation: float) -> str:
+    """Write a utilisation so that more than all that a link can carry doesn't look like all, nor less."""
+    return told_apart(percent, utilisation, 1.0)[0]
 
 
 def _paths(facts: Facts) -> Iterator[Verdict]:
@@ -198,10 +211,10 @@ def _changes(facts: Facts) -> Iterator[Verdict]:
         ("the busiest link has {} in the worst case", percent, before.worst_utilisation, after.worst_utilisation),
         ("{} get lost while nothing fails", rate, before.base_lost_msgs_per_s, after.base_lost_msgs_per_s),
         ("{} get lost at most", rate, before.worst_lost_msgs_per_s, after.worst_lost_msgs_per_s),
-        ("{} have no path while nothing fails", _pairs, before.apart_pairs, after.apart_pairs),
+        ("pairs without a path while nothing fails: {}", _whole, before.apart_pairs, after.apart_pairs),
         (
-            "{} have none in the worst case",
-            _pairs,
+            "pairs without a path in the worst case: {}",
+            _whole,
             before.apart_pairs + before.worst_living_pairs,
             after.apart_pairs + after.worst_living_pairs,
         ),
@@ -216,7 +229,10 @@ def _changes(facts: Facts) -> Iterator[Verdict]:
         (False, True): ("better and worse", State.FAIR),
     }[tuple(sorted(signs))]
     note = "; ".join(said) if said else "the busiest link has as much, and as much gets lost, in the worst case too"
-    yield Verdict(topic="variants", label="With the changes", value=value, note=_sentence(note), state=state)
+    note = _sentence(note)
+    if facts.has_capacities:
+        note += _without_capacities(after.unknown_capacities)
+    yield Verdict(topic="variants", label="With the changes", value=value, note=note, state=state)
 
 
 def _growth(facts: Facts) -> Iterator[Verdict]:
@@ -228,8 +244,9 @@ def _growth(facts: Facts) -> Iterator[Verdict]:
             continue
         within = list(itertools.takewhile(lambda step: step.worst_utilisation <= 1, steps))
         shown = steps[min(len(within), len(steps) - 1)]
-        note = f"With {amount(shown.growth)} times the messages the busiest link has {percent(shown.base_utilisation)}"
-        note += f", and {percent(shown.worst_utilisation)} in the worst case."
+        note = f"With {amount(shown.growth)} times the messages the busiest link has {_of_full(shown.base_utilisation)}"
+        note += f", and {_of_full(shown.worst_utilisation)} in the worst case."
+        note += _without_capacities(shown.unknown_capacities)
         value = f"{amount(within[-1].growth)} x" if within else "none"
         state = State.BAD if not within else State.GOOD if within[-1].growth > 1 else State.FAIR
         yield Verdict(topic="variants", label=label, value=value, note=note, state=state)
@@ -239,8 +256,8 @@ def _factor(variant: VariantFacts) -> float:
     return variant.growth
 
 
-def _pairs(count: float) -> str:
-    return counted(int(count), "pair")
+def _whole(count: float) -> str:
+    return f"{int(count):,}"
 
 
 def _sentence(text: str) -> str:
@@ -259,7 +276,7 @@ def _availability(facts: Facts) -> Iterator[Verdict]:
         note += f", with the {percent(found.residual)} of the time that the scenarios do not cover taken as lost"
     if found.residual > VAGUE:
         value = f"{served(share.at_least)} to {served(share.at_most)}"
-        note = f"So much {arrive}: {percent(found.residual)} of the time more is down at once than was played"
+        note = f"So much {arrive}: {percent(found.residual)} of the time something else is down than was played"
     note += "."
     if without := unrated(facts.model):
         note += f" Without rates, and taken never to fail: {without}."
@@ -290,9 +307,8 @@ def _link_remedy(facts: Facts, measure: str) -> str:
     if row is None:
         return ""
     what = measure.replace("_", " ")
-    return (
-        f"One more link between {row['a']} and {row['b']}: {what} {amount(row['after'])}, not {amount(row['before'])}."
-    )
+    after, before = told_apart(amount, row["after"], row["before"])
+    return f"One more link between {row['a']} and {row['b']}: {what} {after}, not {before}."
 
 
 def _subscriber_remedy(facts: Facts, measure: str) -> str:
@@ -300,7 +316,8 @@ def _subscriber_remedy(facts: Facts, measure: str) -> str:
     row = _best(facts, measure, ("addition", "move"))
     if row is None:
         return ""
-    saved = f"{rate(row['after'])} lost over all single failures, not {rate(row['before'])}"
+    after, before = told_apart(rate, row["after"], row["before"])
+    saved = f"{after} lost over all single failures, not {before}"
     if row["kind"] == "addition":
         return f"One more subscriber of {row['address']}, at {row['b']}: {saved}."
     return f"Subscribers of {row['address']} at {row['b']} instead of {row['a']}: {saved}."

@@ -19,6 +19,7 @@ from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
 from router.whatif.report import finish_run
 from router.whatif.scenarios.run_request import Request
+from router.whatif.wording import percent
 from tests.whatif.naive import Naive
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, site
@@ -136,7 +137,23 @@ def test_availability_is_kept_when_its_lower_end_is(whole: Path, model: Model) -
     between = (share["at_least"] + share["at_most"]) / 2
     found = answer(whole, model, min_availability=between)
     assert not found.is_kept
-    assert "is not covered" in found.faults[0]
+    rest = percent(summary["availability"]["residual"])
+    assert found.faults == (f"{rest} of the time something else is down than was counted: more scenarios may tell",)
+
+
+def test_what_breaks_a_limit_never_looks_like_it(tmp_path: Path) -> None:
+    parts: dict[str, Any] = {"capacity_msgs": 1000.0, "demands": [demand("A", "B", 450.4, is_address=False)]}
+    model = mesh("A-B", **parts)
+    folder = run(model, tmp_path / "run", Request(families="links:1"))
+    found = answer(folder, model, max_util=0.45)
+    assert (found.limit, found.found) == ("--max-util 0.45", "45.04 % utilisation")
+    assert found.faults == ("scenario 0: nothing: 45.04 % on A--B from A",)
+    assert answer(folder, model, max_util=0.45041).found == "45.04 % utilisation at most"
+    assert answer(folder, model, max_lost_msgs=450.0).found == "450.4 msg/s lost"
+    rated = attrs.evolve(model, links=[attrs.evolve(model.links[0], failures_per_year=1.0, repair_hours=876.0)])
+    found = answer(run(rated, tmp_path / "rated", Request(families="links:1")), rated, min_availability=0.91)
+    assert found.limit == "--min-availability 0.91"
+    assert found.found.startswith("90.9 % of all messages at least, 90.9 % at most")
 
 
 def test_credit_that_is_short_breaks_its_limit(tmp_path: Path) -> None:
@@ -261,6 +278,10 @@ def test_utilisation_is_that_of_links_whose_capacity_is_known(tmp_path: Path) ->
     found = answer(run(one, tmp_path / "one", Request()), one, max_util=0.8)
     assert found.is_kept
     assert found.found == "50 % utilisation (without 1 link of which no capacity is known) at most"
+    folder = run(model, tmp_path / "added", Request(links=("A,C,1,delay_ms=5",)))
+    assert answer(folder, model, max_util=0.8).found == "50 % utilisation at most"
+    found = answer(folder, model, max_util=0.8, variant="changed")
+    assert "without 1 link of which no capacity is known" in found.found
     none = attrs.evolve(model, links=[attrs.evolve(link, capacity_msgs=None) for link in model.links])
     folder = run(none, tmp_path / "none", Request(links=("A,C,1,capacity_msgs=10",)))
     for variant in ("base", "changed"):
@@ -291,7 +312,7 @@ def test_availability_counts_only_the_families_that_are_asked_for(whole: Path, m
         assert answer(whole, model, min_availability=least - 1e-9, families=families).is_kept
         found = answer(whole, model, min_availability=(least + most) / 2, families=families)
         assert not found.is_kept
-        assert "of the time is not covered" in found.faults[0]
+        assert "of the time something else is down than was counted" in found.faults[0]
 
 
 def test_credit_is_looked_at_in_every_scenario_of_a_family(tmp_path: Path) -> None:

@@ -267,6 +267,32 @@ def test_the_command_writes_json(tmp_path: Path) -> None:
     assert found["run"]["common"] == 8
 
 
+def test_two_numbers_that_differ_do_not_look_alike(tmp_path: Path) -> None:
+    before = mesh("A-B", capacity_msgs=1000.0, demands=[demand("A", "B", 100, is_address=False)])
+    after = attrs.evolve(before, demands=[demand("A", "B", 100.4, is_address=False)])
+    request = Request(families="links:1")
+    done = command(run(before, tmp_path / "one", request), run(after, tmp_path / "other", request), "--no-worse")
+    assert done.exit_code == 1
+    said = [" ".join(line.split()) for line in done.output.splitlines()]
+    assert "demands A to router B msgs_per_s 100 100.4" in said
+    assert "A--B A 100 100.4 0.4" in said
+    assert "messages/s lost 1 0 100 100.4" in said
+    assert "messages/s lost in the worst scenario: 100.4, 100 before" in said
+    assert "highest utilisation in the worst scenario: 10.04 %, 10 % before" in said
+
+
+def test_utilisation_is_compared_with_a_word_on_links_without_capacity(tmp_path: Path) -> None:
+    before = mesh("A-B B-C", capacity_msgs=1000.0, demands=[demand("A", "C", 100, is_address=False)])
+    after = attrs.evolve(before, demands=[demand("A", "C", 200, is_address=False)])
+    request = Request(families="links:1", links=("A,C,1,delay_ms=5",))
+    one, other = run(before, tmp_path / "one", request), run(after, tmp_path / "other", request)
+    plain = run(before, tmp_path / "plain", Request(families="links:1"))
+    word = "without 1 link of which no capacity is known"
+    assert f"highest utilisation in the worst scenario: 20 %, 10 % before ({word})" in command(one, other).output
+    assert f"Utilisation is {word}, 0 before." in command(plain, other).output
+    assert "no capacity" not in command(plain, plain).output
+
+
 @pytest.mark.parametrize("words", [("--exit-code",), ("--no-worse",), ("--json",)])
 def test_a_folder_that_is_neither_model_nor_run_ends_with_2(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "empty").mkdir()

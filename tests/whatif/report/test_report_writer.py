@@ -179,7 +179,9 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
                     "good",
                     (
                         "The busiest link has 150 % in the worst case, not 200 %; "
-                        "0 msg/s get lost at most, not 10 msg/s; 0 pairs have none in the worst case, not 6 pairs."
+                        "0 msg/s get lost at most, not 10 msg/s; "
+                        "pairs without a path in the worst case: 0, not 6. "
+                        "Without 1 link of which no capacity is known."
                     ),
                 ),
                 "Room to grow": (
@@ -190,7 +192,10 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
                 "Room to grow with the changes": (
                     "none",
                     "bad",
-                    "With 1 times the messages the busiest link has 150 %, and 150 % in the worst case.",
+                    (
+                        "With 1 times the messages the busiest link has 150 %, and 150 % in the worst case. "
+                        "Without 1 link of which no capacity is known."
+                    ),
                 ),
             },
         ),
@@ -209,6 +214,29 @@ def test_verdicts_tell_what_changes_and_growth_do(
     folder = run(model, request, tmp_path / "run")
     found = {it.label: (it.value, it.state.value, it.note) for it in verdicts(facts_of(folder, model))}
     assert {label: found[label] for label in found if label in expected or "grow" in label} == expected
+
+
+def test_what_was_not_played_is_not_said_to_be_more(tmp_path: Path) -> None:
+    model = mesh("A-B B-C C-A", demands=[demand("A", "C", 5, is_address=False)])
+    links = [attrs.evolve(link, failures_per_year=20.0, repair_hours=100.0) for link in model.links]
+    rated = attrs.evolve(model, links=links)
+    folder = run(rated, Request(families="links:2"), tmp_path / "run")
+    note = {it.label: it.note for it in verdicts(facts_of(folder, rated))}["Availability"]
+    assert "% of the time something else is down than was played." in note
+
+
+def test_a_utilisation_above_all_never_looks_like_all(tmp_path: Path) -> None:
+    model = mesh("A-B", capacity_msgs=1000.0, demands=[demand("A", "B", 1004, is_address=False)])
+    folder = run(model, Request(families="links:1", growth="1:2:0.5"), tmp_path / "run")
+    found = {it.label: it for it in verdicts(facts_of(folder, model))}
+    assert found["Busiest link"].value == "100.4 %"
+    assert "busiest link has 100.4 %" in found["Room to grow"].note
+
+
+def test_what_would_help_shows_a_gain_however_small() -> None:
+    row = {"measure": "load", "before": 100.4, "after": 100.0, "gain": 0.4}
+    shown = {column.title: column.shown(row) for column in html_page.gain_columns()}
+    assert (shown["before"], shown["after"]) == ("100.4", "100")
 
 
 def test_verdicts_name_what_is_wrong(tmp_path: Path) -> None:
@@ -232,7 +260,7 @@ def test_to_join_a_mesh_makes_it_no_worse(tmp_path: Path) -> None:
     found = {it.label: it for it in verdicts(facts_of(folder, model))}["With the changes"]
     assert (found.value, found.state) == ("better", "good")
     assert found.note == (
-        "0 pairs have no path while nothing fails, not 8 pairs; 8 pairs have none in the worst case, not 10 pairs."
+        "Pairs without a path while nothing fails: 0, not 8; pairs without a path in the worst case: 8, not 10."
     )
 
 

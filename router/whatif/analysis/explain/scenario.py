@@ -10,7 +10,7 @@ from router.whatif.analysis.explain.base_and_scenario import SHOWN, BaseAndScena
 from router.whatif.analysis.explain.explanation import Explanation, Listing, PictureHighlights
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.network_arrays import MICRO
-from router.whatif.wording import BASE, MAINTENANCE, amount, counted, listed, per_year, percent, rate
+from router.whatif.wording import BASE, MAINTENANCE, amount, counted, listed, per_year, percent, rate, told_apart
 
 
 def explain_scenario(subject: BaseAndScenario) -> Explanation:
@@ -114,8 +114,9 @@ def _busiest(subject: BaseAndScenario) -> Iterator[str]:
         return
     link, src, dst = subject.network.directed_link(kernel.max_utilisation_link)
     before = subject.utilisation(subject.base)[kernel.max_utilisation_link]
-    said = f"The busiest link is {link} from {src} to {dst}: {percent(kernel.max_utilisation)}"
-    yield said + (f", {percent(float(before))} when nothing fails." if subject.is_failing else ".")
+    now, calm = told_apart(percent, kernel.max_utilisation, float(before))
+    said = f"The busiest link is {link} from {src} to {dst}: {now}"
+    yield said + (f", {calm} when nothing fails." if subject.is_failing else ".")
     if np.isinf(subject.network.link_capacity).all():
         yield "The model has no capacities: 100 % is the busiest link when nothing fails."
 
@@ -165,7 +166,7 @@ def rising(subject: BaseAndScenario, old: Routes, new: Routes) -> Listing | None
     rows = []
     for place in places.tolist():
         link, src, dst = subject.network.directed_link(place)
-        share = tuple(percent(float(each[place])) for each in shares)
+        share = told_apart(percent, *(float(each[place]) for each in shares))
         rows.append((link, src, dst, before[place] / MICRO, now[place] / MICRO, *share))
     columns = ("link", "from", "to", "msg/s before", "msg/s", "used before", "used")
     return Listing(title="Links that get more to carry", columns=columns, rows=tuple(rows))
