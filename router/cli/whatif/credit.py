@@ -63,7 +63,8 @@ def credit(
 ) -> None:
     """Tell how much credit the subscribers of each path must grant so that credit is not what limits it.
 
-    A path carries at most its credit divided by its round trip, the time of the subscriber included. Paths of an
+    A path carries at most its credit divided by its round trip, the time of the subscriber included. What finds no
+    credit counts as offered to the nearest router with subscribers. Paths of an
     address that end at the same router share what its subscribers grant. Where RUN splits what is sent over equally
     short paths the round trip is that of the slowest.
 
@@ -100,7 +101,7 @@ def _say_credit(rows: list[dict[str, Any]], limit: int) -> None:
         "address": "address",
         "src": "from",
         "dst": "to",
-        "msgs_per_s": "msg/s",
+        "msgs_per_s": "msg/s offered",
         "rtt_ms": "round trip, ms",
         "service_ms": "service, ms",
         "needed": "needs",

@@ -1,4 +1,4 @@
-"""Credit that each path needs for its rate, against what is configured.
+"""Credit that each path needs for what is offered to it, against what is configured.
 
 The law (docs/explanation/credit.md): a credit is away from the moment in which a subscriber grants it until the message
 that used it is done with, so a path carries at most credit / (round trip + service). Turned around:
@@ -7,8 +7,9 @@ that used it is done with, so a path carries at most credit / (round trip + serv
 
 since a subscriber that grants *batch* credits at a time keeps up to batch - 1 of them back. The credit of a router's
 subscribers is a pool: paths that end at the same router share it, so that what they need is added up before it is
-rounded. Where traffic is split over equally short paths the round trip is that of the slowest of them: credit for it is
-enough whichever path a message takes.
+rounded. What finds no credit is lost, so that a path carries less than it is offered; it is counted at the nearest
+router, where credit would let it go. Where traffic is split over equally short paths the round trip is that of the
+slowest of them: credit for it is enough whichever path a message takes.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class ClientCreditHabits:
 
 @attrs.frozen(kw_only=True)
 class PlanRow:
-    """The messages of one row of the plan."""
+    """The messages of one row of the plan, as they are offered."""
 
     address: str
     src: int

@@ -64,7 +64,8 @@ LOST_DEMAND: Final = Layout(
             "cause",
             "`router down`: that at which they enter, or the one that they are for. `no subscriber`: none lives, or "
             "there was none. `no path`: some live, and none is to be reached. `no credit`: what can be reached takes "
-            "no more. Of `starved_publishers` it is the last three.",
+            "no more. `starved_publishers` counts those for an address with one of the last three, and multicasts of "
+            "routers that live if no copy arrives.",
         ),
     ),
 )

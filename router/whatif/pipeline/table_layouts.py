@@ -124,8 +124,9 @@ SCENARIO: Final = Layout(
         count("dead_addresses", "Addresses all of whose subscribers sit at routers that failed.", unit="addresses"),
         count(
             "starved_publishers",
-            "Demands for an address whose router lives and that find no subscriber, or none with credit left. It "
-            "counts rows of `demands`, not clients. Which cause each has, `Run.lost_demands` tells.",
+            "Demands for an address whose router lives and that find no subscriber, or none with credit left; of a "
+            "multicast, those that reach no subscriber at all. It counts routers that send to an address, not rows of "
+            "`demands` by class, nor clients. Which cause each has, `Run.lost_demands` tells.",
             unit="demands",
         ),
         real("max_utilisation", "The highest utilisation of a link direction, as in `link_load`.", "1"),
@@ -269,13 +270,18 @@ ROUTER_SPOF: Final = Layout(
 
 CREDIT_PLAN: Final = Layout(
     name="credit_plan",
-    doc="Credit that each path needs for its rate, and what is configured: a path carries at most credit / round trip.",
+    doc="Credit that each path needs for what is offered, and what is configured: at most credit / round trip passes.",
     key=("address", "src", "dst"),
     columns=(
         text("address", "The address; of a demand for a router, the router's name."),
         text("src", "The router at which messages enter."),
         text("dst", "The router whose subscribers take them."),
-        real("msgs_per_s", "Messages sent on that path.", "msg/s"),
+        real(
+            "msgs_per_s",
+            "Messages offered to that path: those that it carries, and at the nearest router those that find no "
+            "credit, which are lost until there is enough. So it may be more than `link_load` has.",
+            "msg/s",
+        ),
         real(
             "rtt_ms",
             "There and back, without the subscriber's time; null where no delays are known.",
@@ -283,7 +289,7 @@ CREDIT_PLAN: Final = Layout(
             is_nullable=True,
         ),
         real("service_ms", "Time of the subscriber for one message.", "ms", is_nullable=True),
-        count("needed", "Credit that this path alone needs for its rate.", is_nullable=True, unit="messages"),
+        count("needed", "Credit that this path alone needs for `msgs_per_s`.", is_nullable=True, unit="messages"),
         count(
             "shared_needed",
             "Credit that all paths of the address to that router need together, since they share it.",

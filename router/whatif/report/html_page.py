@@ -191,7 +191,7 @@ def _credit(facts: Facts, pictures: Pictures) -> list[Part]:
         name("address", lambda row: row["address"]),
         name("from", lambda row: row["src"]),
         name("to", lambda row: row["dst"]),
-        Column("msg/s", lambda row: row["msgs_per_s"], amount),
+        Column("msg/s offered", lambda row: row["msgs_per_s"], amount),
         Column("round trip, ms", lambda row: row["rtt_ms"], amount),
         Column("service, ms", lambda row: row["service_ms"], amount),
         Column("credit needed", lambda row: row["needed"], _whole),
@@ -200,7 +200,7 @@ def _credit(facts: Facts, pictures: Pictures) -> list[Part]:
         Column("msg/s it lets pass", lambda row: row["limit_msgs_per_s"], amount),
         name("enough", lambda row: {True: "yes", False: "no", None: None}[row["is_enough"]]),
     ]
-    caption = "Credit that each path needs for its rate, what is not enough first."
+    caption = "Credit that each path needs for what is offered to it, what is not enough first."
     law = "A path carries at most its credit divided by the time from the grant of a credit to its next grant."
     return [Paragraph(law), Table(caption, columns, facts.credit, "credit_plan")]
 

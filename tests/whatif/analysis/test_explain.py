@@ -200,7 +200,7 @@ def test_an_address_tells_who_sends_to_whom_and_whether_credit_is_enough() -> No
     assert "All of it reaches a subscriber." in said(found)
     assert "All its subscribers are at E: without that router it has none." in said(found)
     assert "keeps some of its publishers from all subscribers: link C--E, router C and router E." in said(found)
-    (row,) = rows(found, "Who sends")
+    (row,) = rows(found, "What is offered")
     assert (row["from"], row["to"], row["round trip, ms"], row["needs credit"], row["enough"]) == (
         "A",
         "E",
@@ -208,6 +208,22 @@ def test_an_address_tells_who_sends_to_whom_and_whether_credit_is_enough() -> No
         1,
         "yes",
     )
+
+
+def test_what_finds_no_credit_is_said_to_be_offered_and_not_sent() -> None:
+    model = mesh(
+        "A-B~1",
+        addresses=[address("q", Treatment.BALANCED)],
+        subscribers=[site("q", "B", credit=1, service_ms=8)],
+        demands=[demand("A", "q", 250)],
+    )
+    found = explain_address(BaseAndScenario.of_model(model), "q")
+    assert "150 msg/s of it, from A, reach nobody." in said(found)
+    assert "What finds no credit is listed below as offered to the nearest router with subscribers." in said(found)
+    (row,) = rows(found, "What is offered to whom")
+    assert (row["msg/s offered"], row["msg/s possible"], row["enough"]) == (250, 100, "no")
+    cut = explain_address(BaseAndScenario.of_model(model, down=["A--B"]), "q")
+    assert "offered" not in said(cut), "no credit would help"
 
 
 def test_a_multicast_survives_the_loss_of_one_of_its_routers() -> None:

@@ -67,6 +67,8 @@ def _fate(subject: BaseAndScenario, number: int, flows: Sequence[Flow]) -> Itera
     if lost:
         where = listed(subject.names({flow.src for flow in lost}))
         yield f"{rate(sum(flow.rate for flow in lost) / MICRO)} of it, from {where}, reach nobody."
+        if any(subject.now.distance(flow.src, site) is not None for flow in lost for site in _sites(subject, number)):
+            yield "What finds no credit is listed below as offered to the nearest router with subscribers."
     else:
         yield "All of it reaches a subscriber."
 
@@ -207,7 +209,7 @@ def _subscribers(subject: BaseAndScenario, text: str) -> Listing | None:
 
 
 def _flows(subject: BaseAndScenario, number: int) -> Listing | None:
-    """List who sends to whom, and the credit that it takes."""
+    """List what is offered to whom, and the credit that it takes."""
     keys = ("src", "dst", "msgs_per_s", "rtt_ms", "needed", "shared_needed", "configured", "limit_msgs_per_s")
     words = {True: "yes", False: "no", None: None}
     found = address_rows(subject.now, subject.model, ClientCreditHabits(), {number})
@@ -216,9 +218,10 @@ def _flows(subject: BaseAndScenario, number: int) -> Listing | None:
     found.sort(key=lambda row: (-row["msgs_per_s"], row["src"], row["dst"]))
     rows = [(*(row[key] for key in keys), words[row["is_enough"]]) for row in found[: 2 * subject.shown]]
     columns = (
-        "from", "to", "msg/s", "round trip, ms", "needs credit", "all need", "configured", "msg/s possible", "enough",
+        "from", "to", "msg/s offered", "round trip, ms", "needs credit", "all need", "configured", "msg/s possible",
+        "enough",
     )  # fmt: skip
-    title = "Who sends to whom, and the credit that it takes"
+    title = "What is offered to whom, and the credit that it takes"
     return Listing(title=title, columns=columns, rows=tuple(rows))
 
 
