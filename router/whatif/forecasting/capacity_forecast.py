@@ -26,6 +26,7 @@ from router.whatif.forecasting.traffic_history import (
     COLUMNS,
     WHOLE,
     Calendar,
+    is_of,
     last_sizes,
     periods_of,
     rates_of,
@@ -145,21 +146,34 @@ def check(history: Path, model: Model, out: Path) -> None:
 
     Raises: RunError
     """
-    file = next((history / ADDRESS_RATE.name).glob("*.parquet"), None)
-    if file is None:
+    files = sorted((history / ADDRESS_RATE.name).glob("*.parquet"))
+    if not files:
         expected = "a folder that `amqp-mesh whatif watch --addresses -o` writes"
         raise run_error(history, "no history of addresses is there", expected)
-    try:
-        names = pq.read_schema(file).names
-    except (OSError, pa.ArrowInvalid) as error:
-        raise run_error(file, f"can't be read: {error}", "a file of Parquet") from error
-    if missing := [name for name in COLUMNS if name not in names]:
-        raise run_error(file, f"no column `{missing[0]}`", f"the columns {', '.join(COLUMNS)}")
+    for file in files:
+        _check_columns(file)
     if not model.has_capacities:
         expected = "capacities by `--groups` of `whatif import` or `snapshot`"
         raise run_error(history, "no link of the model has a capacity, so none can be full", expected)
     if out.exists() and not (out / LINK_FORECAST.name).is_dir():
         raise run_error(out, "something else is there", "a new folder, or a forecast to be replaced")
+
+
+def _check_columns(file: Path) -> None:
+    """Check whether a file of a history has what is used of it.
+
+    Raises: RunError
+    """
+    try:
+        schema = pq.read_schema(file)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise run_error(file, f"can't be read: {error}", "a file of Parquet") from error
+    if missing := [name for name in COLUMNS if name not in schema.names]:
+        raise run_error(file, f"no column `{missing[0]}`", f"the columns {', '.join(COLUMNS)}")
+    for name, what in COLUMNS.items():
+        kind = schema.field(name).type
+        if not is_of(kind, what):
+            raise run_error(file, f"column `{name}` is of type {kind}", what)
 
 
 def soonest_full(out: Path) -> list[dict[str, Any]]:
@@ -194,14 +208,19 @@ def _put(beside: Path, out: Path) -> None:
 
 @contextlib.contextmanager
 def _exact_times(session: SparkSession) -> Iterator[None]:
-    """Let Spark write moments as the tables have them, and not as Hive of old had."""
-    name = "spark.sql.parquet.outputTimestampType"
-    before = str(session.conf.get(name))
-    session.conf.set(name, "TIMESTAMP_MICROS")
+    """Let Spark write moments as the tables have them, and not as Hive of old had, and read nanoseconds as numbers."""
+    wanted = {
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.legacy.parquet.nanosAsLong": "true",
+    }
+    before = {name: str(session.conf.get(name)) for name in wanted}
+    for name, value in wanted.items():
+        session.conf.set(name, value)
     try:
         yield
     finally:
-        session.conf.set(name, before)
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 @attrs.frozen

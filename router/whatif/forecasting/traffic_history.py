@@ -6,10 +6,13 @@ between two readings of a router is missing, and a row that is there twice while
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from router.whatif.pipeline.spark_session import functions_of, window_of
@@ -22,8 +25,13 @@ WATCHED: Final = 0.5
 """Least share of an hour."""
 WHOLE: Final = 0.8
 """Least share of the hours of a period."""
-COLUMNS: Final = ("begun", "ended", "router", "address", "messages", "msg_bytes")
-"""Of a history, those that are used."""
+MOMENT: Final = "a moment with time zone"
+TEXT: Final = "text"
+NUMBER: Final = "a number"
+COLUMNS: Final = {
+    "begun": MOMENT, "ended": MOMENT, "router": TEXT, "address": TEXT, "messages": NUMBER, "msg_bytes": NUMBER,
+}  # fmt: skip
+"""Of a history, those that are used, and what is in them."""
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -47,6 +55,22 @@ CALENDARS: Final = {
 """By the name of the period."""
 
 
+def is_of(kind: pa.DataType, what: str) -> bool:
+    """Whether a column may have what one of COLUMNS has.
+
+    Args:
+        kind: type of the column.
+        what: one of those in COLUMNS.
+    """
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if what == MOMENT:
+        return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+    if what == TEXT:
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> DataFrame:
     """Make demands of what `whatif watch --addresses` has written: a row for each hour in which the router was watched.
 
@@ -56,7 +80,7 @@ def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> Dat
         calendar: hours and periods.
     Returns: `bucket` and `period`, the numbers of hour and period; `router`, `address`, `msgs_per_s` and `msg_bytes`.
     """
-    counted = session.read.parquet(address_for_spark(folder / ADDRESS_RATE.name)).dropDuplicates(list(ADDRESS_RATE.key))
+    counted = _read(session, folder / ADDRESS_RATE.name).dropDuplicates(list(ADDRESS_RATE.key))
     sql = functions_of(counted)
     pieces = _pieces(counted, calendar)
     is_all = sql.col("address") == ""
@@ -77,6 +101,34 @@ def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> Dat
     rate = sql.coalesce("messages", sql.lit(0.0)) * sql.lit(float(SECOND)) / sql.col("watched")
     period = sql.floor((sql.col("bucket") * calendar.bucket_s - calendar.offset_s) / sql.lit(calendar.period_s))
     return grid.select("bucket", "router", "address", rate.alias("msgs_per_s"), "msg_bytes", period.alias("period"))
+
+
+def _read(session: SparkSession, place: Path) -> DataFrame:
+    """Read a folder of files, those with nanoseconds by themselves: Spark takes these for whole numbers."""
+    files = sorted(place.glob("*.parquet"))
+    fine = {file: names for file in files if (names := _fine_times(file))}
+    if not fine:
+        return session.read.parquet(address_for_spark(place))
+    frames = []
+    for names in sorted(set(fine.values())):
+        frame = session.read.parquet(*(address_for_spark(file) for file in files if fine.get(file) == names))
+        moments = {name: _moment(frame, name) for name in names}
+        frames.append(frame.withColumns(moments).select(*COLUMNS))
+    if coarse := [address_for_spark(file) for file in files if file not in fine]:
+        frames.append(session.read.parquet(*coarse).select(*COLUMNS))
+    return functools.reduce(lambda one, other: one.union(other), frames)
+
+
+def _fine_times(file: Path) -> tuple[str, ...]:
+    """Columns of moments to the nanosecond, as pandas writes them."""
+    schema = pq.read_schema(file)
+    return tuple(name for name in ("begun", "ended") if getattr(schema.field(name).type, "unit", "") == "ns")
+
+
+def _moment(frame: DataFrame, name: str) -> Any:
+    """Moments of nanoseconds since 1970."""
+    sql = functions_of(frame)
+    return sql.timestamp_micros(sql.expr(f"{name} div 1000"))
 
 
 def rates_of(grid: DataFrame, calendar: Calendar) -> DataFrame:

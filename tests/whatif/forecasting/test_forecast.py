@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import random
+import re
 import signal
 import threading
 from collections import defaultdict
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -55,6 +57,14 @@ def write_history(folder: Path, rows: Iterable[dict[str, Any]], *, times: int = 
         pq.write_table(table, folder / "address_rate" / f"part-{number:08d}-1.parquet")
 
 
+def to_the_nanosecond(file: Path) -> None:
+    """Write a file again as pandas does."""
+    table = pq.read_table(file)
+    for at, name in enumerate(("begun", "ended")):
+        table = table.set_column(at, name, table.column(name).cast(pa.timestamp("ns", "UTC")))
+    pq.write_table(table, file)
+
+
 def triangle() -> Model:
     """What A and C send goes to B, by one link each unless it fails."""
     capacities = {("A", "B"): 21.0, ("A", "C"): 100.0, ("B", "C"): 30.0}
@@ -88,6 +98,7 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple
     """A forecast, and what the command has said."""
     folder = tmp_path_factory.mktemp("forecast")
     write_history(folder / "rates", growing(), times=2)
+    to_the_nanosecond(folder / "rates" / "address_rate" / "part-00000001-1.parquet")
     write_model(triangle(), folder / "model")
     out = folder / "new" / "plan"
     words = ["whatif", "forecast", str(folder / "rates"), "--model", str(folder / "model"), "-o", str(out)]
@@ -309,6 +320,16 @@ def test_a_history_that_is_none_is_named_with_what_it_lacks(tmp_path: Path) -> N
     pq.write_table(pq.read_table(file).rename_columns({"router": "node"}), file)
     with pytest.raises(RunError, match=r"part-.*: no column `router`; expected the columns begun, ended, router, "):
         check(tmp_path, triangle(), tmp_path / "out")
+    write_history(tmp_path / "other", growing()[:5])
+    other = next((tmp_path / "other" / "address_rate").iterdir())
+    for name, kind in (("ended", pa.timestamp("us")), ("messages", pa.string())):
+        table = pq.read_table(other)
+        at = table.column_names.index(name)
+        # Beside a file that is as it should be, and comes first.
+        pq.write_table(table.set_column(at, name, table.column(name).cast(kind)), other.with_name("z.parquet"))
+        words = rf"z\.parquet: error: column `{name}` is of type {re.escape(str(kind))}; expected a "
+        with pytest.raises(RunError, match=words):
+            check(tmp_path / "other", triangle(), tmp_path / "out")
     file.write_bytes(b"PAR1")
     with pytest.raises(RunError, match=r"part-.*: can't be read: .*; expected a file of Parquet"):
         check(tmp_path, triangle(), tmp_path / "out")
