@@ -123,10 +123,17 @@ _CoreLoader.yaml_implicit_resolvers[""] = [(_TAG + "null", re.compile("$"))]
 _CoreDumper.add_representer(str, _represent_text)
 
 
-def read(text: str, file: str | None) -> tuple[Node | None, tuple[Finding, ...]]:
+def read(
+    text: str, file: str | None, *, expected: str = "`router` or `routers`"
+) -> tuple[Node | None, tuple[Finding, ...]]:
     """The one document of *text*, and what is wrong with it as YAML.
 
     Of a duplicate key the first value is kept, so that the rest of the file can still be looked at.
+
+    Args:
+        text: of the file.
+        file: its name.
+        expected: in the place of nothing at all.
     Returns: the root, or None when there is none; findings.
     """
     start = Place(file=file, line=1, path=())
@@ -141,7 +148,7 @@ def read(text: str, file: str | None) -> tuple[Node | None, tuple[Finding, ...]]
     except yaml.YAMLError as error:
         return None, (start.finding(f"not readable as YAML: {error}".replace("\n", " ")),)
     if root is None:
-        return None, (start.finding("the file is empty", expected="`router` or `routers`"),)
+        return None, (start.finding("the file is empty", expected=expected),)
     conversion = _Conversion(file, last_line=_last_line(text))
     node = conversion.node(root, (), 1)
     return node, tuple(conversion.findings)

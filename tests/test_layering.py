@@ -72,7 +72,7 @@ WHATIF = (
     Step("model", others=("attrs", "numpy")),
     Step(
         "formats",
-        before=("model",),
+        before=("wording", "model"),
         others=("attrs", "numpy", "pyarrow"),
         ours=("router.core.addressing.address", "router.core.addressing.treatment_table", "mesh_config"),
     ),

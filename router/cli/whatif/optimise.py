@@ -62,7 +62,9 @@ def optimise(
         least = {link.id: 1 for link in model.links}
         for name in kept:
             if name not in least:
-                raise CommandError(f"--keep: no link `{name}` in the model", BAD_INPUT)
+                near = importlib.import_module("router.whatif.model.elements").nearest_name(name, least)
+                hint = f"; did you mean `{near}`?" if near else ""
+                raise CommandError(f"--keep: no link `{name}` in the model{hint}", BAD_INPUT)
         if file is not None:
             known = settings.least_costs(importlib.import_module("mesh_config.loader").load_mesh(file))
             least = {name: known[name] for name in least if name in known}

@@ -11,7 +11,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from mesh_config.findings import nearest
 from router.whatif.analysis.availability import availability, calm_losses, unrated
 from router.whatif.analysis.credit_plan import ClientCreditHabits, address_rows, credit_rows
 from router.whatif.analysis.paths_and_flows import Routes
@@ -20,6 +19,7 @@ from router.whatif.analysis.spof import spof_rows
 from router.whatif.analysis.traffic_delay_by_scenario import TrafficSelection, delays_ms, played
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
+from router.whatif.model.elements import nearest_name
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_folder import is_split, variant_of
 from router.whatif.pipeline.table_files import read_table
@@ -127,7 +127,7 @@ def check(folder: Path, limits: Limits, model: Model) -> list[LimitResult]:
 def _refuse_unknown(what: str, names: Collection[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
-            near = nearest(name, known)
+            near = nearest_name(name, known)
             expected = f"; expected one of {', '.join(known)}" if len(known) <= 10 else ""
             hint = f"; did you mean `{near}`?" if near else ""
             raise TableError(f"no {what} `{name}`{expected}{hint}")

@@ -24,6 +24,8 @@ MAX_HEADER_CHARACTERS: Final = 10_000
 PIECE_BYTES: Final = 1 << 20
 SHOWN: Final = 20
 """Faults of one kind that are told one by one."""
+OTHER_SIGNS: Final = {";": ";", "\t": "tab", "|": "|"}
+"""Signs between columns in files of others, and their names."""
 PARQUET: Final = (".parquet", ".pq")
 
 
@@ -88,7 +90,11 @@ def _csv(path: Path, known: Sequence[str], required: Sequence[str], faults: File
     with path.open(encoding="utf-8-sig", newline="") as text:
         header = text.readline(MAX_HEADER_CHARACTERS)
     _check_encoding(path)
+    if not header.strip():
+        faults.fail("the file is empty", line=1, expected=f"the columns {', '.join(required)}")
     names = [name.strip() for name in next(csv.reader([header]), [])]
+    if len(names) == 1 and (others := [sign for sign in OTHER_SIGNS if sign in header]):
+        faults.fail(f"`{OTHER_SIGNS[others[0]]}` between the columns", line=1, expected="commas")
     _check_names(names, known, required, 1, faults)
 
     refused = 0

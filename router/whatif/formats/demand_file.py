@@ -23,6 +23,8 @@ from router.whatif.formats.mesh_settings import TreatmentOf
 from router.whatif.model.demands import DEFAULT_CLASS, NOBODY, Demand, Demands
 from router.whatif.model.elements import AddressNode
 from router.whatif.model.mesh_model import Model, ModelError
+from router.whatif.model.validation import MICRO
+from router.whatif.wording import counted
 
 COLUMNS: Final = ("src", "dst", "address", "msgs_per_s", "msg_bytes", "class")
 REQUIRED: Final = ("src", "msgs_per_s", "msg_bytes")
@@ -37,7 +39,7 @@ def with_demand_file(model: Model, path: FilePath, treatment_of: TreatmentOf) ->
         model: has the routers.
         path: of a CSV or Parquet file.
         treatment_of: of addresses that the model doesn't have yet.
-    Returns: the model; warnings: addresses without subscribers.
+    Returns: the model; warnings: addresses without subscribers, and demands too small to count.
     Raises: SettingsError with all that is wrong with the file.
     """
     faults = FileFindings(path)
@@ -54,6 +56,7 @@ def with_demand_file(model: Model, path: FilePath, treatment_of: TreatmentOf) ->
     reading.refuse(is_diagonal & has_messages, "dst", lambda _: "where the messages come from", "another router")
     there = {site.address for site in model.subscribers}
     reading.warn_unsubscribed(names["address"], there)
+    reading.warn_too_little(amounts["msgs_per_s"])
     warnings = reading.check()
     demands = reading.demands(names, amounts, is_kept=~is_diagonal)
     known = {address.text for address in model.addresses}
@@ -153,14 +156,26 @@ class _Reading:
 
     def warn_unsubscribed(self, addresses: NDArray[np.int32], there: Collection[str]) -> None:
         """Tell of each address that nobody subscribes to: its messages have nowhere to go, which may be a slip."""
-        missing = [n for n in np.unique(addresses).tolist() if n != NOBODY and self._texts[n] not in there]
-        for number in missing[:SHOWN]:
+        numbers, rows = (column.tolist() for column in np.unique(addresses, return_index=True))
+        missing = [
+            (number, row)
+            for number, row in zip(numbers, rows, strict=True)
+            if number != NOBODY and self._texts[number] not in there
+        ]
+        for number, row in missing[:SHOWN]:
             name = self._texts[number]
             near = nearest(name, there)
             hint = f"; did you mean `{near}`?" if near else ""
-            self._faults.warn(f"address `{name}` has no subscriber{hint}", key=("address",))
+            self._warn(row, "address", f"address `{name}` has no subscriber{hint}")
         if len(missing) > SHOWN:
             self._faults.warn(f"{len(missing)} addresses have no subscriber, the first {SHOWN} are shown")
+
+    def warn_too_little(self, rates: NDArray[np.float64]) -> None:
+        """Tell of demands that are rounded to nothing."""
+        rows = np.flatnonzero((rates > 0) & (np.rint(rates * MICRO) == 0))
+        for row in rows[:1].tolist():
+            more = f", as in {counted(len(rows) - 1, 'row')} more" if len(rows) > 1 else ""
+            self._warn(row, "msgs_per_s", f"{rates[row]:g} counts as 0{more}: rates are whole millionths of messages/s")
 
     def check(self) -> tuple[Finding, ...]:
         """The warnings. Raises: SettingsError with everything that was found."""
@@ -184,6 +199,12 @@ class _Reading:
     def _tell(self, row: int, column: str, message: str, expected: str, near: str | None) -> None:
         def tell(prefix: str, line: int | None) -> None:
             self._faults.add(f"{prefix}{message}", line=line, key=(column,), expected=expected, nearest=near)
+
+        self._late.append((row, tell))
+
+    def _warn(self, row: int, column: str, message: str) -> None:
+        def tell(prefix: str, line: int | None) -> None:
+            self._faults.warn(f"{prefix}{message}", line=line, key=(column,))
 
         self._late.append((row, tell))
 

@@ -11,13 +11,13 @@ groups: [{name: duct 7, kind: srlg, links: [A--B, A--C]}]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 
 from mesh_config import yaml_text
-from mesh_config.findings import nearest
+from mesh_config.findings import Finding
 from mesh_config.models import setting
 from mesh_config.structuring import structure, unknown_key
 from mesh_config.value_rules import found_words
@@ -27,7 +27,16 @@ from router.whatif.formats.input_file import FileFindings, FilePath, in_file, re
 from router.whatif.formats.mesh_settings import TreatmentOf
 from router.whatif.formats.topology_builder import Node as TopologyNode
 from router.whatif.formats.topology_builder import delay_ms
-from router.whatif.model.elements import MAX_COST, AddressNode, Group, LinkEdge, RouterNode, SubscriberSite, link_ids
+from router.whatif.model.elements import (
+    MAX_COST,
+    AddressNode,
+    Group,
+    LinkEdge,
+    RouterNode,
+    SubscriberSite,
+    link_ids,
+    nearest_name,
+)
 from router.whatif.model.mesh_model import Model, ModelError
 
 
@@ -128,9 +137,7 @@ def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Mod
     """
     faults = FileFindings(path)
     text, expected = read_text(path), f"a mapping with {', '.join(f'`{key}`' for key in KEYS)}"
-    if not text.strip():
-        faults.fail("the file is empty", line=1, expected=expected)
-    root, findings = yaml_text.read(text, faults.file)
+    root, findings = yaml_text.read(text, faults.file, expected=expected)
     faults.extend(findings)
     if root is not None and not isinstance(root, MapNode):
         faults.extend([root.place.finding(found_words(yaml_text.plain(root)), expected=expected)])
@@ -211,7 +218,7 @@ def _new_links(model: Model, items: list[Item], faults: FileFindings) -> Iterato
 def _refuse_unknown(model: Model, root: MapNode, faults: FileFindings) -> None:
     """Tell what names a router or a link that the model does not have, also in items with other faults."""
     routers, links = ({it.id: it for it in items} for items in (model.routers, model.links))
-    for part, field, what, known in (
+    places = (
         ("routers", "id", "router", routers),
         ("links", "id", "link", links),
         ("new_links", "a", "router", routers),
@@ -219,16 +226,25 @@ def _refuse_unknown(model: Model, root: MapNode, faults: FileFindings) -> None:
         ("subscribers", "router", "router", routers),
         ("groups", "links", "link", links),
         ("groups", "routers", "router", routers),
-    ):
+    )
+    faults.extend(unknown_names(root, places))
+
+
+def unknown_names(root: MapNode, places: Iterable[tuple[str, str, str, Collection[str]]]) -> Iterator[Finding]:
+    """Tell of names that a model does not have, also in items with other faults.
+
+    Args:
+        root: of a file.
+        places: key of a list, field of its items with a name or a list of names, what these name, names that there are.
+    """
+    for part, field, what, known in places:
         for item in _list(root.items.get(part)):
             value = item.items.get(field) if isinstance(item, MapNode) else None
             for node in _list(value) if isinstance(value, ListNode) else (value,):
                 name = node.value if isinstance(node, ScalarNode) else None
                 if node is not None and isinstance(name, str) and name not in known:
-                    turned = "--".join(reversed(name.split("--")))  # by the larger id first
-                    near = turned if turned in known else nearest(name, known)
-                    message = f"no {what} `{name}`"
-                    faults.extend([node.place.finding(message, expected=f"a {what} of the model", nearest=near)])
+                    message, near = f"no {what} `{name}`", nearest_name(name, known)
+                    yield node.place.finding(message, expected=f"a {what} of the model", nearest=near)
 
 
 def _refuse_empty(groups: list[Item], faults: FileFindings) -> None:

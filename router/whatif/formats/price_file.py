@@ -8,21 +8,24 @@ upgrades:
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
 from mesh_config import yaml_text
-from mesh_config.findings import nearest
 from mesh_config.models import setting
 from mesh_config.structuring import structure
-from router.whatif.formats.details_file import NewLink
+from mesh_config.yaml_text import ListNode, MapNode, Node, Place
+from router.whatif.formats.details_file import NewLink, unknown_names
 from router.whatif.formats.input_file import FileFindings, FilePath, read_text
 from router.whatif.model.elements import LinkEdge, link_ids
 from router.whatif.model.mesh_model import Model
+from router.whatif.wording import exact
 
 EVERY: Final = "*"
 """Every link that the model has."""
+CAPACITIES: Final = ("capacity_msgs", "capacity_bytes")
 MOST_PRICE: Final = 1e15
 
 
@@ -44,7 +47,9 @@ class PricedUpgrade:
     link: str = setting("Id of the link, or `*` for every one.")
     capacity_msgs: float | None = setting("What it can carry then.", default=None, unit="messages/s", low=1e-6)
     capacity_bytes: float | None = setting("What it can carry then.", default=None, unit="bytes/s", low=1e-6)
-    times: float | None = setting("So many times what it can carry now.", default=None, low=1, high=1e6)
+    times: float | None = setting(
+        "So many times what it can carry now, instead of a capacity.", default=None, low=1, high=1e6
+    )
     price: float = _price()
 
 
@@ -83,49 +88,86 @@ def read_prices(path: FilePath, model: Model) -> Prices:
     Raises: SettingsError with all that is wrong with the file.
     """
     faults = FileFindings(path)
-    root, findings = yaml_text.read(read_text(path), faults.file)
+    root, findings = yaml_text.read(read_text(path), faults.file, expected="`new_links` or `upgrades`")
     faults.extend(findings)
     faults.check()
     assert root is not None
     listed, findings = structure(root, PriceList)
     faults.extend(findings)
+    routers, links = {router.id for router in model.routers}, {link.id: link for link in model.links}
+    if isinstance(root, MapNode):
+        places = (
+            ("new_links", "a", "router", routers),
+            ("new_links", "b", "router", routers),
+            ("upgrades", "link", "link", {*links, EVERY}),
+        )
+        faults.extend(unknown_names(root, places))
     faults.check()
     assert listed is not None
-    routers, links = {router.id for router in model.routers}, {link.id: link for link in model.links}
-    taken = set(links)
-    builds = []
-    for number, new in enumerate(listed.new_links):
-        for key, end in (("a", new.a), ("b", new.b)):
-            if end not in routers:
-                near = nearest(end, routers)
-                faults.add(f"no router `{end}`", key=("new_links", number, key), nearest=near)
+    found = Prices(
+        builds=tuple(_builds(listed, set(links), _places(root, "new_links"), faults)),
+        upgrades=tuple(_upgrades(listed, links, _places(root, "upgrades"), faults)),
+    )
+    faults.check()
+    return found
+
+
+def _places(root: Node, key: str) -> list[Place]:
+    """Places of the items of a list."""
+    node = root.items.get(key) if isinstance(root, MapNode) else None
+    return [item.place for item in node.items] if isinstance(node, ListNode) else []
+
+
+def _builds(
+    listed: PriceList, taken: set[str], places: Sequence[Place], faults: FileFindings
+) -> Iterator[PricedChange]:
+    """Links that could be built, each with the next usual id that is free."""
+    for new, place in zip(listed.new_links, places, strict=True):
         a, b = sorted((new.a, new.b))
         if a == b:
-            faults.add(f"a link from `{a}` to itself", key=("new_links", number), expected="two routers")
+            faults.extend([place.finding(f"a link from `{a}` to itself", expected="two routers")])
         name = next(text for text in link_ids([(a, b)] * (len(taken) + 1)) if text not in taken)
         taken.add(name)
         values = {each: value for each, value in attrs.asdict(new).items() if each not in ("a", "b", "price")}
-        builds.append(PricedChange(link=LinkEdge(id=name, a=a, b=b, **values), price=new.price))
-    upgrades = []
-    for number, upgrade in enumerate(listed.upgrades):
-        if upgrade.link != EVERY and upgrade.link not in links:
-            near = nearest(upgrade.link, links)
-            faults.add(f"no link `{upgrade.link}`", key=("upgrades", number, "link"), nearest=near)
+        yield PricedChange(link=LinkEdge(id=name, a=a, b=b, **values), price=new.price)
+
+
+def _upgrades(
+    listed: PriceList, links: Mapping[str, LinkEdge], places: Sequence[Place], faults: FileFindings
+) -> Iterator[PricedChange]:
+    """Links that could carry more. Of every link those are left out that can carry as much already."""
+    for upgrade, place in zip(listed.upgrades, places, strict=True):
+        said = [name for name in CAPACITIES if getattr(upgrade, name) is not None]
+        if bool(said) == (upgrade.times is not None):
+            what = "`times` and a capacity" if said else "nothing is more"
+            faults.extend([place.finding(what, expected="`times`, or a capacity")])
             continue
-        if upgrade.capacity_msgs is upgrade.capacity_bytes is upgrade.times is None:
-            faults.add("nothing is more", key=("upgrades", number), expected="`times`, or a capacity")
-        chosen = links.values() if upgrade.link == EVERY else [links[upgrade.link]]
-        upgrades += [PricedChange(link=_upgraded(link, upgrade), price=upgrade.price) for link in chosen]
-    faults.check()
-    return Prices(builds=tuple(builds), upgrades=tuple(upgrades))
+        if upgrade.link == EVERY:
+            chosen = [
+                link for link in links.values() if not said or any(_is_more(link, upgrade, name) for name in said)
+            ]
+        else:
+            chosen = [links[upgrade.link]]
+            for name in said:
+                now, then = getattr(chosen[0], name), getattr(upgrade, name)
+                if now is not None and then < now:
+                    message = f"{exact(then)} is less than `{upgrade.link}` can carry now"
+                    faults.extend([place.finding(message, expected=f"at least {exact(now)}", at=(name,))])
+        for link in chosen:
+            yield PricedChange(link=_upgraded(link, upgrade), price=upgrade.price)
+
+
+def _is_more(link: LinkEdge, upgrade: PricedUpgrade, name: str) -> bool:
+    now: float | None = getattr(link, name)
+    return now is None or getattr(upgrade, name) > now
 
 
 def _upgraded(link: LinkEdge, upgrade: PricedUpgrade) -> LinkEdge:
     found = {}
-    for name in ("capacity_msgs", "capacity_bytes"):
+    for name in CAPACITIES:
         value, said = getattr(link, name), getattr(upgrade, name)
         if said is not None:
-            value = said
+            value = max(said, value or 0.0)  # of every link there may be some that can carry more already
         elif upgrade.times is not None and value is not None:
             value *= upgrade.times
         found[name] = value

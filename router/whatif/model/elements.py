@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 import attrs
 
+from mesh_config.findings import nearest
 from mesh_config.models import ID_PATTERN, TEXT_PATTERN, Treatment, setting
 
 MAX_COST: Final = 65535
@@ -135,3 +136,15 @@ def link_ids(ends: Iterable[tuple[str, str]]) -> list[str]:
         count[text] += 1
         ids.append(text if count[text] == 1 else f"{text}#{count[text]}")
     return ids
+
+
+def nearest_name(name: str, known: Collection[str]) -> str | None:
+    """The known name of an element most like one that there isn't; None if none is like it.
+
+    Args:
+        name: of a link by the larger id first, or any other.
+        known: those that there are.
+    """
+    ends, mark, number = name.partition("#")
+    turned = "--".join(reversed(ends.split("--"))) + mark + number
+    return turned if turned in known else nearest(name, known)

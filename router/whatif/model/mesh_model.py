@@ -13,11 +13,19 @@ from typing import Any, TypeVar
 
 import attrs
 
-from mesh_config.findings import SettingsError, nearest
+from mesh_config.findings import SettingsError
 from mesh_config.yaml_text import Place
 from router.whatif.model.added_links import AddedLinkError, added_links
 from router.whatif.model.demands import NOBODY, Demand, Demands
-from router.whatif.model.elements import AddressNode, Group, LinkCounter, LinkEdge, RouterNode, SubscriberSite
+from router.whatif.model.elements import (
+    AddressNode,
+    Group,
+    LinkCounter,
+    LinkEdge,
+    RouterNode,
+    SubscriberSite,
+    nearest_name,
+)
 from router.whatif.model.validation import model_findings
 
 _T = TypeVar("_T")
@@ -259,7 +267,9 @@ def _refuse_unknown(what: str, named: Iterable[str], known: Iterable[str]) -> No
         word = what.removesuffix("s")
         raise ModelError(
             _place(what, name).finding(
-                f"the model has no {word} `{name}`", expected=f"a {word} of the model", nearest=nearest(name, there)
+                f"the model has no {word} `{name}`",
+                expected=f"a {word} of the model",
+                nearest=nearest_name(name, there),
             )
             for name in missing
         )

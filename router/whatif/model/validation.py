@@ -8,11 +8,19 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mesh_config.findings import Finding, nearest
+from mesh_config.findings import Finding
 from mesh_config.value_rules import fault_of, fields_of
 from mesh_config.yaml_text import Place
 from router.whatif.model.demands import NOBODY, Demand, Demands
-from router.whatif.model.elements import AddressNode, Group, LinkCounter, LinkEdge, RouterNode, SubscriberSite
+from router.whatif.model.elements import (
+    AddressNode,
+    Group,
+    LinkCounter,
+    LinkEdge,
+    RouterNode,
+    SubscriberSite,
+    nearest_name,
+)
 
 SHOWN: Final = 20
 """Faults of one kind that are told one by one; more would bury the others."""
@@ -184,7 +192,7 @@ def _unknown(at: Place, what: str, name: str, known: Collection[str], *, field: 
         yield at.finding(
             f"no {what} `{name}`",
             expected=f"{'an' if what == 'address' else 'a'} {what} of the model",
-            nearest=nearest(name, known),
+            nearest=nearest_name(name, known),
             at=(field or what,),
         )
 

@@ -15,6 +15,7 @@ from typing import Final
 import attrs
 
 from mesh_config.findings import Finding, SettingsError, Severity, nearest
+from router.whatif.model.elements import nearest_name
 from router.whatif.scenarios.combination_numbers import SAMPLE_LIMIT, Shuffle, ranks
 from router.whatif.scenarios.failure_families import (
     WORDS,
@@ -291,7 +292,7 @@ def _places(what: str, names: Iterable[str], known: Sequence[str]) -> list[int]:
     wanted = sorted(set(names))
     for name in wanted:
         if name not in place:
-            raise plan_error(what, f"no {what} `{name}`", f"a {what} of the model", nearest(name, list(known)))
+            raise plan_error(what, f"no {what} `{name}`", f"a {what} of the model", nearest_name(name, known))
     return [place[name] for name in wanted]
 
 

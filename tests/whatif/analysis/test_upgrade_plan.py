@@ -20,7 +20,7 @@ from router.whatif.analysis.failure_sweep import TRIES, FailureSweep
 from router.whatif.analysis.upgrade_plan import PlanLimits, PlanSearch
 from router.whatif.formats.importer import import_model
 from router.whatif.formats.model_folder import read_model, write_model
-from router.whatif.formats.price_file import PricedChange, Prices
+from router.whatif.formats.price_file import PricedChange, Prices, read_prices
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model, with_costs, with_links
@@ -187,7 +187,22 @@ def test_a_plan_is_told_and_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("upgrades: [{link: A-B, times: 2, price: 1}]", "no link `A-B`; did you mean `A--B`?"),
+        (
+            "upgrades: [{link: A-B, times: 2, price: 1}]",
+            "no link `A-B`; expected a link of the model; did you mean `A--B`?",
+        ),
+        ("upgrades: [{link: B--A, times: 2, price: 1}]", "expected a link of the model; did you mean `A--B`?"),
+        ("upgrades:\n  - {link: A--Z, times: x}\n", "prices.yaml:2: error: upgrades[0].link: no link `A--Z`"),
+        ("new_links:\n  - {a: A, b: A, price: 1}\n", "prices.yaml:2: error: new_links[0]: a link from"),
+        ("", "prices.yaml:1: error: the file is empty; expected `new_links` or `upgrades`"),
+        (
+            "upgrades: [{link: A--B, times: 2, capacity_msgs: 3000, price: 1}]",
+            "`times` and a capacity; expected `times`, or a capacity",
+        ),
+        (
+            "upgrades: [{link: A--B, capacity_msgs: 5, price: 1}]",
+            "upgrades[0].capacity_msgs: 5 is less than `A--B` can carry now; expected at least ",
+        ),
         ("new_links: [{a: A, b: D, price: 1}]", "no router `D`"),
         ("new_links: [{a: A, b: A, price: 1}]", "a link from `A` to itself; expected two routers"),
         ("upgrades: [{link: A--B, price: 1}]", "nothing is more; expected `times`, or a capacity"),
@@ -205,6 +220,20 @@ def test_prices_that_cannot_be_are_told_by_their_place(text: str, words: str, tm
     assert done.exit_code == 2
     assert words in done.output
     assert "prices.yaml" in done.output
+
+
+def test_every_link_is_upgraded_but_those_that_can_carry_as_much(tmp_path: Path) -> None:
+    wide = attrs.evolve(line().links[1], capacity_msgs=100.0)
+    model = attrs.evolve(line(), links=[line().links[0], wide])
+    file = tmp_path / "prices.yaml"
+    for text, expected in (
+        ('{link: "*", capacity_msgs: 90, price: 1}', {"A--B": (90, None)}),
+        ('{link: "*", capacity_msgs: 90, capacity_bytes: 7, price: 1}', {"A--B": (90, 7), "B--C": (100, 7)}),
+        ('{link: "*", times: 2, price: 1}', {"A--B": (120, None), "B--C": (200, None)}),
+    ):
+        file.write_text(f"upgrades: [{text}]")
+        links = [each.link for each in read_prices(file, model).upgrades]
+        assert {link.id: (link.capacity_msgs, link.capacity_bytes) for link in links} == expected
 
 
 # Costs

@@ -116,9 +116,17 @@ def test_new_addresses_get_a_treatment_and_a_warning(tmp_path: Path) -> None:
         "orders": Treatment.CLOSEST,
     }
     assert warnings == [
-        ": warning: address: address `broadcast/x` has no subscriber",
-        ": warning: address: address `order` has no subscriber; did you mean `orders`?",
+        ":2: warning: address: address `broadcast/x` has no subscriber",
+        ":3: warning: address: address `order` has no subscriber; did you mean `orders`?",
     ]
+
+
+def test_a_demand_too_small_to_count_is_told(tmp_path: Path) -> None:
+    words = "counts as 0{}: rates are whole millionths of messages/s"
+    _, warnings = of_csv(tmp_path, HEAD + "A,B,,1e-6,1,\nA,B,,1e-7,1,\nB,A,,0,1,\n")
+    assert warnings == [f":3: warning: msgs_per_s: 1e-07 {words.format('')}"]
+    _, warnings = of_csv(tmp_path, HEAD + "A,B,,1e-7,1,\n" * 3)
+    assert warnings == [f":2: warning: msgs_per_s: 1e-07 {words.format(', as in 2 rows more')}"]
 
 
 RATE = "expected a number from 0 to 1000000000000 (messages/s)"
@@ -183,11 +191,11 @@ def test_of_many_faults_the_first_are_told_and_all_counted(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", ":1: error: column `msg_bytes` is missing; expected the columns src, msgs_per_s, msg_bytes"),
+        ("", ":1: error: the file is empty; expected the columns src, msgs_per_s, msg_bytes"),
+        ("src\tdst\n", ":1: error: `tab` between the columns; expected commas"),
         ("src,dst,msgs_per_s,msg_byte\n", (":1: error: unknown column `msg_byte`; expected a known column;"
                                           " did you mean `msg_bytes`?")),
-        ("src;dst;msgs_per_s;msg_bytes\n", (":1: error: unknown column `src;dst;msgs_per_s;msg_bytes`; expected one of"
-                                           " src, dst, address, msgs_per_s, msg_bytes, class")),
+        ("src;dst;msgs_per_s;msg_bytes\n", ":1: error: `;` between the columns; expected commas"),
         ("src,src,dst,msgs_per_s,msg_bytes\n", ":1: error: column `src` is there twice; expected each column once"),
         (HEAD + "A,B,,1e10,1e9,\n", (": error: demands: all demands together come to 1e+19 bytes/s;"
                                    " expected at most 4.84e+18")),
@@ -195,6 +203,8 @@ def test_of_many_faults_the_first_are_told_and_all_counted(tmp_path: Path) -> No
 )  # fmt: skip
 def test_what_is_no_table_of_demands_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     assert expected in faults(tmp_path, text)
+    if "," not in text:
+        assert len(faults(tmp_path, text)) == 1
 
 
 def test_files_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def test_a_mesh_with_all_that_goes_with_it(tmp_path: Path, mesh: Path) -> None:
     found = run("import", mesh, "--groups", groups, "--groups", more, "--demands", demands, "-o", tmp_path / "model")
     assert found.exit_code == 0
     assert found.stdout == (f"{tmp_path}/model: 4 routers, 4 links, 2 addresses, 1 subscriber, 2 demands, 1 group\n")
-    assert found.stderr == f"{demands}: warning: address: address `y` has no subscriber\n"
+    assert found.stderr == f"{demands}:3: warning: address: address `y` has no subscriber\n"
     model = read_model(tmp_path / "model")
     assert model.groups[0].kind is GroupKind.SITE
     assert model.origin == "mesh.yaml + groups.yaml + more.yaml + demands.csv"

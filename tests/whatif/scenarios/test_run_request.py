@@ -118,6 +118,7 @@ def test_growth_has_both_its_ends(text: str, factors: str) -> None:
         ({"costs": ("A--B",)}, "--cost: `A--B`; expected LINK=COST"),
         ({"costs": ("A--B=x",)}, "`x` is no cost"),
         ({"costs": ("A--Bee=3",)}, "no link `A--Bee`.*did you mean `A--B`"),
+        ({"costs": ("B--A=3",)}, "no link `B--A`.*did you mean `A--B`"),
         ({"costs": ("A--B=0",)}, "cost"),
         ({"costs": ("A--B=2", "A--B=3")}, "--cost: `A--B=3`: the cost of `A--B` is given twice; expected each link"),
         (

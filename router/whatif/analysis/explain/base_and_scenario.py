@@ -12,14 +12,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from mesh_config.findings import nearest
 from router.whatif.analysis.connectivity import Connectivity, analyse
 from router.whatif.analysis.offered_deliveries import deliveries
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
-from router.whatif.model.elements import LinkEdge
+from router.whatif.model.elements import LinkEdge, nearest_name
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_folder import is_split, model_of, variant_of
 from router.whatif.pipeline.table_files import read_rows, read_table
@@ -132,10 +131,6 @@ class BaseAndScenario:
 
         Raises: TableError
         """
-        one, separator, other = name.partition("--")
-        turned = f"{other}{separator}{one}"
-        if separator and name not in self.network.links and turned in self.network.links:
-            raise TableError(f"no link `{name}` in the model; did you mean `{turned}`?")
         return place_of("link", name, self.network.links)
 
     def address(self, text: str) -> int:
@@ -249,7 +244,7 @@ def place_of(what: str, name: str, known: Sequence[str]) -> int:
     try:
         return known.index(name)
     except ValueError:
-        near = nearest(name, known)
+        near = nearest_name(name, known)
         hint = f"; did you mean `{near}`?" if near else ""
         raise TableError(f"no {what} `{name}` in the model{hint}") from None
 
