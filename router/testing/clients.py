@@ -27,6 +27,19 @@ class SettlementHabit(enum.Enum):
     WHEN_DONE = "when it is worked off"
 
 
+def check_at_least(name: str, value: float, least: int) -> None:
+    """Refuse a number that is too small, or none.
+
+    Args:
+        name: of the argument.
+        value: that it has.
+        least: what it may be.
+    Raises: ValueError
+    """
+    if not value >= least:
+        raise ValueError(f"{name} is {value}; expected {least} at least")
+
+
 class SimPublisher:
     """A client that sends as soon as it has both a message and credit.
 
@@ -53,7 +66,9 @@ class SimPublisher:
 
         Args:
             count: messages.
+        Raises: ValueError when it is below 0.
         """
+        check_at_least("count", count, 0)
         self.backlog += count
         self.pump()
 

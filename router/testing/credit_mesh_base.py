@@ -15,7 +15,7 @@ import networkx as nx
 
 from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network, NetworkConditions
-from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber
+from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber, check_at_least
 from router.testing.links import AmqpLink, OneWayWire
 
 
@@ -100,6 +100,10 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         self.subscribers: dict[SimSubscriber, RouterId] = {}
         self._home: dict[int, RouterId] = {}
         self._wires: dict[tuple[RouterId, RouterId], OneWayWire] = {}
+        for name, value in (
+            ("delay_s", delay_s), ("jitter_s", jitter_s), ("client_delay_s", client_delay_s), ("news_s", news_s)
+        ):  # fmt: skip
+            check_at_least(name, value, 0)
         edges = list(edges)
         names = sorted({*routers, *(name for edge in edges for name in edge)})
         self.routers = {RouterId(name): self._make_router(RouterId(name)) for name in names}
@@ -123,6 +127,13 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
     @abc.abstractmethod
     def _lose_router(self, router: HomeT) -> None:
         """A router died with what waited in it."""
+
+    def _router(self, name: str) -> HomeT:
+        """A router that somebody names. Raises: ValueError when there is none of that name."""
+        found = self.routers.get(RouterId(name))
+        if found is None:
+            raise ValueError(f"no router {name!r}; expected one of {', '.join(self.routers)}")
+        return found
 
     # Of the routers
 
@@ -165,8 +176,9 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         Args:
             router: its id.
             is_settled: its messages are pre-settled.
+        Raises: ValueError for a router that there isn't.
         """
-        home = self.routers[RouterId(router)]
+        home = self._router(router)
         publisher = SimPublisher(len(self.publishers), self._client_link(), self._publish, is_settled=is_settled)
         self.publishers[publisher.key] = publisher
         self._home[publisher.key] = home.name
@@ -206,8 +218,12 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
             service_s: time for one message, seconds.
             workers: messages that it works on at a time.
             accepts: when it settles messages.
+        Raises: ValueError for a router that there isn't, and a number that can't be.
         """
-        home = self.routers[RouterId(router)]
+        home = self._router(router)
+        check_at_least("credit", credit, 0)
+        check_at_least("service_s", service_s, 0)
+        check_at_least("workers", workers, 1)
         link = self._client_link()
         # Attach and grant go the way of a subscriber's frames: against the transfers.
         link.back.send(lambda: self._attach_subscriber(home, link))
@@ -245,8 +261,11 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
     # Topology
 
     def join(self, left: RouterId, right: RouterId) -> None:
-        """Connect two routers."""
-        if (left, right) not in self._wires and self.routers[left].is_alive and self.routers[right].is_alive:
+        """Connect two routers, unless they are, or one is dead. Raises: ValueError for one, or one that there isn't."""
+        ends = self._router(left), self._router(right)
+        if left == right:
+            raise ValueError(f"a connection from {left!r} to itself; expected two routers")
+        if (left, right) not in self._wires and all(router.is_alive for router in ends):
             for pair in ((left, right), (right, left)):
                 self._wires[pair] = OneWayWire(self.network, self._rng, self.delay_s, self.jitter_s)
             self.graph.add_edge(left, right)
@@ -255,7 +274,12 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
             self._spread_news()
 
     def cut(self, left: RouterId, right: RouterId) -> None:
-        """Kill the connection of two routers; what is on it is lost."""
+        """Kill the connection of two routers, if it is up; what is on it is lost.
+
+        Raises: ValueError for a router that there isn't.
+        """
+        for name in (left, right):
+            self._router(name)
         if (left, right) not in self._wires:
             return
         for pair in ((left, right), (right, left)):
@@ -268,8 +292,11 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         self._spread_news()
 
     def kill(self, name: RouterId) -> None:
-        """Kill a router with all that is in it; its clients do not come back."""
-        router = self.routers[name]
+        """Kill a router with all that is in it; its clients do not come back.
+
+        Raises: ValueError for a router that there isn't.
+        """
+        router = self._router(name)
         if not router.is_alive:
             return
         router.is_alive = False
@@ -304,7 +331,9 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
 
         Args:
             duration_s: virtual seconds.
+        Raises: ValueError when it is below 0.
         """
+        check_at_least("duration_s", duration_s, 0)
         end = self.network.now + duration_s
         while self.network.next_time() <= end:
             self.network.step()
@@ -317,7 +346,9 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
             is_done: asked after each thing that happens.
             limit_s: virtual seconds at most.
         Returns: whether it is.
+        Raises: ValueError when the limit is below 0.
         """
+        check_at_least("limit_s", limit_s, 0)
         end = self.network.now + limit_s
         while not is_done():
             if self.network.next_time() > end:
