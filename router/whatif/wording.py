@@ -112,6 +112,21 @@ def exact(value: float) -> str:
     return f"{value:,.15g}"
 
 
+def cell(value: object) -> str:
+    """A value as a small table shows it; nothing where it isn't known.
+
+    Args:
+        value: text, a number, whether something is so, or None.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return amount(value) if isinstance(value, float) else str(value)
+
+
 def without_capacities(count: int) -> str:
     """Say of how many links a utilisation tells nothing; empty where there are none.
 

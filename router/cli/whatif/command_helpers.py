@@ -144,10 +144,4 @@ def cell(value: object) -> str:
     """A value as a table shows it."""
     if value is None:
         return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return str(importlib.import_module("router.whatif.wording").amount(value))
-    return printable(str(value))
+    return printable(importlib.import_module("router.whatif.wording").cell(value))

@@ -134,7 +134,7 @@ def _forecast(
 
 
 def _say(rows: list[dict[str, Any]], out: Path, *, period: str, horizon: int, limit: float, **_: Any) -> None:
-    full = [row for row in rows if row["earliest"] is not None]
+    full = rows_to_tell(rows)
     title = f"Links that reach {limit:.0%} within {horizon} {period}s, the soonest first"
     columns = ("link", "from", "to", "when it fails", "now", f"a {period}", f"full in {period}", "band", "upgrade")
     shown = [
@@ -143,11 +143,7 @@ def _say(rows: list[dict[str, Any]], out: Path, *, period: str, horizon: int, li
             row["src"],
             row["dst"],
             _failed(row),
-            f"{row['level']:.1%}",
-            f"{row['growth']:+.2%}",
-            _when(row["full_in"]),
-            f"{_when(row['earliest'])} to {_when(row['latest'])}",
-            "" if row["upgrade"] is None else f"x {row['upgrade']:.2f}",
+            *_outlook(row),
         )
         for row in full[:ROWS]
     ]
@@ -158,6 +154,33 @@ def _say(rows: list[dict[str, Any]], out: Path, *, period: str, horizon: int, li
     if len(full) > ROWS:
         click.echo(f"and {len(full) - ROWS:,} more")
     click.echo(f"\nwhat is expected then, as a model: {out / 'expected'}; at the upper end of the band: {out / 'high'}")
+
+
+def rows_to_tell(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of links that may be full within the horizon: as it is, and in the failure that fills it first.
+
+    Args:
+        rows: of `link_forecast`.
+    Returns: without those of failures that change nothing for their link.
+    """
+    calm = {(row["link"], row["src"]): _outlook(row) for row in rows if not row["is_failure"]}
+    return [
+        row
+        for row in rows
+        if row["earliest"] is not None
+        and not (row["is_failure"] and calm.get((row["link"], row["src"])) == _outlook(row))
+    ]
+
+
+def _outlook(row: dict[str, Any]) -> tuple[str, ...]:
+    """What is told of a link in a failure, or while nothing fails."""
+    return (
+        f"{row['level']:.1%}",
+        f"{row['growth']:+.2%}",
+        _when(row["full_in"]),
+        f"{_when(row['earliest'])} to {_when(row['latest'])}",
+        "" if row["upgrade"] is None else f"x {row['upgrade']:.2f}",
+    )
 
 
 def _failed(row: dict[str, Any]) -> str:

@@ -95,7 +95,7 @@ def _diff(file: Path, edited: str) -> str:
 
 def _say(rows: list[dict[str, Any]], found: Any, diff: str) -> None:
     words = importlib.import_module("router.whatif.wording")
-    played = f"{found.tries:,} meshes were played"
+    played = f"{words.counted(found.tries, 'mesh')} played"
     if not rows:
         click.echo(f"no step helps: {words.percent(found.before)} at most, in the worst failure; {played}")
         return

@@ -107,7 +107,7 @@ def _plain(found: Any) -> dict[str, Any]:
 
 
 def _say(found: Any, output: Path | None) -> None:
-    sets = f"{found.tries:,} meshes were played"
+    sets = f"{importlib.import_module('router.whatif.wording').counted(found.tries, 'mesh')} played"
     if found.price is None:
         every = found.at_least == float("inf")
         more = "there is none" if every else f"none costs less than {found.at_least:,.10g}"

@@ -44,8 +44,8 @@ def _is_split(folder: Path) -> bool:
     type=HintingChoice(GOALS),
     multiple=True,
     help="distance: shorter paths; traffic: shorter paths of messages that are no multicasts; resilience: fewer "
-    "pairs cut off by single failures; utilisation: a less busy busiest link. Can be repeated.  [default: "
-    "the first three]",
+    "pairs cut off by single failures; utilisation: a less busy busiest link while nothing fails. Can be repeated.  "
+    "[default: the first three]",
 )
 @click.option("--links/--no-links", "has_links", default=True, help="Look for links.")
 @click.option("--subscribers/--no-subscribers", "has_subscribers", default=True, help="Look for places of subscribers.")
@@ -69,10 +69,13 @@ def suggest(
 
     Every pair of routers is judged, and every router. By `traffic`, messages keep the destinations that they have now;
     multicasts are left out, since a link carries one copy for all subscribers behind it. What is told of subscribers
-    is as if they always had credit.
+    is as if they always had credit. By `utilisation`, the new link has the delay and the capacity of the middle link,
+    and nothing fails: `run --add-link` plays it through failures.
 
     Exit status: 2 for input that can't be used, else 0.
     """
+    if not has_links and not has_subscribers:
+        raise click.UsageError("--no-links --no-subscribers: nothing is left to look for")
     suggesting = importlib.import_module("router.whatif.analysis.suggest")
     with answering():
         model = read_model(folder)
@@ -130,7 +133,7 @@ TITLES: Final = {
     ("link", "mean_cost"): "Links, by the mean cost of all paths",
     ("link", "load"): "Links, by messages/s times the cost of their paths",
     ("link", "cut_pairs"): "Links, by pairs that lose each other, summed over all single failures",
-    ("link", "max_utilisation"): "Links, by the utilisation of the busiest link",
+    ("link", "max_utilisation"): "Links, by the utilisation of the busiest link while nothing fails",
     ("move", "load"): "Subscribers to be moved, by messages/s times the cost of their paths",
     ("move", "lost_msgs"): "Subscribers to be moved, by messages/s lost, summed over all single failures",
     ("addition", "load"): "Subscribers to be added, by messages/s times the cost of their paths",

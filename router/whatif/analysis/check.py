@@ -236,23 +236,28 @@ def _spof_rows(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -
 def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
     among = _counting(outcomes, limits)
     for option, most, values, text, what in (
-        ("--max-lost-pairs", limits.max_lost_pairs, outcomes.living_pairs, _whole, "pairs that lose each other"),
+        ("--max-lost-pairs", limits.max_lost_pairs, outcomes.living_pairs, _count("pair"), "that lose each other"),
         ("--max-lost-msgs", limits.max_lost_msgs, outcomes.numbers("lost_msgs_per_s"), rate, "lost"),
         (
-            "--max-dead-addresses", limits.max_dead_addresses, outcomes.numbers("dead_addresses"), _whole,
-            "addresses without a subscriber",
+            "--max-dead-addresses", limits.max_dead_addresses, outcomes.numbers("dead_addresses"), _count("address"),
+            "without a subscriber",
         ),
         (
-            "--max-starved-publishers", limits.max_starved_publishers, outcomes.numbers("starved_publishers"), _whole,
-            "publishers without a subscriber",
+            "--max-starved-publishers", limits.max_starved_publishers, outcomes.numbers("starved_publishers"),
+            _count("publisher"), "without a subscriber",
         ),
     ):  # fmt: skip
         if most is not None:
             yield _at_most(outcomes, among, option, most, values, text, what)
 
 
-def _whole(value: float, *, more: int = 0) -> str:
-    return f"{int(value):,}"
+def _count(noun: str) -> NumberWriter:
+    """A way to write how many there are of something."""
+
+    def words(value: float, /, *, more: int = 0) -> str:
+        return counted(int(value), noun)
+
+    return words
 
 
 def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
@@ -398,8 +403,9 @@ def _calm_credit(folder: Path, limits: Limits, model: Model) -> LimitResult:
             ),
             count=len(pools),
         )
-    if rows and not known:
-        found = "can't be told: the model has no credit of subscribers, or no delays of links"
+    if not known:
+        why = "has no credit of subscribers, or no delays of links" if rows else "sends nothing to subscribers"
+        found = f"can't be told: the model {why}"
         return LimitResult(limit=limit, is_kept=False, found=found)
     return LimitResult(limit=limit, is_kept=True, found=f"{counted(known, 'path')} with enough")
 

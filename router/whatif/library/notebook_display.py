@@ -8,6 +8,7 @@ from html import escape
 import attrs
 
 from router.whatif.analysis.explain import Explanation
+from router.whatif.wording import cell
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -54,17 +55,14 @@ class NotebookExplanation:
 
 def text_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table below its title, in columns of equal width; what isn't known is left empty."""
-    cells = [list(columns), *(["" if cell is None else str(cell) for cell in row] for row in rows)]
+    cells = [list(columns), *(list(map(cell, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
     return "\n".join([title, *lines])
 
 
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table with a caption; what isn't known is left empty."""
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{'' if cell is None else escape(str(cell))}</td>" for cell in row) + "</tr>"
-        for row in rows
-    )
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell(value))}</td>" for value in row) + "</tr>" for row in rows)
     return f"<table><caption>{escape(title)}</caption><tr>{head}</tr>{body}</table>"

@@ -186,6 +186,23 @@ def test_what_a_run_cannot_tell_is_not_kept(limits: dict[str, Any], why: str, tm
     assert why in found.found
 
 
+def test_credit_of_a_mesh_that_sends_nothing_to_subscribers_cannot_be_told(tmp_path: Path) -> None:
+    model = mesh("A-B", addresses=[address("q")], subscribers=[site("q", "B", credit=9)])
+    folder = run(model, tmp_path / "run", Request())
+    for limit in ("enough_credit", "enough_credit_always"):
+        found = answer(folder, model, **{limit: True})
+        assert (found.is_kept, found.found) == (False, "can't be told: the model sends nothing to subscribers")
+
+
+def test_what_is_counted_is_told_in_its_number(tmp_path: Path) -> None:
+    demands = [demand("A", "q", 1)]
+    model = mesh("A-B", addresses=[address("q")], subscribers=[site("q", "B")], demands=demands)
+    folder = run(model, tmp_path / "run", Request(families="routers:1"))
+    assert answer(folder, model, max_dead_addresses=0).found == "1 address without a subscriber"
+    assert answer(folder, model, max_starved_publishers=0).faults == ("scenario 2: router B: 1 publisher",)
+    assert answer(folder, model, max_lost_pairs=0).found == "0 pairs that lose each other at most"
+
+
 @pytest.mark.parametrize(
     ("limits", "message"),
     [

@@ -336,6 +336,7 @@ def test_the_commands_suggest_and_credit_answer_for_models_and_runs(whole: Path,
     ("words", "message"),
     [
         (("suggest", "--address", "nope"), "no address `nope`"),
+        (("suggest", "--no-links", "--no-subscribers"), "nothing is left to look for"),
         (("credit", "--address", "wrok"), "no address `wrok` in the model; did you mean `work`?"),
         (("credit", "--batch", "many"), "expected a number of messages from 1, or `half`"),
         (("credit", "--down", "r99"), "no router, link or group `r99`"),

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from mesh_config.models import Treatment
 from router import whatif
 from router.cli import main
+from router.cli.whatif.forecast import rows_to_tell
 from router.whatif.forecasting.capacity_forecast import Wanted, check, forecast
 from router.whatif.forecasting.link_trends import ForecastParameters, trends
 from router.whatif.forecasting.traffic_history import Calendar, periods_of, rates_of, read_history
@@ -178,6 +179,18 @@ def test_the_command_says_what_is_full_and_what_it_lacks(done: tuple[Path, str])
     )
     assert asked.exit_code == 0, asked.output
     assert "15" in asked.output, "what A and C sent in the first week"
+
+
+def test_a_failure_that_changes_nothing_for_a_link_is_not_told() -> None:
+    calm = {
+        "link": "A--B", "src": "A", "is_failure": False, "level": 0.3, "growth": 0.04, "full_in": 2, "earliest": 1,
+        "latest": None, "upgrade": 4.5,
+    }  # fmt: skip
+    same = {**calm, "is_failure": True, "failed_links": ["A--C"]}
+    worse, other = {**same, "level": 0.4}, {**same, "src": "B"}
+    never = {**calm, "link": "B--C", "earliest": None, "full_in": None}
+    assert rows_to_tell([same, calm, never]) == [calm]
+    assert rows_to_tell([worse, calm, other]) == [worse, calm, other]
 
 
 def test_the_library_knows_the_forecast(done: tuple[Path, str], spark: SparkSession, tmp_path: Path) -> None:

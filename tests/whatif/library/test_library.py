@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from router import whatif
 from router.whatif import Options, Request, Run, grown, open_run, play, read_model, with_costs, without, write_model
+from router.whatif.library.notebook_display import html_table, text_table
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError
 from router.whatif.report.pictures import class_of
@@ -199,6 +200,10 @@ def test_nothing_is_drawn_of_failures_that_load_nothing(tmp_path: Path) -> None:
 def test_things_are_explained(done: Run) -> None:
     whole = done.explain(router="r03", down=["r02"])
     assert repr(whole) == whole.text
+    assert text_table("T", ("a", "b", "c"), [(1350.0, 0.0, None), (1350, True, "x")]).splitlines() == [
+        "T", "a      b    c", "1,350  0", "1,350  yes  x",
+    ]  # fmt: skip
+    assert "<td>1,350</td><td>0</td><td></td>" in html_table("T", ("a", "b", "c"), [(1350.0, 0.0, None)])
     assert "r03" in whole.text.splitlines()[0]
     listing = whole.explanation.listings[0]
     assert f"<caption>{listing.title}</caption>" in whole._repr_html_()
