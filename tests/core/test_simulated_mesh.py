@@ -1,4 +1,4 @@
-"""What nobody can ask of a simulated mesh: it is refused in words, and not with what goes wrong later."""
+"""Requests that no simulated mesh can do: they are refused in words, and not with what goes wrong later."""
 
 from __future__ import annotations
 

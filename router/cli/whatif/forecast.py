@@ -173,7 +173,7 @@ def rows_to_tell(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _outlook(row: dict[str, Any]) -> tuple[str, ...]:
-    """What is told of a link in a failure, or while nothing fails."""
+    """Cells that tell of a link in a failure, or while nothing fails."""
     return (
         f"{row['level']:.1%}",
         f"{row['growth']:+.2%}",

@@ -407,7 +407,13 @@ def _calm_credit(folder: Path, limits: Limits, model: Model) -> LimitResult:
         why = "has no credit of subscribers, or no delays of links" if rows else "sends nothing to subscribers"
         found = f"can't be told: the model {why}"
         return LimitResult(limit=limit, is_kept=False, found=found)
-    return LimitResult(limit=limit, is_kept=True, found=f"{counted(known, 'path')} with enough")
+    # Of demands for routers nobody says what credit there is.
+    addresses = {address.text for address in model.addresses}
+    unknown = sum(row["is_enough"] is None and row["address"] in addresses for row in rows)
+    found = f"{counted(known, 'path')} with enough"
+    if unknown:
+        found += f" (without {counted(unknown, 'path')} of which credit or delay is not known)"
+    return LimitResult(limit=limit, is_kept=True, found=found)
 
 
 def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, Any]]:

@@ -163,7 +163,16 @@ def test_credit_that_is_short_breaks_its_limit(tmp_path: Path) -> None:
     found = answer(run(model, tmp_path / "run", Request()), model, enough_credit=True)
     assert (found.is_kept, found.faults) == (False, ("q at B: 10 needed by 1 path, 9 configured",))
     enough = attrs.evolve(model, subscribers=[site("q", "B", credit=10)])
-    assert answer(run(enough, tmp_path / "enough", Request()), enough, enough_credit=True).is_kept
+    assert answer(run(enough, tmp_path / "enough", Request()), enough, enough_credit=True).found == "1 path with enough"
+    more = attrs.evolve(
+        enough,
+        addresses=[address("q"), address("r")],
+        subscribers=[*enough.subscribers, site("r", "B")],
+        demands=[demand("A", "q", 1000), demand("A", "r", 1), demand("B", "A", 1, is_address=False)],
+    )
+    found = answer(run(more, tmp_path / "more", Request()), more, enough_credit=True)
+    assert found.is_kept
+    assert found.found == "1 path with enough (without 1 path of which credit or delay is not known)"
 
 
 @pytest.mark.parametrize(
