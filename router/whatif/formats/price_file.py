@@ -102,8 +102,9 @@ def read_prices(path: FilePath, model: Model) -> Prices:
             ("upgrades", "link", "link", {*links, EVERY}),
         )
         faults.extend(unknown_names(root, places))
-    faults.check()
-    assert listed is not None
+    if listed is None:
+        faults.check()
+        raise AssertionError("without a list there are findings")
     found = Prices(
         builds=tuple(_builds(listed, set(links), _places(root, "new_links"), faults)),
         upgrades=tuple(_upgrades(listed, links, _places(root, "upgrades"), faults)),
@@ -137,6 +138,8 @@ def _upgrades(
 ) -> Iterator[PricedChange]:
     """Links that could carry more. Of every link those are left out that can carry as much already."""
     for upgrade, place in zip(listed.upgrades, places, strict=True):
+        if upgrade.link != EVERY and upgrade.link not in links:
+            continue  # told already
         said = [name for name in CAPACITIES if getattr(upgrade, name) is not None]
         if bool(said) == (upgrade.times is not None):
             what = "`times` and a capacity" if said else "nothing is more"

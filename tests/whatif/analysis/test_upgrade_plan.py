@@ -11,6 +11,7 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
+from mesh_config.findings import SettingsError
 from mesh_config.loader import load_mesh
 from router.cli import main
 from router.cli.whatif.optimise import optimise
@@ -220,6 +221,22 @@ def test_prices_that_cannot_be_are_told_by_their_place(text: str, words: str, tm
     assert done.exit_code == 2
     assert words in done.output
     assert "prices.yaml" in done.output
+
+
+def test_all_that_is_wrong_with_prices_is_told_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(
+        "new_links:\n  - {a: A, b: X, price: 1}\n  - {a: A, b: A, price: 1}\n"
+        "upgrades:\n  - {link: A--Z, times: 2, price: 1}\n  - {link: A--B, price: 1}\n"
+    )
+    with pytest.raises(SettingsError) as caught:
+        read_prices(file, line())
+    assert [(it.line, it.message) for it in caught.value.findings] == [
+        (2, "no router `X`"),
+        (3, "a link from `A` to itself"),
+        (5, "no link `A--Z`"),
+        (6, "nothing is more"),
+    ]
 
 
 def test_every_link_is_upgraded_but_those_that_can_carry_as_much(tmp_path: Path) -> None:
