@@ -115,7 +115,10 @@ class Connection:
             pn.pni_transport_grow_capacity(self._transport, READ_BYTES)
         else:
             pn.pn_transport_set_max_frame(self._transport, MAX_FRAME_BYTES)
-        pn.pn_sasl_allowed_mechs(pn.pn_sasl(self._transport), b"ANONYMOUS")
+        if not loop.is_listening():
+            # Else both ends are here: a server's half of Cyrus SASL looks up the name of this machine, which takes
+            # seconds for each connection where no name server answers.
+            pn.pn_sasl_allowed_mechs(pn.pn_sasl(self._transport), b"ANONYMOUS")
         pn.pn_transport_bind(self._transport, self._connection)
         if not is_server:
             self._open()
@@ -309,6 +312,10 @@ class Loop:
         self._poll.register(self._listener, select.EPOLLIN)
         port: int = self._listener.getsockname()[1]
         return port
+
+    def is_listening(self) -> bool:
+        """Whether it accepts connections too."""
+        return self._listener is not None
 
     def _add(self, sock: socket.socket, endpoint: Endpoint, container: str, is_server: bool) -> Connection:
         connection = Connection(self, sock, endpoint, container, is_server)
