@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -23,6 +23,8 @@ from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.run_storage import RunStorage
 from router.whatif.pipeline.table_files import SUFFIX
 
+JAVA_ERRORS: Final = (Py4JError, PySparkException)
+"""Exceptions of Java as they come here: some classes of them pyspark makes exceptions of its own of."""
 MAX_WORDS: Final = 200
 """Characters of what Hadoop says."""
 _EXCEPTION: Final = re.compile(r"^(?:\w+\.)+(\w+): ")
@@ -129,7 +131,7 @@ class HadoopStorage(RunStorage):
         """Write a small file unless it is there. Returns: whether it wasn't."""
         try:
             stream = self._system.create(self._path(name), False)
-        except Py4JJavaError as error:
+        except JAVA_ERRORS as error:
             if "AlreadyExists" in _words(error) or self.exists(name):
                 return False
             raise run_error(self._address, _words(error), "") from error
@@ -182,11 +184,12 @@ class HadoopStorage(RunStorage):
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except Py4JJavaError as error:
+        except JAVA_ERRORS as error:
             raise run_error(self._address, _words(error), "") from error
 
 
-def _words(error: Py4JJavaError) -> str:
+def _words(error: Exception) -> str:
     """Put the exception of Java into a line."""
-    lines = str(error.java_exception.toString()).splitlines() or [""]
+    text = str(error.java_exception.toString() if isinstance(error, Py4JJavaError) else error)
+    lines = text.splitlines() or [""]
     return _EXCEPTION.sub(lambda match: f"{match[1]}: ", lines[0])[:MAX_WORDS]

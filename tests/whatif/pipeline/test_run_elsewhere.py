@@ -168,6 +168,7 @@ def test_what_cannot_be_is_told_in_one_line(spark: SparkSession, elsewhere: Else
         (f"{elsewhere.address}/notes/diary", "a file is there"),
         ("nothing://name/run", 'UnsupportedFileSystemException: No FileSystem for scheme "nothing"'),
         ("viewfs://nowhere/run", "nowhere"),
+        ("hdfs://no-such-host.invalid/run", "UnknownHostException: no-such-host.invalid"),
     ):
         with pytest.raises(RunError) as caught:
             play(model, out)
