@@ -95,7 +95,7 @@ WHATIF = (
     ),
     Step(
         "telemetry",
-        before=("model", "pipeline"),
+        before=("model", "formats", "pipeline"),
         others=("attrs", "pyarrow"),
         ours=("router.core.addressing.address",),
     ),
@@ -247,7 +247,7 @@ RINGS = (
     ),
     Ring(
         "router.whatif.telemetry.counter_stream",
-        ours=("router.whatif.telemetry", "router.whatif.model", "router.whatif.pipeline"),
+        ours=("router.whatif.telemetry", "router.whatif.model", "router.whatif.formats", "router.whatif.pipeline"),
         others=("attrs", "pyarrow", "pyspark"),
     ),
     # Its hot modules are compiled too.

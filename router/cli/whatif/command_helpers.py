@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mesh_config.findings import SettingsError
-from router.cli.errors import BAD_INPUT, CommandError, InvalidInputError, file_error
+from router.cli.errors import BAD_INPUT, FAILED, CommandError, InvalidInputError, file_error
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console
 
@@ -28,13 +28,13 @@ LONG: Final = frozenset({"path", "what is down", "between", "note", "was", "is",
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Failures as an operator reads them, with exit status 2."""
+    """Failures as an operator reads them, with exit status 2 where input is at fault."""
     tables = importlib.import_module("router.whatif.pipeline.table_layouts")
     networks = importlib.import_module("router.whatif.kernel.network_arrays")
     try:
         yield
     except SettingsError as error:
-        raise InvalidInputError(error, BAD_INPUT) from error
+        raise InvalidInputError(error, BAD_INPUT if error.is_of_input else FAILED) from error
     except (tables.TableError, networks.NetworkError) as error:
         raise CommandError(str(error), BAD_INPUT) from error
     except OSError as error:
@@ -68,8 +68,12 @@ def resumed(output: str) -> str:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder is a run; else it should be a model."""
-    return bool(importlib.import_module("router.whatif.pipeline.run_folder").is_run(folder))
+    """Whether a folder is a run; else it should be a model.
+
+    Raises: CommandError, InvalidInputError for a run of which something is missing or can't be read.
+    """
+    with answering():
+        return bool(importlib.import_module("router.whatif.pipeline.run_folder").is_run(folder))
 
 
 def need_run(folder: Path) -> None:

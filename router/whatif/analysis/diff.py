@@ -166,8 +166,12 @@ def compare(before: Path, after: Path) -> Difference:
 
     Raises: SettingsError, TableError for what can't be used.
     """
-    models = [model_of(folder) if is_run(folder) else read_model(folder) for folder in (before, after)]
-    are_runs = is_run(before) and is_run(after)
+    found_runs = [is_run(folder) for folder in (before, after)]
+    models = [
+        model_of(folder) if is_one else read_model(folder)
+        for folder, is_one in zip((before, after), found_runs, strict=True)
+    ]
+    are_runs = all(found_runs)
     are_split = [are_runs and is_split(folder) for folder in (before, after)]
     found = compare_models(*models, has_spof=not are_runs, are_split=are_split)
     if are_runs:

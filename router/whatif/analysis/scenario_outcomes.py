@@ -13,11 +13,10 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from router.whatif.pipeline.summaries import ScenarioRange, ranges_of
-from router.whatif.pipeline.table_files import files_of, read_parts, read_table
+from router.whatif.pipeline.table_files import files_of, read_parts, read_table, row_count
 from router.whatif.wording import BASE, MAINTENANCE
 
 _MORE: Final = re.compile(r"[+]|:([2-9]|1\d)")
@@ -57,7 +56,7 @@ class Outcomes:
     def _whole(self) -> pa.Table | None:
         """All columns where they are not many rows: to read files once is faster."""
         assert self.folder is not None
-        rows = sum(pq.read_metadata(file).num_rows for file in files_of(self.folder, "scenario"))
+        rows = row_count(self.folder, "scenario")
         return read_table(self.folder, "scenario") if rows <= WHOLE_ROWS else None
 
     def column(self, name: str) -> pa.ChunkedArray:

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import attrs
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from router.whatif.analysis.derived_tables import write_answers
@@ -33,6 +32,7 @@ from router.whatif.forecasting.traffic_history import (
     read_history,
 )
 from router.whatif.formats.model_folder import write_model
+from router.whatif.formats.parquet_file import parquet_schema
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.chunk_evaluator import ALL_LOADS, NO_PAIRS
@@ -144,13 +144,13 @@ def forecast(
 def check(history: Path, model: Model, out: Path) -> None:
     """Check whether there can be a forecast, before Spark is started.
 
-    Raises: RunError
+    Raises: RunError; ParquetFileError for a file of the history that can't be read
     """
     files = sorted((history / ADDRESS_RATE.name).glob("*.parquet"))
     if not files:
         expected = "a folder that `amqp-mesh whatif watch --addresses -o` writes"
         raise run_error(history, "no history of addresses is there", expected)
-    for file in files:
+    for file in files:  # of which there are few, since they are put together
         _check_columns(file)
     if not model.has_capacities:
         expected = "capacities by `--groups` of `whatif import` or `snapshot`"
@@ -164,10 +164,7 @@ def _check_columns(file: Path) -> None:
 
     Raises: RunError
     """
-    try:
-        schema = pq.read_schema(file)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise run_error(file, f"can't be read: {error}", "a file of Parquet") from error
+    schema = parquet_schema(file)
     if missing := [name for name in COLUMNS if name not in schema.names]:
         raise run_error(file, f"no column `{missing[0]}`", f"the columns {', '.join(COLUMNS)}")
     for name, what in COLUMNS.items():

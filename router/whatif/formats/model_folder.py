@@ -19,12 +19,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mesh_config.findings import Finding
 from mesh_config.models import Treatment
 from mesh_config.value_rules import fields_of, kind_of
 from mesh_config.yaml_text import Place
 from router import __version__
 from router.whatif.formats.csv_parquet import numbered
 from router.whatif.formats.input_file import in_file
+from router.whatif.formats.parquet_file import ParquetFileError, read_parquet
 from router.whatif.model.demands import NOBODY, Demands
 from router.whatif.model.elements import (
     AddressNode,
@@ -60,6 +62,9 @@ DEMAND_SCHEMA: Final = pa.schema(
     ]
 )
 """As whoever writes a file of demands has it."""
+WRITTEN: Final = "a folder that `amqp-mesh whatif import` or `snapshot` wrote"
+OTHERS: Final = ("model", "expected", "high")
+"""Folders of models in what isn't one: in that of a run, and of a forecast."""
 LATER: Final = frozenset({"cost_back"})
 """Columns that models of this format had not from the beginning."""
 _TYPES: Final = {str: pa.string(), int: pa.int64(), float: pa.float64(), Treatment: pa.string(), GroupKind: pa.string()}
@@ -106,9 +111,11 @@ def read_model(folder: str | os.PathLike[str]) -> Model:
     target = Path(folder)
     head = _head(target)
     try:
-        parts = {part: list(_objects(target / f"{part}.parquet", cls)) for part, cls in PARTS.items()}
-        demands = _demands(pq.ParquetFile(target / "demands.parquet").read())
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        parts = {part: list(_objects(_part(target, part), cls)) for part, cls in PARTS.items()}
+        demands = _demands(_part(target, "demands"))
+    except ParquetFileError as error:
+        raise ModelError(error.findings) from error
+    except (pa.ArrowException, TypeError, ValueError) as error:
         message = f"the model can't be read: {error}".splitlines()[0]
         raise ModelError([_place(target).finding(message, expected="what `whatif import` wrote")]) from error
     model = Model(name=str(head["name"]), origin=str(head["origin"]), demands=demands, **parts)
@@ -159,9 +166,21 @@ def _table(part: str, items: tuple[attrs.AttrsInstance, ...]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _objects(path: Path, cls: type[attrs.AttrsInstance]) -> Iterator[Any]:
+def _part(folder: Path, part: str) -> pa.Table:
+    """Read the table of a part. Raises: ParquetFileError; ModelError when a column is missing."""
+    file = folder / f"{part}.parquet"
+    table = read_parquet(file)
+    names = [field.name for field in fields_of(PARTS[part])] if part in PARTS else DEMAND_SCHEMA.names
+    missing = [name for name in names if name not in table.column_names and name not in LATER]
+    if missing:
+        found = f"column `{missing[0]}` is missing; it has {', '.join(table.column_names)}"
+        raise ModelError([_place(file).finding(found, expected=f"the {part}, as `whatif import` wrote them")])
+    return table
+
+
+def _objects(table: pa.Table, cls: type[attrs.AttrsInstance]) -> Iterator[Any]:
     fields = {field.name: kind_of(field.type) for field in fields_of(cls)}
-    for row in pq.ParquetFile(path).read().to_pylist():  # `read_table` would import pandas
+    for row in table.to_pylist():
         values = {name: row[name] for name in fields if name in row or name not in LATER}
         for name, kind in fields.items():
             if name not in values:
@@ -185,15 +204,17 @@ def _is_optional(field: attrs.Attribute[Any]) -> bool:
 def _head(folder: Path) -> dict[str, Any]:
     """Read `model.json`. Raises: ModelError."""
     place = _place(folder / HEAD)
+    if folder.is_file():
+        expected = f"the folder of a model: `amqp-mesh whatif import {folder} -o MODEL` makes one of a file of a mesh"
+        raise ModelError([_place(folder).finding("it is a file", expected=expected)])
     try:
         head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        expected = "a folder that `amqp-mesh whatif import` or `snapshot` wrote"
-        if (folder / "model" / HEAD).is_file():
-            expected = f"the model of the run that is there: {folder / 'model'}"
-        raise ModelError([_place(folder).finding("no model is there", expected=expected)]) from error
-    except (OSError, ValueError) as error:
-        raise ModelError([place.finding(f"cannot be read: {error}")]) from error
+        raise ModelError([_no_model(folder)]) from error
+    except OSError as error:
+        raise ModelError([place.finding(f"cannot be read: {error.strerror or error}")]) from error
+    except ValueError as error:
+        raise ModelError([place.finding(f"cannot be read: {error}", expected="JSON")]) from error
     needed = {"format", "name", "origin", "sha256"}
     if not isinstance(head, dict) or not needed <= set(head):
         raise ModelError([place.finding("it is not what a model has", expected=", ".join(sorted(needed)))])
@@ -201,6 +222,20 @@ def _head(folder: Path) -> dict[str, Any]:
         message = f"format {head['format']}, written by amqp-mesh {head.get('version')}"
         raise ModelError([place.finding(message, expected=f"format {FORMAT}: import the model again")])
     return head
+
+
+def _no_model(folder: Path) -> Finding:
+    """Say which part of a model is missing in a folder, or where the model of a run or a forecast lies."""
+    place = _place(folder)
+    if not folder.exists():
+        return place.finding("no model is there, and no such folder", expected=WRITTEN)
+    others = [each for each in OTHERS if (folder / each / HEAD).is_file()]
+    if others:
+        there = " or ".join(str(folder / each) for each in others)
+        return place.finding(f"no model is there: it has no {HEAD}", expected=f"the model that is in it: {there}")
+    if any((folder / f"{part}.parquet").is_file() for part in PARTS):
+        return place.finding(f"the model has no {HEAD}", expected="all of what `amqp-mesh whatif import` wrote")
+    return place.finding(f"no model is there: it has no {HEAD}", expected=WRITTEN)
 
 
 def _put(new: Path, target: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from router.whatif.formats.model_folder import read_model
-from router.whatif.library.run_results import Run
+from router.whatif.library.run_results import Run, open_run
 from router.whatif.library.sql_views import make_views, whole_frame
 from router.whatif.library.table_folder import TableFolder
 from router.whatif.model.mesh_model import Model
@@ -46,7 +46,7 @@ class Forecast(TableFolder):
     @property
     def run(self) -> Run:
         """The run in which each period of the history is a variant."""
-        return Run(self.folder / "run")
+        return open_run(self.folder / "run")
 
     @property
     def expected(self) -> Model:

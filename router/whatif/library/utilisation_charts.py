@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from router.whatif.analysis.scenario_outcomes import Outcomes
+from router.whatif.formats.parquet_file import read_matching
 from router.whatif.library.failure_chart import shortened
 from router.whatif.pipeline.table_files import files_of, partition_of
 from router.whatif.pipeline.table_layouts import SCENARIO_LOAD
@@ -116,7 +116,7 @@ def _loads(folder: Path, numbers: list[int]) -> pa.Table:
         file for file in files_of(folder, SCENARIO_LOAD.name) if partition_of(file, place).get("variant", BASE) == BASE
     ]
     wanted = [("scenario", "in", numbers)]
-    parts = [pq.read_table(file, columns=list(_COLUMNS), filters=wanted, partitioning=None) for file in files]
+    parts = [read_matching(file, wanted, _COLUMNS) for file in files]
     schema = pa.schema([SCENARIO_LOAD.schema.field(name) for name in _COLUMNS])
     return pa.concat_tables([part.cast(schema) for part in parts]) if parts else schema.empty_table()
 

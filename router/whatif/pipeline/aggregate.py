@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from router.whatif.formats.parquet_file import read_parquet
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, WORST_SCHEMA, file_name
 from router.whatif.pipeline.table_files import SUFFIX, write_table
@@ -31,9 +31,9 @@ def write_links(folder: Path, plan: Plan) -> None:
     chunks = plan.chunks()
     for place, variant in enumerate(plan.variants):
         numbers = [chunk.number for chunk in chunks if chunk.variant == place]
-        base = pq.ParquetFile(folder / file_name(BASE_LOADS, numbers[0])).read()
+        base = read_parquet(folder / file_name(BASE_LOADS, numbers[0]))
         files = [folder / file_name(WORST_LOADS, number) for number in numbers]
-        parts = [pq.ParquetFile(file).read() for file in files if file.exists()]
+        parts = [read_parquet(file) for file in files if file.exists()]
         worst = pa.concat_tables(parts) if parts else WORST_SCHEMA.empty_table()
         load, highest = _links(variant.name, variant.elements, base, worst)
         loads.append(load)
@@ -132,8 +132,8 @@ def _probabilities(folder: Path, plan: Plan) -> Iterator[float]:
     for chunk in plan.chunks():
         if chunk.variant:
             continue
-        file = pq.ParquetFile(folder / file_name(SCENARIO.name, chunk.number))
-        column = file.read(columns=["probability"]).column(0).to_numpy()
+        file = folder / file_name(SCENARIO.name, chunk.number)
+        column = read_parquet(file, ["probability"]).column(0).to_numpy()
         for first, stop in ranges:
             low, high = max(first, chunk.first), min(stop, chunk.stop)
             yield from column[max(0, low - chunk.first) : max(0, high - chunk.first)].tolist()

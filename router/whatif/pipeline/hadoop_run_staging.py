@@ -20,6 +20,7 @@ from typing import Final
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.hadoop_storage import HadoopStorage
 from router.whatif.pipeline.played_units import PLAYED, clear_uncommitted, committed_units
+from router.whatif.pipeline.run_completeness import write_left
 from router.whatif.pipeline.run_staging import IDENTITY, LOCK, check_identity, run_error
 from router.whatif.pipeline.spark_session import LOG, SparkAddress, session
 from router.whatif.pipeline.table_layouts import OF_LINKS, OF_SCENARIOS, PAIR_IMPACT, RUN, SCENARIO_LOAD
@@ -189,4 +190,5 @@ def copy_run(place: str, folder: Path, address: SparkAddress | None = None) -> t
         for name in names:
             if name not in left:
                 storage.fetch(name, folder / name)
+        write_left(folder, left)
         return tuple(left)

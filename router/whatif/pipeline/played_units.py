@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-import pyarrow.parquet as pq
 
+from router.whatif.formats.parquet_file import read_parquet
 from router.whatif.pipeline.atomic_files import write_run_files
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, OutputFile
 from router.whatif.pipeline.chunk_file_rows import DATA, NAME, TABLE
@@ -102,6 +102,6 @@ def units_to_files(folder: Path) -> None:
         place = folder / PLAYED / unit.name
         for name in TABLES:
             for file in sorted((place / f"{TABLE}={name}").glob(f"*{SUFFIX}")):
-                rows = pq.ParquetFile(file).read([NAME, DATA]).to_pylist()
+                rows = read_parquet(file, [NAME, DATA]).to_pylist()
                 write_run_files(folder, (OutputFile(name=row[NAME], data=row[DATA]) for row in rows))
         shutil.rmtree(place)

@@ -26,6 +26,7 @@ from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import aggregate, local_engine, played_units, summaries
 from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, NO_LOADS, VariantWork
+from router.whatif.pipeline.run_completeness import write_row_counts
 from router.whatif.pipeline.run_staging import LocalRunStaging, run_error
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage, is_elsewhere
 from router.whatif.pipeline.table_files import write_table
@@ -183,6 +184,7 @@ def run(
         if finish is not None:
             on_progress("writing the report", 0, 0)
             finish(stage.path)
+        write_row_counts(stage.path)
         stage.finish()
     return RunSummary(
         scenarios=len(plan),

@@ -12,6 +12,7 @@ from mesh_config.findings import nearest
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.chunk_evaluator import ECMP
+from router.whatif.pipeline.run_completeness import check_complete, has_tables
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
 from router.whatif.scenarios.run_request import Request
@@ -24,8 +25,16 @@ VARIANTS: Final = "variants"
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder is a run with its model; else it may be a model."""
-    return (folder / MODEL).is_dir() and (folder / "scenario").is_dir()
+    """Whether a folder is a run, all of it; else it may be a model.
+
+    Raises: TableError when it is a run of which something is missing, and which would answer wrongly.
+    """
+    if not has_tables(folder):
+        return False
+    if not (folder / MODEL).is_dir():
+        raise TableError(f"{folder / MODEL}: no such folder; expected the model that was run, which is written with it")
+    check_complete(folder)
+    return True
 
 
 def model_of(folder: Path) -> Model:

@@ -15,7 +15,6 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from router.whatif.pipeline.exact_sums import exact_sums
@@ -31,7 +30,7 @@ from router.whatif.pipeline.scenario_extremes import (
     points_of,
     worst,
 )
-from router.whatif.pipeline.table_files import files_of, from_rows, read_table
+from router.whatif.pipeline.table_files import from_rows, read_table, row_count
 from router.whatif.pipeline.table_layouts import (
     ADDRESS_IMPACT,
     ADDRESS_SUMMARY,
@@ -271,8 +270,7 @@ class Summaries:
     def pairs(self) -> pa.Table:
         """The table `pair_summary`."""
         weights = self._weights()
-        files = files_of(self._folder, PAIR_IMPACT.name)
-        if np.isnan(weights).all() or not 0 < sum(pq.read_metadata(each).num_rows for each in files) <= MOST_PAIR_ROWS:
+        if np.isnan(weights).all() or not 0 < row_count(self._folder, PAIR_IMPACT.name) <= MOST_PAIR_ROWS:
             return from_rows(PAIR_SUMMARY.name, ())
         rows: list[Row] = []
         table = read_table(self._folder, PAIR_IMPACT.name, ["scenario", "src", "dst", "is_lost"])

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from router.whatif.formats.parquet_file import parquet_metadata, parquet_schema, read_matching, read_parquet
 from router.whatif.pipeline.table_layouts import Layout, TableError, layout_of, plain
 
 SUFFIX: Final = ".parquet"
@@ -115,6 +116,14 @@ def files_of(folder: Path, name: str) -> list[Path]:
     return sorted(found, key=lambda file: _range_of(file, place, layout.key[0]))
 
 
+def row_count(folder: Path, name: str) -> int:
+    """Count the rows of table *name* in a run's folder, as the ends of its files say; nothing else of them is read.
+
+    Raises: TableError when there are none; ParquetFileError for a file that can't be read
+    """
+    return sum(parquet_metadata(file).num_rows for file in files_of(folder, name))
+
+
 def address_for_spark(place: Path, *, is_read: bool = True) -> str:
     """A path as Spark takes it: with its scheme, since without one it may be on HDFS, and with nothing escaped.
 
@@ -142,7 +151,7 @@ def _range_of(file: Path, place: Path, column: str) -> tuple[Any, Any]:
     partition = partition_of(file, place)
     if column in partition:
         return partition[column], partition[column]
-    metadata = pq.read_metadata(file)
+    metadata = parquet_metadata(file)
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     leaves = (group.column(number) for group in groups for number in range(group.num_columns))
     found = [leaf.statistics for leaf in leaves if leaf.path_in_schema == column]
@@ -152,7 +161,7 @@ def _range_of(file: Path, place: Path, column: str) -> tuple[Any, Any]:
 def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
     """The table *name* of a run's folder, in the order of its key, or some columns of it.
 
-    Raises: TableError
+    Raises: TableError; ParquetFileError for a file that can't be read
     """
     layout = layout_of(name)
     asked = layout.names if columns is None else tuple(columns)
@@ -164,11 +173,10 @@ def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) ->
     parts = []
     for file in files:
         partition = partition_of(file, place)
-        part = pq.ParquetFile(file)
-        found = _column_faults(_whole_schema(part.schema_arrow, partition, layout), layout)
+        found = _column_faults(_whole_schema(parquet_schema(file), partition, layout), layout)
         if found:
             raise TableError("\n".join(f"{file}: {fault}" for fault in found))
-        rows = part.read([each for each in names if each not in partition])
+        rows = read_parquet(file, [each for each in names if each not in partition])
         parts.append(_with_partition(rows, partition).select(names).cast(wanted))
     table = pa.concat_tables(parts)
     if is_mixed:
@@ -207,10 +215,10 @@ def read_parts(
     schema = pa.schema([layout.schema.field(each) for each in names])
     first = 0
     for file in files:
-        stop = first + pq.read_metadata(file).num_rows
+        stop = first + parquet_metadata(file).num_rows
         if is_wanted(first, stop):
             partition = partition_of(file, place)
-            rows = pq.ParquetFile(file).read([each for each in names if each not in partition])
+            rows = read_parquet(file, [each for each in names if each not in partition])
             yield first, _with_partition(rows, partition).select(names).cast(schema)
         first = stop
 
@@ -230,7 +238,7 @@ def read_rows(folder: Path, name: str, values: Mapping[str, object]) -> list[dic
         partition = partition_of(file, folder / layout.name)
         if all(values.get(column, value) == value for column, value in partition.items()):
             wanted = [(column, "=", value) for column, value in values.items() if column not in partition]
-            rows = pq.read_table(file, filters=wanted or None, partitioning=None)
+            rows = read_matching(file, wanted or None)
             found += _with_partition(rows, partition).select(layout.names).to_pylist()
     return found
 

@@ -14,6 +14,8 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
+from router.whatif.formats.parquet_file import parquet_schema, read_parquet
+
 BLOCKS: Final = (256, 256 * 64)
 """Micro-batches that become one file: at five seconds some twenty minutes, then a day."""
 
@@ -61,9 +63,9 @@ def _join(folder: Path, first: int, stop: int) -> None:
 def _write(target: Path, files: Sequence[Path]) -> None:
     beside = target.parent / f".{secrets.token_hex(8)}.tmp"
     # One file of rows in memory at a time: a day of a large mesh is more than fits.
-    with pq.ParquetWriter(beside, pq.read_schema(files[0]), compression="zstd") as writer:
+    with pq.ParquetWriter(beside, parquet_schema(files[0]), compression="zstd") as writer:
         for file in files:
-            writer.write_table(pq.ParquetFile(file).read())
+            writer.write_table(read_parquet(file))
     beside.replace(target)
 
 

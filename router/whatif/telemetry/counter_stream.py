@@ -27,6 +27,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.query import StreamingQuery
 
+from router.whatif.formats.parquet_file import read_parquet
 from router.whatif.model.elements import LinkEdge
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.run_staging import run_error
@@ -289,7 +290,7 @@ def _rows(found: pa.Table, layout: Layout) -> pa.Table:
 
 def _latest(file: Path, table: pa.Table) -> pa.Table:
     """Content of *file*, with the rows of *table* in the place of older ones of the same links."""
-    rows = pq.read_table(file).to_pylist() if file.exists() else []
+    rows = read_parquet(file).to_pylist() if file.exists() else []
     latest = {(row["link"], row["src"]): row for row in [*rows, *table.to_pylist()]}
     return pa.Table.from_pylist([latest[key] for key in sorted(latest)], schema=table.schema)
 

@@ -98,11 +98,25 @@ def test_a_model_from_before_costs_had_a_direction_is_read(tmp_path: Path) -> No
 
 def test_who_names_a_run_is_told_where_its_model_is(tmp_path: Path) -> None:
     model_folder.write_model(square(), tmp_path / "model")
-    with pytest.raises(
-        SettingsError, match="no model is there; expected the model of the run that is there: "
-    ) as caught:
+    with pytest.raises(SettingsError, match=r"no model is there: .*; expected the model that is in it: ") as caught:
         model_folder.read_model(tmp_path)
     assert str(tmp_path / "model") in str(caught.value)
+
+
+def test_who_names_a_file_of_a_mesh_is_told_how_to_make_a_model_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yaml"
+    file.write_text("mesh: {name: small}", encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        model_folder.read_model(file)
+    expected = f"the folder of a model: `amqp-mesh whatif import {file} -o MODEL` makes one"
+    assert str(caught.value).startswith(f"{file}: error: it is a file; expected {expected}")
+
+
+@pytest.mark.parametrize("place", ["nowhere", "empty"])
+def test_who_names_nothing_is_told_that_nothing_is_there(tmp_path: Path, place: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SettingsError, match=r"no model is there.*; expected a folder that `amqp-mesh whatif import`"):
+        model_folder.read_model(tmp_path / place)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +124,22 @@ def test_who_names_a_run_is_told_where_its_model_is(tmp_path: Path) -> None:
     [
         (
             lambda it: (it / "model.json").unlink(),
-            "no model is there; expected a folder that `amqp-mesh whatif import`",
+            "error: the model has no model.json; expected all of what `amqp-mesh whatif import` wrote",
         ),
         (lambda it: (it / "model.json").write_text("{"), "model.json: error: cannot be read"),
         (lambda it: (it / "model.json").write_text("[]"), "model.json: error: it is not what a model has"),
         (lambda it: change_head(it, format=99), "model.json: error: format 99, written by amqp-mesh"),
         (lambda it: change_head(it, name="other"), "its digest is another"),
-        (lambda it: (it / "links.parquet").unlink(), "error: the model can't be read"),
-        (lambda it: (it / "links.parquet").write_bytes(b"PAR1"), "error: the model can't be read"),
-        (lambda it: (it / "demands.parquet").write_bytes((it / "links.parquet").read_bytes()), "can't be read"),
-        (lambda it: (it / "routers.parquet").write_bytes((it / "links.parquet").read_bytes()), "can't be read"),
+        (lambda it: (it / "links.parquet").unlink(), "links.parquet: error: cannot be read: No such file"),
+        (lambda it: (it / "links.parquet").write_bytes(b"PAR1"), "links.parquet: error: cannot be read: "),
+        (
+            lambda it: (it / "demands.parquet").write_bytes((it / "links.parquet").read_bytes()),
+            "demands.parquet: error: column `src` is missing; it has id, a, b, ",
+        ),
+        (
+            lambda it: (it / "links.parquet").write_bytes((it / "routers.parquet").read_bytes()),
+            "links.parquet: error: column `a` is missing; it has id, site, ",
+        ),
     ],
 )
 def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, spoil: object, expected: str) -> None:
