@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import multiprocessing
 import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,9 +25,9 @@ from mesh_config.models import LinkStateSettings
 from mesh_config.value_rules import expectation, fault_of, fields_of
 from router.whatif.convergence.twin import Row, TwinCase, TwinTopology, run_case
 from router.whatif.pipeline.atomic_files import write_atomically
-from router.whatif.pipeline.local_engine import prepare_worker
 from router.whatif.pipeline.table_files import from_rows, write_table
 from router.whatif.pipeline.table_layouts import CONVERGENCE, RUN
+from router.whatif.pipeline.worker_pool import work_off
 
 Progress = Callable[[str, int, int], None]
 Done = Callable[[int, list[Row]], None]
@@ -212,17 +210,14 @@ def _play(cases: Sequence[TwinCase], engine: Engine, stage: Path, on_done: Done)
         for place, case in enumerate(cases):
             on_done(place, run_case(case))
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=prepare_worker) as pool:
-        running = {pool.submit(run_case, case): place for place, case in enumerate(cases)}
-        try:
-            for future in as_completed(running):
-                on_done(running[future], future.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
-                process.terminate()
-            raise
+    work_off(
+        range(len(cases)),
+        run_case,
+        lambda place: (cases[place],),
+        workers=workers,
+        place=stage,
+        on_done=on_done,
+    )
 
 
 def _as_json(case: TwinCase) -> bytes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -248,6 +251,21 @@ def test_spark_makes_the_same_table(tmp_path: Path, spark: SparkSession) -> None
     here = twin_runs.run(cases, tmp_path / "here", Engine(workers=1))
     there = twin_runs.run(cases, tmp_path / "there", Engine(wants_spark=True))
     assert are_equal(here, there, "convergence")
+
+
+def test_a_process_that_is_killed_costs_nothing_but_time(tmp_path: Path) -> None:
+    cases = [small(seed=seed) for seed in range(6)]
+    killed: list[int] = []
+
+    def on_progress(_what: str, done: int, _total: int) -> None:
+        children = multiprocessing.active_children()
+        if done and children and not killed:
+            killed.append(children[0].pid or 0)
+            os.kill(killed[0], signal.SIGKILL)
+
+    table = twin_runs.run(cases, tmp_path / "out", Engine(workers=2), on_progress=on_progress)
+    assert killed, "one of them was killed while it worked"
+    assert are_equal(table, twin_runs.run(cases, tmp_path / "here", Engine(workers=1)), "convergence")
 
 
 def test_an_interrupted_grid_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
