@@ -55,16 +55,14 @@ def optimise(
     """
     searching = importlib.import_module("router.whatif.analysis.cost_search")
     settings = importlib.import_module("router.whatif.formats.mesh_settings")
+    places = importlib.import_module("router.whatif.analysis.explain.base_and_scenario")
     with answering(), progress() as on_progress:
         model = read_model(folder)
         if not model.has_capacities:
             raise CommandError(f"{folder}: no link of the model has a capacity", BAD_INPUT)
         least = {link.id: 1 for link in model.links}
         for name in kept:
-            if name not in least:
-                near = importlib.import_module("router.whatif.model.elements").nearest_name(name, least)
-                hint = f"; did you mean `{near}`?" if near else ""
-                raise CommandError(f"--keep: no link `{name}` in the model{hint}", BAD_INPUT)
+            places.place_of("link", name, tuple(least), option="--keep")
         if file is not None:
             known = settings.least_costs(importlib.import_module("mesh_config.loader").load_mesh(file))
             least = {name: known[name] for name in least if name in known}

@@ -26,8 +26,9 @@ from router.cli.whatif.progress_bar import progress
     "families",
     metavar="FAMILY,...",
     multiple=True,
-    help="What fails: links:N, routers:N (every choice of N; N-M: of N to M), links:N+routers:M, srlg, sites.  "
-    "[default: links:1,routers:1]",
+    default=("links:1,routers:1",),
+    show_default="links:1,routers:1",
+    help="What fails: links:N, routers:N (every choice of N; N-M: of N to M), links:N+routers:M, srlg, sites.",
 )
 @click.option(
     "--maintenance",
@@ -38,8 +39,7 @@ from router.cli.whatif.progress_bar import progress
 @click.option(
     "--growth",
     metavar="FROM:TO:STEP",
-    default="",
-    help="Play all again with so many times the messages; one factor is allowed too.",
+    help="Play all again with so many times the messages; one factor is allowed too. TO is the last one.",
 )
 @click.option("--cost", "costs", metavar="LINK=COST", multiple=True, help="Change the cost of a link.")
 @click.option(
@@ -113,7 +113,11 @@ def run(
     Exit status: 2 for input that can't be used, 130 when interrupted (then --resume goes on), 1 when it fails, else 0.
     """
     check_engine(engine, master, remote)
-    asked["families"] = ",".join(asked["families"]) or "links:1,routers:1"
+    asked["families"] = ",".join(asked["families"])
+    if asked["growth"] is None:
+        asked["growth"] = ""
+    elif not asked["growth"].strip():
+        raise click.UsageError("--growth: nothing is given; expected FROM:TO:STEP such as 1:2:0.1, or one factor")
     runs = importlib.import_module("router.whatif.pipeline.run")
     options = runs.Options(
         pairs=pairs,

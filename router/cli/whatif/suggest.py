@@ -77,12 +77,12 @@ def suggest(
     if not has_links and not has_subscribers:
         raise click.UsageError("--no-links --no-subscribers: nothing is left to look for")
     suggesting = importlib.import_module("router.whatif.analysis.suggest")
+    places = importlib.import_module("router.whatif.analysis.explain.base_and_scenario")
     with answering():
         model = read_model(folder)
         network, kernel = _kernel(model, is_split=_is_split(folder))
         for text in addresses:
-            if text not in network.addresses:
-                raise CommandError(f"no address `{text}` in the model", BAD_INPUT)
+            places.place_of("address", text, network.addresses, option="--address")
         wish = suggesting.SuggestOptions(count=count, cost=cost, max_km=max_km)
         mesh = suggesting.SuggestInput(model, network, kernel, wish)
         if max_km is not None:

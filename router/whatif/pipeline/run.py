@@ -19,20 +19,21 @@ from typing import Any, Final, Protocol
 import attrs
 import pyarrow as pa
 
+from mesh_config.findings import nearest
 from router import SPEED, __version__
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network, NetworkError
 from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import aggregate, local_engine, played_units, summaries
-from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, NO_LOADS, VariantWork
+from router.whatif.pipeline.chunk_evaluator import ECMP, LOADS, LOST, MESH, NO_LOADS, PAIRS, ROUTINGS, VariantWork
 from router.whatif.pipeline.run_completeness import write_row_counts
 from router.whatif.pipeline.run_staging import LocalRunStaging, run_error
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage, is_elsewhere
 from router.whatif.pipeline.table_files import write_table
 from router.whatif.pipeline.table_layouts import FORMAT
 from router.whatif.scenarios.run_request import Request
-from router.whatif.scenarios.scenario_plan import Chunk, Plan, second_of_work
+from router.whatif.scenarios.scenario_plan import Chunk, Plan, plan_error, second_of_work
 
 AUTO: Final = "auto"
 LOCAL: Final = "local"
@@ -55,17 +56,30 @@ Finish = Callable[[Path], None]
 """Called with the folder when all tables of scenarios are in it, before it gets its name."""
 
 
+def _one_of(*choices: str) -> Callable[[object, attrs.Attribute[str], object], None]:
+    """Check a field that is one of some words. Raises: PlanError."""
+
+    def check(_: object, field: attrs.Attribute[str], value: object) -> None:
+        if value not in choices:
+            raise plan_error(field.name, f"`{value}`", f"one of {', '.join(choices)}", nearest(str(value), choices))
+
+    return check
+
+
 @attrs.frozen(kw_only=True)
 class Options:
-    """Options of a run. Tables depend on `pairs`, `loads` and `routing` alone."""
+    """Options of a run. Tables depend on `pairs`, `loads` and `routing` alone.
 
-    pairs: str = LOST
+    Raises: PlanError for a word that there isn't, too few workers, and addresses that contradict each other.
+    """
+
+    pairs: str = attrs.field(default=LOST, validator=_one_of(*PAIRS))
     """Choice of the pairs that `pair_impact` lists: one of `chunk_evaluator.PAIRS`."""
-    loads: str = NO_LOADS
+    loads: str = attrs.field(default=NO_LOADS, validator=_one_of(*LOADS))
     """Choice of the loads that `scenario_load` lists: one of `chunk_evaluator.LOADS`."""
-    routing: str = MESH
+    routing: str = attrs.field(default=MESH, validator=_one_of(*ROUTINGS))
     """One of `chunk_evaluator.ROUTINGS`."""
-    engine: str = AUTO
+    engine: str = attrs.field(default=AUTO, validator=_one_of(*ENGINES))
     """One of ENGINES. `auto` is Spark where there is a session or an address of it, or much to do: `takes_spark`."""
     master: str | None = None
     """Spark's master, such as `spark://host:7077` or `local[2]`."""
@@ -77,6 +91,16 @@ class Options:
     """Processes on this machine; None: as many as there are processors."""
     is_resumed: bool = False
     """Whether what an interrupted run has left is kept."""
+
+    def __attrs_post_init__(self) -> None:
+        """Check what depends on several fields."""
+        if self.workers is not None and self.workers < 1:
+            raise plan_error("workers", f"{self.workers}", "1 or more, or None: as many as there are processors")
+        if self.master and self.remote:
+            raise plan_error("master", "remote is given too", "one of them")
+        if self.engine == LOCAL and (self.master or self.remote):
+            name = "master" if self.master else "remote"
+            raise plan_error(name, f"it is given, and engine `{LOCAL}`", f"engine `{SPARK}` or `{AUTO}`")
 
     @property
     def address(self) -> Any:

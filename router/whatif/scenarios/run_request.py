@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from router.whatif.model.added_links import AddedLinkError, added_links
 from router.whatif.model.elements import LinkEdge, SubscriberSite
-from router.whatif.model.mesh_model import Model, grown, with_costs, with_links, with_subscribers
+from router.whatif.model.mesh_model import Model, ModelError, grown, with_costs, with_links, with_subscribers
 from router.whatif.scenarios.failure_families import FailureCandidates, Maintenance
 from router.whatif.scenarios.scenario_plan import BASE, DEFAULT_FAMILIES, Plan, PlanError, families_of, plan_error
 
 CHANGED: Final = "changed"
 """The variant with all changes that were asked for."""
 MAX_GROWTH_STEPS: Final = 1000
+MAX_NUMBER: Final = 2**63
+"""Above those that a table has room for."""
+STEP_DIGITS: Final = 6
+"""Of a step that is proposed instead of one that doesn't end at TO."""
 FIELDS: Final[Mapping[str, str]] = {
     "--fail": "families",
     "--maintenance": "maintenance",
@@ -37,18 +41,41 @@ def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def _is_text(_: object, field: attrs.Attribute[str], value: object) -> None:
+    if not isinstance(value, str):
+        raise plan_error(field.name, f"{value!r}", f"text, as after `{_option_of(field.name)}`")
+
+
+def _is_from(least: int) -> Callable[[object, attrs.Attribute[Any], object], None]:
+    """Check a whole number, or None where that is the default. Raises: PlanError."""
+
+    def check(_: object, field: attrs.Attribute[Any], value: object) -> None:
+        if value is None and field.default is None:
+            return
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value < MAX_NUMBER:
+            raise plan_error(field.name, f"{value!r}", f"a whole number from {least}")
+
+    return check
+
+
+def _option_of(name: str) -> str:
+    return next(option for option, field in FIELDS.items() if field == name)
+
+
 @attrs.frozen(kw_only=True)
 class Request:
     """Request for a run. All texts, so that it can be written into a table and read again.
 
     Where there may be several texts, one alone may be given as it is.
+
+    Raises: PlanError for what is no text, or no number of what can be sampled.
     """
 
-    families: str = DEFAULT_FAMILIES
+    families: str = attrs.field(default=DEFAULT_FAMILIES, validator=_is_text)
     """As after `--fail`."""
     maintenance: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """Names of groups, each held down while everything else fails one by one."""
-    growth: str = ""
+    growth: str = attrs.field(default="", validator=_is_text)
     """`FROM:TO:STEP`, or one factor: of the messages of all demands."""
     costs: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """`LINK=COST`."""
@@ -58,9 +85,9 @@ class Request:
     """`ADDRESS,FROM,TO`: subscribers that are moved."""
     subscribers: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """`ADDRESS,ROUTER`: subscribers that are added."""
-    sample: int | None = None
+    sample: int | None = attrs.field(default=None, validator=_is_from(1))
     """Of families with more failures, only so many are played."""
-    seed: int = 0
+    seed: int = attrs.field(default=0, validator=_is_from(0))
 
     def variants(self, model: Model) -> tuple[tuple[str, Model], ...]:
         """The mesh as it is and each changed one, with their names.
@@ -74,7 +101,7 @@ class Request:
         for factor in growth_factors(self.growth):
             for name, kind in kinds:
                 text = f"growth {factor}"
-                found.append((text if name == BASE else f"{name}, {text}", grown(kind, float(factor))))
+                found.append((text if name == BASE else f"{name}, {text}", _grown(kind, factor)))
         return tuple(found)
 
     def plan(self, variants: Sequence[tuple[str, Model]]) -> Plan:
@@ -143,15 +170,45 @@ def growth_factors(text: str) -> tuple[Decimal, ...]:
     if len(numbers) == 1:
         steps = numbers
     else:
-        low, high, step = numbers
-        try:
-            count = (high - low) // step + 1
-        except InvalidOperation:  # more steps than a Decimal has digits for
-            raise plan_error("--growth", f"`{text}` has too many steps", f"1 to {MAX_GROWTH_STEPS} steps") from None
-        if not 1 <= count <= MAX_GROWTH_STEPS:
-            raise plan_error("--growth", f"`{text}` has {max(count, 0)} steps", f"1 to {MAX_GROWTH_STEPS} steps")
-        steps = [low + number * step for number in range(int(count))]
+        steps = _steps(text, *numbers)
     return tuple(Decimal(f"{factor.normalize():f}") for factor in steps if factor != 1)
+
+
+def _steps(text: str, low: Decimal, high: Decimal, step: Decimal) -> list[Decimal]:
+    """Factors from *low* to *high*. Raises: PlanError, also where the last step doesn't end there."""
+    if low > high:
+        turned = ":".join(str(number) for number in (high, low, step))
+        raise plan_error("--growth", f"`{text}`: FROM, {low}, is above TO, {high}", "the lower factor first", turned)
+    try:
+        count = (high - low) // step + 1
+    except InvalidOperation:  # more steps than a Decimal has digits for
+        raise plan_error("--growth", f"`{text}` has too many steps", f"1 to {MAX_GROWTH_STEPS} steps") from None
+    if count > MAX_GROWTH_STEPS:
+        raise plan_error("--growth", f"`{text}` has {count} steps", f"1 to {MAX_GROWTH_STEPS} steps")
+    found = [low + number * step for number in range(int(count))]
+    if found[-1] != high:
+        even = _dividing(high - low, step)
+        near = None if even is None else f"{low}:{high}:{even.normalize():f}"
+        expected = f"a STEP with which TO is one of the factors; this one ends at {found[-1].normalize():f}"
+        raise plan_error("--growth", f"`{text}`: no step ends at TO, {high}", expected, near)
+    return found
+
+
+def _dividing(span: Decimal, step: Decimal) -> Decimal | None:
+    """The step nearest to *step* of which a whole number make *span*, above 0; None when all have many digits."""
+    wanted = int(span / step)
+    counts = sorted(range(1, 2 * wanted + 10), key=lambda count: abs(span / count - step))
+    exact = (span / count for count in counts)
+    return next((each for each in exact if len(each.normalize().as_tuple().digits) <= STEP_DIGITS), None)
+
+
+def _grown(model: Model, factor: Decimal) -> Model:
+    """The model of grown traffic. Raises: PlanError, since it is the option that leads out of range."""
+    try:
+        return grown(model, float(factor))
+    except ModelError as error:
+        first = error.findings[0]
+        raise plan_error("--growth", f"`{factor}`: {first.key}: {first.message}", first.expected) from error
 
 
 def _words(option: str, text: str, form: str) -> list[str]:

@@ -27,7 +27,7 @@ from router.whatif.scenarios.failure_families import (
     Maintenance,
     NoFailure,
 )
-from router.whatif.wording import counted
+from router.whatif.wording import NAMED, counted, listed
 
 BASE: Final = "base"
 """The variant that is the mesh as it is."""
@@ -274,7 +274,7 @@ def _checked_count(family: Family, elements: FailureCandidates) -> int:
         raise plan_error(
             "--maintenance",
             f"the model has no group `{family.group}`",
-            "a group of the model" if names else "a group; the model has none",
+            f"one of {listed(names, most=NAMED)}" if names else "a group; the model has none",
             nearest(family.group, names),
         )
     count = family.count(elements)
@@ -353,7 +353,12 @@ def _combinations(term: str) -> list[Combinations]:
         match = _TERM.fullmatch(part.strip())
         if match is None:
             words = ["links:1", "links:2", "routers:1", "routers:2", "links:1+routers:1", *WORDS.values()]
-            raise plan_error("--fail", f"`{term}`", f"such as {', '.join(words)}", nearest(term, words))
+            raise plan_error(
+                "--fail",
+                f"`{term}`" if term else "no family is named",
+                f"such as {', '.join(words)}",
+                nearest(term, words),
+            )
         word, low, high = match[1], int(match[2]), int(match[3] or match[2])
         if counts[word] != range(1):
             raise plan_error("--fail", f"`{term}` has {word} twice", f"such as {word}:2")

@@ -517,6 +517,7 @@ def test_what_a_run_found_is_told_of_one_variant(tmp_path: Path) -> None:
         (("--router", "R01"), "no router `R01` in the model; did you mean `r01`?"),
         (("--address", "wrok"), "no address `wrok` in the model; did you mean `work`?"),
         (("--pair", "r00", "r99"), "no router `r99` in the model"),
+        (("--down", "Z"), "no router, link or group `Z` in the model; expected one of r00, r01, "),
         (("--scenario", "1", "--down", "r01"), "a scenario says what is down"),
         (("--scenario", "1", "--variant", "x2"), "scenario 1 is of variant `base`; expected it, or no variant"),
         (("--link", "x", "--router", "y"), "only one of them"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -397,3 +399,37 @@ def test_a_run_of_several_variants_says_of_which_it_speaks(tmp_path: Path) -> No
     found = CliRunner().invoke(main, [*asked, "-o", str(tmp_path / "two"), "--fail", "links:1", "--growth", "2"])
     assert found.exit_code == 0
     assert words in found.output
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--fail", ""), "--fail: no family is named; expected such as links:1"),
+        (("--growth", ""), "--growth: nothing is given; expected FROM:TO:STEP"),
+    ],
+)
+def test_an_empty_value_is_not_taken_for_the_default(
+    model_folder: Path, tmp_path: Path, options: tuple[str, str], words: str
+) -> None:
+    result = invoke(model_folder, "-o", tmp_path / "run", *options)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"engine": "foo"}, "engine: `foo`; expected one of auto, local, spark"),
+        ({"engine": "lokal"}, "did you mean `local`"),
+        ({"pairs": "foo"}, "pairs: `foo`; expected one of lost, changed, none"),
+        ({"loads": None}, "loads: `None`; expected one of none, changed, all"),
+        ({"routing": "ECMP"}, "did you mean `ecmp`"),
+        ({"workers": 0}, "workers: 0; expected 1 or more"),
+        ({"master": "local", "remote": "sc://host"}, "master: remote is given too; expected one of them"),
+        ({"engine": "local", "remote": "sc://host"}, "remote: it is given, and engine `local`; expected engine"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_as_the_command_does(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(words)):
+        Options(**fields)

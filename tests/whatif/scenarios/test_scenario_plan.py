@@ -313,6 +313,12 @@ def test_families_that_cannot_be_are_refused(text: str, words: str) -> None:
 def test_groups_that_are_not_there_are_refused() -> None:
     with pytest.raises(PlanError, match=r"no group `widow`.*did you mean `window`"):
         plan_of(ring(groups=(WINDOW,)), "links:1", Maintenance("widow"))
+    with pytest.raises(PlanError, match=r"no group `nope`; expected one of window$"):
+        plan_of(ring(groups=(WINDOW,)), "links:1", Maintenance("nope"))
+    with pytest.raises(PlanError, match=r"no group `nope`; expected a group; the model has none$"):
+        plan_of(ring(), "links:1", Maintenance("nope"))
+    with pytest.raises(PlanError, match="--fail: no family is named; expected such as links:1"):
+        plan_of(ring(), "")
     with pytest.raises(PlanError, match="no group of kind srlg"):
         plan_of(ring(), "srlg")
     assert Groups(GroupKind.SRLG).text == "srlg"

@@ -24,7 +24,7 @@ from router.whatif.pipeline.run_folder import is_split, model_of, variant_of
 from router.whatif.pipeline.table_files import read_rows, read_table
 from router.whatif.pipeline.table_layouts import TableError
 from router.whatif.scenarios.failure_families import FailureCandidates
-from router.whatif.wording import BASE, failure
+from router.whatif.wording import BASE, NAMED, failure, listed
 
 Floats = NDArray[np.float64]
 SHOWN: Final = 10
@@ -239,14 +239,16 @@ class BaseAndScenario:
         }
 
 
-def place_of(what: str, name: str, known: Sequence[str]) -> int:
-    """Place of a name. Raises: TableError that names the nearest one."""
+def place_of(what: str, name: str, known: Sequence[str], *, option: str = "") -> int:
+    """Place of a name. Raises: TableError that names the nearest one, or what there is where none is near."""
     try:
         return known.index(name)
     except ValueError:
         near = nearest_name(name, known)
-        hint = f"; did you mean `{near}`?" if near else ""
-        raise TableError(f"no {what} `{name}` in the model{hint}") from None
+        there = f"; expected one of {listed(known, most=NAMED)}" if known else f"; the model has no {what}"
+        hint = f"; did you mean `{near}`?" if near else there
+        head = f"{option}: " if option else ""
+        raise TableError(f"{head}no {what} `{name}` in the model{hint}") from None
 
 
 def _named(model: Model, down: Sequence[str]) -> dict[str, Any]:
