@@ -122,6 +122,7 @@ def _converge(
         raise click.UsageError("either MODEL or --generate must be given")
     twins = importlib.import_module("router.whatif.convergence.twin_runs")
     convergence = importlib.import_module("router.whatif.convergence.twin")
+    engine = _engine(asked, twins)
     if model is not None:
         if sizes:
             raise click.UsageError("--sizes are of shapes; a model has its own")
@@ -146,7 +147,7 @@ def _converge(
         lambda **own: convergence.TwinCase(**common, **own),
     )
     with progress() as on_progress:
-        table = twins.run(cases, output, _engine(asked, twins), is_resumed=is_resumed, on_progress=on_progress)
+        table = twins.run(cases, output, engine, is_resumed=is_resumed, on_progress=on_progress)
     found = twins.summary(table)
     _show(found)
     counted = importlib.import_module("router.whatif.wording").counted

@@ -179,7 +179,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_engine(engine: str, master: str | None, remote: str | None) -> None:
-    """Refuse options about the engine that contradict each other.
+    """Refuse options about the engine that contradict each other, and a master that is none.
 
     Raises: click.UsageError
     """
@@ -187,6 +187,12 @@ def check_engine(engine: str, master: str | None, remote: str | None) -> None:
         raise click.UsageError("--master and --remote: only one of them can be given")
     if engine == "local" and (master or remote):
         raise click.UsageError(f"--engine local and {'--master' if master else '--remote'} contradict each other")
+    if master is not None:
+        masters = importlib.import_module("router.whatif.pipeline.spark_masters")
+        fault = masters.fault_of_master(master)
+        if fault is not None:
+            hint = f"; did you mean `{fault[1]}`?" if fault[1] else ""
+            raise click.UsageError(f"--master: {fault[0]}; expected {masters.EXPECTED}{hint}")
 
 
 def spark_settings(texts: tuple[str, ...]) -> dict[str, str]:

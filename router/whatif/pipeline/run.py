@@ -30,6 +30,8 @@ from router.whatif.pipeline.chunk_evaluator import ECMP, LOADS, LOST, MESH, NO_L
 from router.whatif.pipeline.run_completeness import write_row_counts
 from router.whatif.pipeline.run_staging import LocalRunStaging, run_error
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage, is_elsewhere
+from router.whatif.pipeline.spark_masters import EXPECTED as MASTERS
+from router.whatif.pipeline.spark_masters import fault_of_master
 from router.whatif.pipeline.table_files import write_table
 from router.whatif.pipeline.table_layouts import FORMAT
 from router.whatif.scenarios.run_request import Request
@@ -98,6 +100,8 @@ class Options:
             raise plan_error("workers", f"{self.workers}", "1 or more, or None: as many as there are processors")
         if self.master and self.remote:
             raise plan_error("master", "remote is given too", "one of them")
+        if self.master is not None and (fault := fault_of_master(self.master)):
+            raise plan_error("master", fault[0], MASTERS, fault[1])
         if self.engine == LOCAL and (self.master or self.remote):
             name = "master" if self.master else "remote"
             raise plan_error(name, f"it is given, and engine `{LOCAL}`", f"engine `{SPARK}` or `{AUTO}`")

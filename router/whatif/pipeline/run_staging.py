@@ -38,9 +38,19 @@ class RunExecutionError(RunError):
     is_of_input = False
 
 
-def run_error(place: object, message: str, expected: str = "", *, kind: type[RunError] = RunError) -> RunError:
-    """A RunError, or one of another kind, of one finding."""
-    return kind([Finding(severity=Severity.ERROR, file=str(place), message=message, expected=expected)])
+def run_error(
+    place: object | None,
+    message: str,
+    expected: str = "",
+    *,
+    key: str = "",
+    near: str | None = None,
+    kind: type[RunError] = RunError,
+) -> RunError:
+    """A RunError, or one of another kind, of one finding; *place* is a file or folder, *key* a field or variable."""
+    file = None if place is None else str(place)
+    finding = Finding(severity=Severity.ERROR, file=file, key=key, message=message, expected=expected, nearest=near)
+    return kind([finding])
 
 
 class LocalRunStaging:

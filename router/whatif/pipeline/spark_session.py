@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,9 +31,14 @@ from pyspark.sql import DataFrame, SparkSession
 import router
 from router.whatif.pipeline.run_staging import SPARK_LOG, run_error
 from router.whatif.pipeline.spark_failures import task_error
+from router.whatif.pipeline.spark_masters import EXPECTED as MASTERS
+from router.whatif.pipeline.spark_masters import fault_of_master
 
 LOG: Final = SPARK_LOG
 """Name of the file for what Spark logs."""
+LAST_LINES: Final = 3
+"""Of a log, in an error."""
+_EXCEPTION: Final = re.compile(r"^(Exception in thread .*|(\w+\.)+\w+(Exception|Error)\b)")
 LOOPBACK: Final = "127.0.0.1"
 
 SETTINGS: Final[Mapping[str, str]] = {
@@ -91,7 +98,7 @@ def describe(session: SparkSession, address: SparkAddress) -> str:
 def start(address: SparkAddress, log: Path) -> SparkSession:
     """A session, that of this thread if it has one. What a new one logs goes to the file *log*.
 
-    Raises: RunError when Spark can't be started.
+    Raises: RunError when Spark can't be started; it names a copy of the log, which stays when the folder of a run goes.
     """
     # Else workers take the python3 that they find first.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -99,12 +106,30 @@ def start(address: SparkAddress, log: Path) -> SparkSession:
     try:
         return _connect(remote, address) if remote else _launch(address, log)
     except (*SPARK_ERRORS, ImportError, OSError) as error:
-        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:] if log.exists() else []
         words = str(error).strip().splitlines()[:2]
         expected = ""
         if remote and isinstance(error, ImportError):  # grpcio and others, which only Spark Connect needs
             expected = "pip install '.[connect]' in a clone of its repository"
-        raise run_error(log, f"Spark can't be started: {' '.join([*words, *tail])}", expected) from error
+        message = f"Spark can't be started: {' '.join([*words, *_said(log)])}"
+        raise run_error(_kept(log), message, expected) from error
+
+
+def _said(log: Path) -> list[str]:
+    """The exception that a log begins with, else its last lines, without stacks."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("\t", " "))]
+    found = [line for line in lines if _EXCEPTION.search(line)]
+    return found[:1] or lines[-LAST_LINES:]
+
+
+def _kept(log: Path) -> str | None:
+    """Copy a log to where it stays. Returns: the place; None when nothing was logged."""
+    if not log.is_file() or not log.stat().st_size:
+        return None
+    number, place = tempfile.mkstemp(prefix="amqp-mesh-spark-", suffix=".log")
+    with os.fdopen(number, "wb") as copy:
+        copy.write(log.read_bytes())
+    return place
 
 
 def session_of(address: SparkAddress) -> SparkSession | None:
@@ -172,6 +197,10 @@ def _launch(address: SparkAddress, log: Path) -> SparkSession:
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     conf = SparkConf(loadDefaults=False)
     master = address.master or (None if is_submitted else os.environ.get("MASTER"))
+    if master is not None and (fault := fault_of_master(master)):
+        key = "master" if address.master else "MASTER"
+        message, near = fault
+        raise run_error(None, message, MASTERS, key=key, near=near)
     if master is None and not is_submitted:
         # A task that fails is tried again.
         master = f"local[{_cores_here(address)},2]"

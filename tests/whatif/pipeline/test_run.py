@@ -425,6 +425,10 @@ def test_an_empty_value_is_not_taken_for_the_default(
         ({"pairs": "foo"}, "pairs: `foo`; expected one of lost, changed, none"),
         ({"loads": None}, "loads: `None`; expected one of none, changed, all"),
         ({"routing": "ECMP"}, "did you mean `ecmp`"),
+        (
+            {"master": "foo"},
+            "master: `foo` is no master of Spark; expected local[N], spark://HOST:PORT, yarn or k8s://",
+        ),
         ({"workers": 0}, "workers: 0; expected 1 or more"),
         ({"master": "local", "remote": "sc://host"}, "master: remote is given too; expected one of them"),
         ({"engine": "local", "remote": "sc://host"}, "remote: it is given, and engine `local`; expected engine"),

@@ -22,10 +22,10 @@ from tests.whatif.cluster import QUICK, connect, environment, standalone
 from tests.whatif.forecasting.test_forecast import growing, triangle, write_history
 from tests.whatif.runs import assert_equal, everything, made, nothing_beside
 
-REQUEST = Request(families="links:1-2,srlg", growth="1:2:0.3")
+REQUEST = Request(families="links:1-2,srlg", growth="1:2:0.25")
 """Of four variants: each is a unit of work or more, of which two are played at a time."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # processes of Java, up to seven at once
-OPTIONS = ("--fail", "links:1-2,srlg", "--growth", "1:2:0.3", "--no-report")
+OPTIONS = ("--fail", "links:1-2,srlg", "--growth", "1:2:0.25", "--no-report")
 
 
 @pytest.fixture(scope="module")
@@ -190,10 +190,15 @@ def test_a_server_of_spark_connect_that_does_not_answer_is_named(model: Model, t
 
 
 def test_spark_that_cannot_be_started_is_said_so(model: Model, tmp_path: Path) -> None:
-    with command(model, tmp_path, "--master", "local[many]") as process:
+    with command(model, tmp_path, "--master", "local", "--spark-conf", "spark.driver.memory=none") as process:
         assert process.stderr is not None
         said = process.stderr.read()
     assert process.returncode == 2
-    assert "Spark can't be started" in said
+    line = said.splitlines()[-1]
+    assert "Spark can't be started" in line
+    assert "Invalid maximum heap size" in line
     assert "Traceback" not in said
-    assert not (tmp_path / "run").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    log = Path(line.partition(": error: ")[0])
+    assert "Invalid maximum heap size" in log.read_text(encoding="utf-8")
+    log.unlink()
