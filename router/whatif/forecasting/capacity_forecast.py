@@ -162,7 +162,7 @@ def check(history: Path, model: Model, out: Path) -> None:
 def _check_columns(file: Path) -> None:
     """Check whether a file of a history has what is used of it.
 
-    Raises: RunError
+    Raises: RunError, ParquetFileError
     """
     schema = parquet_schema(file)
     if missing := [name for name in COLUMNS if name not in schema.names]:

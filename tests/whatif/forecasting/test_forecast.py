@@ -26,6 +26,7 @@ from router.whatif.forecasting.capacity_forecast import Wanted, check, forecast
 from router.whatif.forecasting.link_trends import ForecastParameters, trends
 from router.whatif.forecasting.traffic_history import Calendar, periods_of, rates_of, read_history
 from router.whatif.formats.model_folder import read_model, write_model
+from router.whatif.formats.parquet_file import ParquetFileError
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.mesh_model import Model, with_demands
@@ -344,7 +345,7 @@ def test_a_history_that_is_none_is_named_with_what_it_lacks(tmp_path: Path) -> N
         with pytest.raises(RunError, match=words):
             check(tmp_path / "other", triangle(), tmp_path / "out")
     file.write_bytes(b"PAR1")
-    with pytest.raises(RunError, match=r"part-.*: can't be read: .*; expected a file of Parquet"):
+    with pytest.raises(ParquetFileError, match=r"part-.*: cannot be read: .*; expected a whole file of Parquet"):
         check(tmp_path, triangle(), tmp_path / "out")
 
 
