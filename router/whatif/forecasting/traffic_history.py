@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import attrs
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from router.whatif.formats.parquet_file import parquet_schema
 from router.whatif.pipeline.spark_session import functions_of, window_of
 from router.whatif.pipeline.table_files import address_for_spark
 from router.whatif.pipeline.table_layouts import ADDRESS_RATE
@@ -121,7 +121,7 @@ def _read(session: SparkSession, place: Path) -> DataFrame:
 
 def _fine_times(file: Path) -> tuple[str, ...]:
     """Columns of moments to the nanosecond, as pandas writes them."""
-    schema = pq.read_schema(file)
+    schema = parquet_schema(file)
     return tuple(name for name in ("begun", "ended") if getattr(schema.field(name).type, "unit", "") == "ns")
 
 
