@@ -41,7 +41,7 @@ def failed_connection(shown: str, error: BaseException) -> str:
         error: of proton, or of the system.
     """
     text = str(error)
-    is_answered = text.count("'amqp:") > 0 or any(words in text for words, _ in WORDS)
+    is_answered = "'amqp:" in text or any(words in text for words, _ in WORDS)
     return f"{'no connection to' if is_answered else 'no router answers at'} {shown}: {reason(error)}"
 
 

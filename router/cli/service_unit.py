@@ -28,9 +28,9 @@ def service_unit(settings: str) -> None:
     whenever it ends. It names this very program.
     """
     called = Path(sys.argv[0])
-    for path in sorted({str(called.resolve()), os.path.realpath(sys.executable), os.path.realpath(settings)}):
+    program = str(called.resolve()) if called.is_file() else shutil.which("amqp-mesh") or INSTALLED
+    for path in sorted({program, os.path.realpath(sys.executable), os.path.realpath(settings)}):
         if any(Path(path).is_relative_to(folder) for folder in HIDDEN):
             click.echo(f"warning: {path}: the unit hides that folder from the router; take /opt, or /etc", err=True)
-    program = str(called.resolve()) if called.is_file() else shutil.which("amqp-mesh") or INSTALLED
     text = (resources.files("router.deployment") / UNIT).read_text(encoding="utf-8")
     click.echo(text.replace(INSTALLED, program).replace(SETTINGS, settings), nl=False)

@@ -55,7 +55,7 @@ def add(file: str, name: str, iterations: int) -> None:
     with _changing(file):
         users = _read_if_there(file)
         _check_unknown(file, users, prepared)
-        _write(file, {**users, prepared: keys})
+        write_users(file, {**users, prepared: keys})
     click.echo(f"{file}: added {prepared}")
 
 
@@ -70,7 +70,7 @@ def passwd(file: str, name: str, iterations: int) -> None:
     with _changing(file):
         users = _read(file)
         prepared = _known(file, users, name)
-        _write(file, {**users, prepared: keys})
+        write_users(file, {**users, prepared: keys})
     click.echo(f"{file}: changed {prepared}")
 
 
@@ -82,7 +82,7 @@ def remove(file: str, name: str) -> None:
     with _changing(file):
         users = _read(file)
         prepared = _known(file, users, name)
-        _write(file, {each: keys for each, keys in users.items() if each != prepared})
+        write_users(file, {each: keys for each, keys in users.items() if each != prepared})
     click.echo(f"{file}: removed {prepared}")
 
 
@@ -128,7 +128,10 @@ def _new_keys(iterations: int) -> Keys:
 
 @contextmanager
 def _changing(file: str) -> Iterator[None]:
-    """Make what is read and written inside one change: no other command's comes in between."""
+    """Make what is read and written inside one change: no other command's comes in between.
+
+    Raises: CommandError when the file can't be written.
+    """
     try:
         with locked(file):
             yield
@@ -143,12 +146,5 @@ def _read_if_there(file: str) -> dict[str, Keys]:
 def _read(file: str) -> dict[str, Keys]:
     try:
         return read_users(file)
-    except LocalError as error:
-        raise CommandError(str(error)) from None
-
-
-def _write(file: str, users: dict[str, Keys]) -> None:
-    try:
-        write_users(file, users)
     except LocalError as error:
         raise CommandError(str(error)) from None
