@@ -340,6 +340,9 @@ def main() -> None:
         try:
             play(mesh, faults, options.after, rng)
         finally:
+            # A second Ctrl-C must not keep the routers from being ended.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
             trio.run(stop, list(mesh.routers.values()))
             if mesh.wire is not None:
                 mesh.wire.cut()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Final
 
 import attrs
 import click
@@ -22,6 +23,9 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError, file_error, show
 from router.cli.options import file_argument
 from router.cli.referenced_files import referenced_file_findings
+
+GRAPH_FORMS: Final = {"": "dot", ".dot": "dot", ".gv": "dot", ".svg": "svg"}
+"""Form of a drawing by the ending of its file's name."""
 
 _output = click.option(
     "-o",
@@ -109,12 +113,16 @@ def graph(file: str, form: str | None, output: str) -> None:
 
     Shows its routers, by site, and its links with their costs.
     """
+    if form is None:
+        form = GRAPH_FORMS.get(Path(output).suffix)
+        if form is None:
+            endings = ", ".join(filter(None, GRAPH_FORMS))
+            raise click.UsageError(f"--output {output}: expected a name that ends in one of {endings}, or --svg or --dot")
     try:
         mesh = load_mesh(file)
     except SettingsError as error:
         raise InvalidInputError(error) from error
-    is_picture = form == "svg" or (form is None and output.endswith(".svg"))
-    _write(output, svg(topology(mesh)) if is_picture else dot(topology(mesh)))
+    _write(output, svg(topology(mesh)) if form == "svg" else dot(topology(mesh)))
 
 
 @config.command()

@@ -415,22 +415,22 @@ def _table(view: View, rows: Sequence[Entity], width: int, *, is_verbose: bool) 
     styles = [told(view.style, row, None) for row in rows]
     # Text, and no markup: names of containers and addresses are what peers have chosen.
     lines = aligned([[column.title for column in columns], *cells], [column.is_number for column in columns])
+    parts: list[Table | Text]
     if max(map(cell_len, lines)) <= width:
         # rich takes most of a millisecond for a row of a table, and a router may have 100,000 addresses.
-        parts: list[Table | Text] = [
-            Text(line, style=style or "") for line, style in zip(lines, ["bold", *styles], strict=True)
-        ]
-        if left_out:
-            parts.append(Text(f"no room for {', '.join(left_out)}: --wide", style="dim"))
-        if is_untold:
-            parts.append(Text(f"{UNTOLD}: not told by this router; is it another version?", style="dim"))
-        return parts
-    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
-    for column in columns:
-        table.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")
-    for texts, style in zip(cells, styles, strict=True):
-        table.add_row(*map(Text, texts), style=style)
-    return [table]
+        parts = [Text(line, style=style or "") for line, style in zip(lines, ["bold", *styles], strict=True)]
+    else:
+        table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
+        for column in columns:
+            table.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")
+        for texts, style in zip(cells, styles, strict=True):
+            table.add_row(*map(Text, texts), style=style)
+        parts = [table]
+    if left_out:
+        parts.append(Text(f"no room for {', '.join(left_out)}: --wide", style="dim"))
+    if is_untold:
+        parts.append(Text(f"{UNTOLD}: not told by this router; is it another version?", style="dim"))
+    return parts
 
 
 def fitted(

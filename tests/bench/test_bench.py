@@ -101,6 +101,7 @@ def test_other_routers_do_the_same_work_in_the_same_run(other: MeshProcesses, tm
     assert all(one["resident_bytes"] for one in figures if one["path"] != "direct")
 
 
+@pytest.mark.slow
 @needs_oslo
 def test_calls_by_oslo_messaging_stand_beside_those_of_another_router(other: MeshProcesses, tmp_path: Path) -> None:
     file = tmp_path / "found.json"

@@ -284,6 +284,7 @@ def count_links(client: ManagementClient) -> int:
     return sum(row["container"] != client.container for row in client.query("router.link", ["container"]))
 
 
+@pytest.mark.slow
 def test_all_commands_end_in_time_when_their_router_stands_still(tmp_path: Path) -> None:
     commands = (("receive", "x"), ("receive", "y", "--count", "1"), ("send", "z", "m"), ("call", "z", "m"))
     with MeshProcesses(generate("line", 2), tmp_path / "mesh") as mesh, ExitStack() as started:

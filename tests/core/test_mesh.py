@@ -396,6 +396,7 @@ def settled_mesh(routers: int, meshes: list[Mesh]) -> tuple[Mesh, float]:
     return mesh, time.process_time() - start
 
 
+@pytest.mark.slow
 def test_twice_the_routers_settle_at_a_few_times_the_cost(meshes: list[Mesh]) -> None:
     _, few = settled_mesh(60, meshes)
     mesh, many = settled_mesh(120, meshes)

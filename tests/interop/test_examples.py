@@ -114,6 +114,7 @@ def test_the_oslo_caller_reaches_the_server_behind_another_router(mesh: dict[str
         assert sorted(got) == sorted([*greeted, "note one of you gets this", "note all of you get this"])
 
 
+@pytest.mark.slow
 @needs_oslo
 def test_the_oslo_caller_says_that_nobody_answers(mesh: dict[str, str]) -> None:
     called = run(*example("oslo_caller.py", f"{mesh['C']}/", "--topic", "nobody", "--timeout", "1"))
@@ -121,6 +122,7 @@ def test_the_oslo_caller_says_that_nobody_answers(mesh: dict[str, str]) -> None:
     assert "no answer within 1 s" in called.stderr
 
 
+@pytest.mark.slow
 def test_a_staged_fault_is_one_that_an_operator_finds() -> None:
     told: list[str] = []
     staging = example("staged_faults.py", "dead-router", "slow-server", "--after", "0", "--seed", "1")

@@ -144,6 +144,7 @@ def test_a_router_that_dies_in_the_middle_of_a_request_takes_no_server_with_it(
     assert not any(word in servers.log() for word in FATAL)
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_in_the_middle_of_a_reply_takes_no_caller_with_it(
     new_mesh: NewMesh, new_worker: NewWorker, stack: ExitStack
 ) -> None:
@@ -277,6 +278,7 @@ def test_a_router_killed_under_load_stops_only_the_calls_that_needed_it(
         assert all(record["began"] < killed + 0.1 for record in loads.failed(name))
 
 
+@pytest.mark.slow
 def test_a_router_of_the_full_mesh_killed_under_load_takes_only_its_clients_along(
     new_mesh: NewMesh, new_worker: NewWorker
 ) -> None:

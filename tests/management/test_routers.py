@@ -402,5 +402,8 @@ def test_a_router_that_does_not_tell_all_attributes_is_shown_without(
         assert re.search(r"^R2 +\? ", found.stdout, re.MULTILINE)
         assert "?: not told by this router; is it another version?" in found.stdout
         assert found.exit_code == 0
+        monkeypatch.setenv("COLUMNS", "6")
+        folded = CliRunner().invoke(main, ["stat", what, "--url", mesh.url("R1")]).stdout
+        assert "not told" in " ".join(folded.split())
     elif found.exit_code:
         assert "is it another version?" in found.stderr

@@ -102,6 +102,9 @@ def test_graph_is_dot_unless_a_picture_is_asked_for(files: dict[str, str]) -> No
     picture = run("graph", files["good"], "--svg").output
     assert picture.startswith("<svg ")
     assert run("graph", files["good"], "-o", files["out.svg"]).output == ""
+    found = run("graph", files["good"], "-o", "out.png")
+    assert found.exit_code == 2
+    assert "--output out.png: expected a name that ends in one of .dot, .gv, .svg, or --svg or --dot" in found.output
     assert Path(files["out.svg"]).read_text(encoding="utf-8") == picture
 
 

@@ -134,6 +134,7 @@ def test_own_certificates_that_have_ended_are_told_of(certificates: Certificates
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.interop
 def test_a_certificate_near_its_end_is_a_problem_and_counted(certificates: Certificates, tmp_path: Path) -> None:
     http, path = ReservedPort(), certificates.self_signed("router-a")

@@ -46,6 +46,7 @@ def small(**changes: Any) -> TwinCase:
     return attrs.evolve(TwinCase(ground=TEN, seed=1, failures=4, conditions=INSTANT), **changes)
 
 
+@pytest.mark.slow
 def test_a_hundred_planes_agree_from_a_cold_start_and_after_each_of_twenty_failures() -> None:
     rows = run_case(TwinCase(ground=TwinTopology(name="chords", routers=100), seed=3, failures=20, is_repaired=False))
     assert [row["kind"] for row in rows[:6]] == ["start", "link", "router", "link", "router", "silent-router"]

@@ -419,6 +419,7 @@ def test_the_command_shows_one_interval(
     assert not (tmp_path / "link_rate").exists()
 
 
+@pytest.mark.slow
 def test_the_command_comes_by_tls_and_as_a_user(spark: SparkSession, tmp_path: Path) -> None:
     made = secured_mesh(tmp_path / "files")
     secret = tmp_path / "password"
@@ -441,6 +442,7 @@ def test_the_command_comes_by_tls_and_as_a_user(spark: SparkSession, tmp_path: P
         assert not kept
 
 
+@pytest.mark.slow
 def test_the_command_says_that_nobody_answers(spark: SparkSession, tmp_path: Path) -> None:
     arguments = ["whatif", "watch", "amqp://127.0.0.1:1", "--once", "--interval", "0.1", "--checkpoint"]
     result = CliRunner().invoke(main, [*arguments, str(tmp_path / "job")])
