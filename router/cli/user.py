@@ -50,6 +50,8 @@ def add(file: str, name: str, iterations: int) -> None:
     prepared = _prepared(name)
     if prepared in RESERVED:
         raise CommandError(f"user {prepared}: policy means others by that name, so nobody can have it")
+    if ":" in prepared:  # RFC 7617, 2: what stands behind the first one is the password
+        raise CommandError(f"user {prepared}: a name with a colon cannot sign in by HTTP; expected one without")
     _check_unknown(file, _read_if_there(file), prepared)  # before a password is asked for in vain
     keys = _new_keys(iterations)
     with _changing(file):

@@ -84,6 +84,7 @@ def test_users_that_are_added_at_the_same_time_are_all_there(tmp_path: Path) -> 
     [
         (("add", "FILE", "alice"), "x", "alice is there already"),
         (("add", "FILE", "a\x00b"), "x", "cannot be a user's name"),
+        (("add", "FILE", "a:b"), "x", "user a:b: a name with a colon cannot sign in by HTTP; expected one without"),
         (("add", "FILE", "bob"), "", "the password is empty"),
         (("add", "FILE", "bob"), 2000 * "x", "more than 1024 characters"),
         (("passwd", "FILE", "alcie"), "x", "no user alcie Did you mean 'alice'?"),
