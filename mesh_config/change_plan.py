@@ -25,7 +25,7 @@ from mesh_config.value_rules import fields_of
 Socket = TypeVar("Socket", bound=Hashable)
 Settings = TypeVar("Settings", RouterSettings, ListenerSettings, ConnectorSettings, ForwardingSettings)
 
-TAKEN_OVER: Final = ("neighbors", "default_treatment", "log", "shutdown_s", "vhosts", "http")
+TAKEN_OVER: Final = ("neighbors", "default_treatment", "log", "shutdown_s", "shutdown_replies_s", "vhosts", "http")
 """Settings that count from the next time that they are looked at."""
 IN_PARTS: Final = ("listeners", "connectors", "addresses", "tls", "forwarding")
 """Settings of which each part is looked at by itself."""

@@ -19,11 +19,8 @@ REROUTE_S: Final = 0.3
 """From the moment when others have heard that paths are to lead elsewhere, and their `spf_hold_down_s` is over, until
 nothing new is taken: they compute in this time, and what is on its way arrives. They are taken to have the same setting
 as this router."""
-REPLIES_S: Final = 0.25
-"""From the moment when all is settled until clients get back what they wait to send: a server of oslo.messaging
-acknowledges a request before it answers."""
 HAND_BACK_S: Final = 0.25
-"""And then, in which they send what waited for credit, and get it back."""
+"""From the moment when replies have had their time: clients send what waited for credit, and get it back."""
 CLOSE_PATIENCE_S: Final = 1.0
 """For peers to answer our Close."""
 
@@ -91,7 +88,8 @@ async def _settle(runtime: Runtime) -> None:
     await quiet.wait()
     if all(connection.port.is_router for connection in runtime.connections.values()):
         return
-    await trio.sleep(REPLIES_S)
+    # A server of oslo.messaging acknowledges a request before it answers, so nobody knows here whether one is owed.
+    await trio.sleep(runtime.settings.shutdown_replies_s)
     if not runtime.data_plane.is_quiet():
         quiet = trio.Event()
         runtime.tell_quiet(quiet.set)

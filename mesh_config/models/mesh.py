@@ -71,6 +71,14 @@ class RouterSettings:
     shutdown_s: float = setting(
         "On SIGTERM, time for what is in flight to settle.", default=5.0, unit="seconds", low=0, high=3600
     )
+    shutdown_replies_s: float = setting(
+        "Of that, time for replies to requests that are settled: calls that take long are answered, and clients get no"
+        " credit.",
+        default=0.25,
+        unit="seconds",
+        low=0,
+        high=3600,
+    )
 
     def most_silence_s(self, connection: ConnectionSettings) -> float:
         """Time after which a silent connection is closed, seconds; 0 for never.

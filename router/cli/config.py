@@ -117,7 +117,9 @@ def graph(file: str, form: str | None, output: str) -> None:
         form = GRAPH_FORMS.get(Path(output).suffix)
         if form is None:
             endings = ", ".join(filter(None, GRAPH_FORMS))
-            raise click.UsageError(f"--output {output}: expected a name that ends in one of {endings}, or --svg or --dot")
+            raise click.UsageError(
+                f"--output {output}: expected a name that ends in one of {endings}, or --svg or --dot"
+            )
     try:
         mesh = load_mesh(file)
     except SettingsError as error:

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 import attrs
 
 from mesh_config.models import Role
-from router.core.addressing.address import AddressKind, masked
+from router.core.addressing.address import Address, AddressKind, is_private, masked
 from router.core.forwarding.fib import AddressEntry
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.links import Transfer
@@ -153,6 +153,12 @@ class ProblemScan:
                 self._dropped[entry] = (entry.dropped, now)
         known = self._troubled.get(entry)
         is_late = oldest_wait_s(entry, now) >= WAIT_S
+        # Whom a private address was made for is gone, and comes back by another one: whoever still has a link to it, as
+        # oslo.messaging's servers have for ten minutes, waits for nothing.
+        is_over = not entry.is_open and is_private(Address(entry.kind, entry.text))
+        if is_over:
+            self._troubled.pop(entry, None)
+            return
         if entry.service is not None or not (may_be_blocked(entry) or busy_behind(entry) or is_late):
             if known is not None and now - known.last > RECENT_S:
                 del self._troubled[entry]

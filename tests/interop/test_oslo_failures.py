@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import attrs
 import pytest
 
+from mesh_config.models import RouterSettings
 from tests.helpers.oslo import (
     FULL,
     LINE,
@@ -58,8 +60,10 @@ def new_worker(stack: ExitStack, tmp_path: Path) -> NewWorker:
 def new_mesh(stack: ExitStack, tmp_path: Path) -> NewMesh:
     """Makes a converged mesh."""
 
-    def make(links: dict[str, dict[str, int]]) -> MeshProcesses:
-        mesh = stack.enter_context(MeshProcesses(mesh_of(links), tmp_path / "mesh"))
+    def make(links: dict[str, dict[str, int]], **changes: float) -> MeshProcesses:
+        settings = mesh_of(links)
+        routers = {name: attrs.evolve(router, **changes) for name, router in settings.routers.items()}
+        mesh = stack.enter_context(MeshProcesses(attrs.evolve(settings, routers=routers), tmp_path / "mesh"))
         mesh.start()
         mesh.wait_converged()
         stack.callback(lambda: check_logs(mesh))
@@ -338,6 +342,30 @@ def test_calls_in_flight_settle_while_their_router_stops(new_mesh: NewMesh, new_
     # the callers go on at the other host
     assert call(callers, caller, "stop", "last", timeout=15) == ["stop", "last", ""]
     assert attached_to(mesh, caller) == ["A"]
+
+
+def test_a_call_that_takes_long_is_answered_by_a_router_that_gives_replies_time(
+    new_mesh: NewMesh, new_worker: NewWorker
+) -> None:
+    """The server has acknowledged the call, and answers it after the default time for replies."""
+    servers, callers = new_worker("servers"), new_worker("callers")
+    mesh = new_mesh(LINE, shutdown_s=60.0, shutdown_replies_s=50.0)
+    servers.do("open", transport="A", url=oslo_url(mesh, "A"))
+    servers.do("serve", transport="A", topic="long", server="long")
+    caller = open_at(callers, mesh, "B", "A")
+    assert call(callers, caller, "long", "first") == ["long", "first", ""]
+    servers.do("gate", name="long", is_open=False)
+    burst = callers.begin("burst", transport=caller, topic="long", count=1, prefix="s", timeout=40)
+    wait_until(lambda: len(servers.keys("long", "echo")) == 2, "the server has taken the call", 20)
+    ending = mesh["B"]
+    ending.send_signal(signal.SIGTERM)
+    ending.wait_log("stopping")
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() - began > 4 * RouterSettings(id="B").shutdown_replies_s, "time has passed", 20)
+    servers.do("gate", name="long", is_open=True)
+    assert outcomes(burst.result()) == {"ok": 1}
+    ending.send_signal(signal.SIGTERM)
+    assert ending.wait_ended() == 0
 
 
 def test_a_router_that_is_only_passed_stops_under_load_and_no_call_fails(

@@ -658,3 +658,32 @@ def test_the_link_of_a_blocked_publisher_says_since_when() -> None:
         bench.run()
     bench.advance(12)
     assert waited() == [12]
+
+
+@pytest.mark.parametrize("where", ["A", "B"])
+def test_who_keeps_a_link_to_the_reply_address_of_one_that_is_gone_is_no_problem(where: str) -> None:
+    """A server of oslo.messaging does so for ten minutes."""
+    bench = Bench()
+    routers = {name: bench.router(name) for name in ("A", "B")}
+    bench.join(routers["A"], routers["B"])
+    bench.advance(5.0)
+    views = [RuntimeView(router, [], []) for router in routers.values()]
+    caller = bench.client(routers["A"])
+    replies = caller.receiver(None, dynamic=True, credit=0)
+    bench.run()
+    server = bench.client(routers[where]).sender(replies.address)
+    bench.run()
+
+    def found_after(seconds: int) -> list[str]:
+        for _ in range(seconds):
+            for view in views:
+                exhaust(view.look())
+            bench.advance(1.0)
+        return [found.kind for view in views for found in view.problem_scan.problems()]
+
+    if where == "A":
+        assert found_after(20) == ["publishers-blocked"], "while its owner is there it is one"
+    replies.close()
+    bench.run()
+    assert found_after(20) == []
+    assert server.closed is None
