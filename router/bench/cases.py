@@ -111,6 +111,8 @@ class Path:
     receive_from: tuple[str, int] | None = None
     pids: tuple[int, ...] = ()
     """Processes of the routers in between whose use of the processor and memory can be read."""
+    has_sasl: bool = False
+    """Whether connections begin by SASL, as routers of others may ask for."""
 
 
 DIRECT: Final = Path(name="direct", hops=0)

@@ -104,6 +104,7 @@ cdef class Connection:
 
 cdef class Loop:
     cdef readonly bint is_closing
+    cdef readonly bint has_sasl
     cdef object _poll, _listener, _make
     cdef list _all, _deferred
     cdef dict _connections

@@ -115,9 +115,7 @@ class Connection:
             pn.pni_transport_grow_capacity(self._transport, READ_BYTES)
         else:
             pn.pn_transport_set_max_frame(self._transport, MAX_FRAME_BYTES)
-        if not loop.is_listening():
-            # Else both ends are here: a server's half of Cyrus SASL looks up the name of this machine, which takes
-            # seconds for each connection where no name server answers.
+        if loop.has_sasl:
             pn.pn_sasl_allowed_mechs(pn.pn_sasl(self._transport), b"ANONYMOUS")
         pn.pn_transport_bind(self._transport, self._connection)
         if not is_server:
@@ -283,8 +281,15 @@ class Connection:
 class Loop:
     """Moves the bytes of all connections of one run."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_sasl: bool = False) -> None:
+        """Begin without connections.
+
+        Args:
+            has_sasl: begin each by SASL, for which Cyrus looks up the name of this machine, where no name server
+                answers for seconds. Routers of amqp-mesh do without.
+        """
         self.is_closing = False
+        self.has_sasl = has_sasl
         self._poll = select.epoll()
         self._all: list[Connection] = []
         self._connections: dict[int, Connection] = {}
@@ -312,10 +317,6 @@ class Loop:
         self._poll.register(self._listener, select.EPOLLIN)
         port: int = self._listener.getsockname()[1]
         return port
-
-    def is_listening(self) -> bool:
-        """Whether it accepts connections too."""
-        return self._listener is not None
 
     def _add(self, sock: socket.socket, endpoint: Endpoint, container: str, is_server: bool) -> Connection:
         connection = Connection(self, sock, endpoint, container, is_server)

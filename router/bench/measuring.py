@@ -71,7 +71,7 @@ class LoadConnections:
         """*address* of all messages, or its beginning; None: one of its own, which every router balances."""
         self._case = case
         self._path = path
-        self._loop = Loop()
+        self._loop = Loop(path.has_sasl)
         self._tally = Tally()
         self._senders: list[Sender | Caller] = []
         self._receivers: list[Endpoint] = []

@@ -244,7 +244,7 @@ def _compared(plan: Plan, name: str, urls: Sequence[str]) -> Path:
     send_to, receive_from = host_and_port(urls[0]), host_and_port(urls[min(1, len(urls) - 1)])
     pids = [pid for named, pid in map(parse_pid, plan.compare_pids) if named in (None, name)]
     hops = 1 if send_to == receive_from else 2
-    return Path(name=name, hops=hops, send_to=send_to, receive_from=receive_from, pids=tuple(pids))
+    return Path(name=name, hops=hops, send_to=send_to, receive_from=receive_from, pids=tuple(pids), has_sasl=True)
 
 
 def _first_answers(plan: Plan, folder: Folder, progress: _Progress) -> Sequence[ProgramStartupCost]:
