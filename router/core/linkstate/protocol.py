@@ -32,6 +32,7 @@ from router.core.linkstate.control_message_sender import (
     link_state_to,
     target_of,
 )
+from router.core.linkstate.duplicate_ids import DuplicateIds
 from router.core.linkstate.hello_sender import HelloSender
 from router.core.linkstate.link_state_requests import LinkStateRequests
 from router.core.linkstate.lsdb import BootComparison, LinkStateDatabase, Node
@@ -111,6 +112,7 @@ class LinkState:
         self._spf_throttle = Throttle(settings.spf_hold_down_s)
         self._own_throttle = Throttle(settings.spf_hold_down_s)
         self._reported: set[RouterId] = set()
+        self._duplicates = DuplicateIds(sender)
         self._is_full_told = self._is_dense_told = False
         self._started_at = math.inf
         self._claim: tuple[int, int, int] | None = None
@@ -346,10 +348,7 @@ class LinkState:
         is_newer = instance > own[0] or (instance == own[0] and (ls_seq > own[1] or mobile_seq > own[2]))
         if not is_newer or instance > max(own[0] + MAX_BOOT_JUMP, MAX_FIRST):
             return
-        if self._claim is None:
-            self._claim = (instance, ls_seq, mobile_seq)
-        else:
-            self._claim = max(self._claim, (instance, ls_seq, mobile_seq))
+        self._claim = max(self._claim or (0, 0, 0), (instance, ls_seq, mobile_seq))
         self._claimed_by = self._neighbors.connections[received.connection].router
         # Two routers of one id would overrule each other for ever: not more often than this.
         self._overrule_at = max(now, self._overruled_at + OVERRULE_PAUSE_S)
@@ -362,9 +361,7 @@ class LinkState:
             return
         (instance, ls_seq, mobile_seq), self._claim = self._claim, None
         self._overruled_at = now
-        self._sender.do(
-            Report.warning("own_word_overruled", neighbor=self._claimed_by, instance=instance, ls_seq=ls_seq)
-        )
+        self._duplicates.report_overruled(self._claimed_by, instance, ls_seq, now)
         # DEV-7: soon after the start, neighbors that hold link state of this very boot number hold that of a process
         # before this one, started with the same number; its addresses count no more either.
         is_second_start = ls_seq > self.ls_seq and now - self._started_at < 2 * self._settings.hello_max_age_s
@@ -372,7 +369,7 @@ class LinkState:
         if instance > self.instance or is_second_start or is_far:
             self._climb(instance)
             self._greeter.raise_instance(max(instance, self.instance) + 1)
-            self._sender.do(Report.warning("boot_number_raised", instance=self.instance))
+            self._duplicates.report_raised(self.instance)
         else:
             self.ls_seq = max(self.ls_seq, ls_seq)
             self._raise_mobile_seq(mobile_seq)
@@ -406,7 +403,7 @@ class LinkState:
             self._sender.do(Report.warning("too_many_peers", neighbor=neighbor, remote=node.id, most=most))
 
     def _restart(self, node: Node, instance: int, now: float) -> None:
-        self._sender.do(Report.info("router_restarted", remote=node.id, instance=instance))
+        self._duplicates.report_restarted(node.id, node.instance, instance, now)
         self.database.restart(node, instance, now)
         self._on_restart(node.id)
         self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)

@@ -30,6 +30,7 @@ from router.core.linkstate import (
     control_forwarder,
     control_message_sender,
     due_routers,
+    duplicate_ids,
     hello_sender,
     link_state_requests,
     lsdb,
@@ -45,8 +46,8 @@ from router.core.linkstate import (
 
 _MODULES: Final[Sequence[ModuleType]] = (
     address_installation, address_list_parts, address_sync, addresses, control_forwarder, control_message_sender,
-    controlplane, due_routers, events, hello_sender, link_state, link_state_requests, lsdb, messages, neighbors,
-    protocol, rate_limit, routes, spf, superseded_neighbors, throttle,
+    controlplane, due_routers, duplicate_ids, events, hello_sender, link_state, link_state_requests, lsdb, messages,
+    neighbors, protocol, rate_limit, routes, spf, superseded_neighbors, throttle,
 )  # fmt: skip
 
 
