@@ -25,7 +25,10 @@ WORDS: Final = (
     ("SSL Failure: Unknown error", "TLS could not be agreed on; is it a listener for TLS?"),
     ("wrong version number", "it does not speak TLS there: amqp:// is for a listener in the clear"),
     ("protocol header got: AMQP TLS", "it requires TLS there: use amqps:// in --url"),
-    ("Expected SASL protocol header: no protocol header found", "it speaks TLS there, or no AMQP: amqps:// is for TLS"),
+    (
+        "Expected SASL protocol header: no protocol header found",
+        "it speaks TLS there (amqps://), or no AMQP, or takes no more connections",
+    ),
     ("no mechanism available", "it offers no SASL mechanism for that; --user and --password-file, or --certificate?"),
     ("Authentication failed [mech=none]", "it offers no SASL mechanism that may be used here; see --sasl"),
     ("Authentication failed", "user or password is wrong, or the user may not come in there"),

@@ -14,6 +14,7 @@ import attrs
 from mesh_config import yaml_text
 from mesh_config.check import check_mesh, has_errors
 from mesh_config.check_router import MOST_PATTERN_WORDS, count_pattern_words
+from mesh_config.connector_matching import is_loopback, is_same_host, is_wildcard
 from mesh_config.findings import Finding
 from mesh_config.loader import parse_document
 from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, RouterSettings
@@ -192,6 +193,10 @@ class RuntimeChanges:
         _bound(sockets.connectors)
         wanted = {"role": "inter-router", **_settings(attributes, SOCKET)}
         (settings,) = self._checked(connectors=[wanted]).connectors
+        for listener in sockets.listeners:
+            is_wild = is_wildcard(listener.host) and is_loopback(settings.host)
+            if listener.port == settings.port and (is_wild or is_same_host(settings.host, listener.host)):
+                raise ChangeError(f"this router listens at {settings.host}:{settings.port}: it would connect to itself")
         connector = sockets.add_connector(settings)
         self._tell("connector created", connector.name)
         named = f":{settings.name}" if settings.name else ""

@@ -135,6 +135,16 @@ def test_a_connector_joins_two_routers_and_parts_them(mesh: MeshProcesses, clien
     mesh.wait_converged()
 
 
+@pytest.mark.parametrize("host", [LOOPBACK, "localhost"])
+def test_a_connector_to_this_very_router_is_refused(mesh: MeshProcesses, host: str) -> None:
+    listener = next(each for each in mesh["R2"].settings.listeners if each.role is Role.INTER_ROUTER)
+    with (
+        ManagementClient(mesh.url("R2"), timeout_s=WAIT_S) as client,
+        pytest.raises(RefusedError, match=f"this router listens at {host}:{listener.port}: it would connect to itself"),
+    ):
+        create(client, "connector", "self", host=host, port=listener.port)
+
+
 def test_of_two_connectors_to_one_place_the_named_one_goes(mesh: MeshProcesses) -> None:
     with ManagementClient(mesh.url("R2"), timeout_s=WAIT_S) as client:
         (in_file,) = client.query("connector")
