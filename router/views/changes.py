@@ -14,10 +14,10 @@ import attrs
 from mesh_config import yaml_text
 from mesh_config.check import check_mesh, has_errors
 from mesh_config.check_router import MOST_PATTERN_WORDS, count_pattern_words
-from mesh_config.connector_matching import is_loopback, is_same_host, is_wildcard
+from mesh_config.connector_matching import target_of
 from mesh_config.findings import Finding
 from mesh_config.loader import parse_document
-from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, RouterSettings
+from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, MeshSettings, RouterSettings
 from router import logs
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition, ConnectionId
@@ -193,10 +193,10 @@ class RuntimeChanges:
         _bound(sockets.connectors)
         wanted = {"role": "inter-router", **_settings(attributes, SOCKET)}
         (settings,) = self._checked(connectors=[wanted]).connectors
-        for listener in sockets.listeners:
-            is_wild = is_wildcard(listener.host) and is_loopback(settings.host)
-            if listener.port == settings.port and (is_wild or is_same_host(settings.host, listener.host)):
-                raise ChangeError(f"this router listens at {settings.host}:{settings.port}: it would connect to itself")
+        bound = tuple(attrs.evolve(each.settings, host=each.host, port=each.port) for each in sockets.listeners)
+        alone = MeshSettings(routers={self._runtime.me: attrs.evolve(self._runtime.settings, listeners=bound)})
+        if target_of(alone, self._runtime.me, settings) is not None:
+            raise ChangeError(f"this router listens at {settings.host}:{settings.port}: it would connect to itself")
         connector = sockets.add_connector(settings)
         self._tell("connector created", connector.name)
         named = f":{settings.name}" if settings.name else ""

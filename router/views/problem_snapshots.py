@@ -151,14 +151,13 @@ class ProblemScan:
             count, _ = self._dropped.get(entry, (0, now))
             if entry.dropped != count and (entry in self._dropped or len(self._dropped) < MOST_TROUBLED):
                 self._dropped[entry] = (entry.dropped, now)
-        known = self._troubled.get(entry)
-        is_late = oldest_wait_s(entry, now) >= WAIT_S
-        # Whom a private address was made for is gone, and comes back by another one: whoever still has a link to it, as
-        # oslo.messaging's servers have for ten minutes, waits for nothing.
-        is_over = not entry.is_open and is_private(Address(entry.kind, entry.text))
-        if is_over:
+        if not entry.is_open and is_private(Address(entry.kind, entry.text)):
+            # Whom it was made for is gone, and comes back by another one: whoever still has a link to it, as
+            # oslo.messaging's servers have for ten minutes, waits for nothing.
             self._troubled.pop(entry, None)
             return
+        known = self._troubled.get(entry)
+        is_late = oldest_wait_s(entry, now) >= WAIT_S
         if entry.service is not None or not (may_be_blocked(entry) or busy_behind(entry) or is_late):
             if known is not None and now - known.last > RECENT_S:
                 del self._troubled[entry]

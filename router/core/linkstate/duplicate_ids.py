@@ -34,6 +34,13 @@ class DuplicateIds:
     def __init__(self, sender: ControlMessageSender) -> None:
         self._sender = sender
         self._repeats: dict[RouterId, _Repeats] = {}
+        self._older: set[RouterId] = set()
+
+    def report_older(self, router: RouterId, instance: int) -> None:
+        """Report, once, that somebody says an older boot number of *router*, long after the newer one was heard."""
+        if router not in self._older:
+            self._older.add(router)
+            self._report(router, instance)
 
     def report_overruled(self, neighbor: RouterId, instance: int, ls_seq: int, now: float) -> None:
         """Report that this router overrules what *neighbor* passed on in its name.
@@ -76,5 +83,8 @@ class DuplicateIds:
         repeats.count = repeats.count + 1 if now - repeats.at <= PAUSE_S else 1
         repeats.at = now
         if repeats.count == MANY:
-            self._sender.do(Report.warning("duplicate_router_id", id=router, instance=instance))
+            self._report(router, instance)
         return repeats.count >= MANY
+
+    def _report(self, router: RouterId, instance: int) -> None:
+        self._sender.do(Report.warning("duplicate_router_id", id=router, instance=instance))

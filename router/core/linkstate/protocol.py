@@ -111,7 +111,6 @@ class LinkState:
         self._revision = 0
         self._spf_throttle = Throttle(settings.spf_hold_down_s)
         self._own_throttle = Throttle(settings.spf_hold_down_s)
-        self._reported: set[RouterId] = set()
         self._duplicates = DuplicateIds(sender)
         self._is_full_told = self._is_dense_told = False
         self._started_at = math.inf
@@ -325,7 +324,7 @@ class LinkState:
         boot = self.database.judge(node, instance, now)
         if boot is BootComparison.OLDER:
             if self.database.is_duplicate(node, now):
-                self._report_duplicate(router, instance)
+                self._duplicates.report_older(router, instance)
             return None
         if boot is BootComparison.NEWER:
             self._restart(node, instance, now)
@@ -419,11 +418,6 @@ class LinkState:
         node.relayed_at = now
         self._sender.relay(received, message, ALL_LINK_STATE_TO, FloodTargets.PUSHING, is_news=True)
         self._sender.relay(received, node.advertisement(), ALL_LINK_STATE_TO, FloodTargets.PLAIN)
-
-    def _report_duplicate(self, router: RouterId, instance: int) -> None:
-        if router not in self._reported:
-            self._reported.add(router)
-            self._sender.do(Report.warning("duplicate_router_id", id=router, instance=instance))
 
     # Turns
 
