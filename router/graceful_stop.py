@@ -19,6 +19,10 @@ REROUTE_S: Final = 0.3
 """From the moment when others have heard that paths are to lead elsewhere, and their `spf_hold_down_s` is over, until
 nothing new is taken: they compute in this time, and what is on its way arrives. They are taken to have the same setting
 as this router."""
+REPLIES_S: Final = 0.25
+"""From the moment when all is settled until unanswered requests are counted: what doesn't count has so long."""
+COUNT_S: Final = 0.1
+"""Between two counts of them."""
 HAND_BACK_S: Final = 0.25
 """From the moment when replies have had their time: clients send what waited for credit, and get it back."""
 CLOSE_PATIENCE_S: Final = 1.0
@@ -88,11 +92,28 @@ async def _settle(runtime: Runtime) -> None:
     await quiet.wait()
     if all(connection.port.is_router for connection in runtime.connections.values()):
         return
-    # A server of oslo.messaging acknowledges a request before it answers, so nobody knows here whether one is owed.
-    await trio.sleep(runtime.settings.shutdown_replies_s)
+    await _wait_for_replies(runtime)
     if not runtime.data_plane.is_quiet():
         quiet = trio.Event()
         runtime.tell_quiet(quiet.set)
         await quiet.wait()
     runtime.hand_back()
     await trio.sleep(HAND_BACK_S)
+
+
+async def _wait_for_replies(runtime: Runtime) -> None:
+    """Wait until each request is answered, or `shutdown_replies_s` are over; there is time left to hand back."""
+    most_s = runtime.settings.shutdown_replies_s
+    until = min(trio.current_time() + most_s, trio.current_effective_deadline() - 2 * HAND_BACK_S)
+    await trio.sleep(min(REPLIES_S, most_s))
+    if unanswered := _unanswered_requests(runtime):
+        runtime.log.info("waiting_for_replies", clients=len(unanswered), requests=sum(unanswered), within_s=most_s)
+    while unanswered and trio.current_time() < until:
+        await trio.sleep(COUNT_S)
+        unanswered = _unanswered_requests(runtime)
+
+
+def _unanswered_requests(runtime: Runtime) -> list[int]:
+    """Numbers of unanswered requests, of each client that has any."""
+    clients = (each for each in runtime.connections.values() if not each.port.is_router)
+    return [unanswered for client in clients if (unanswered := client.count_unanswered_requests())]

@@ -72,9 +72,9 @@ class RouterSettings:
         "On SIGTERM, time for what is in flight to settle.", default=5.0, unit="seconds", low=0, high=3600
     )
     shutdown_replies_s: float = setting(
-        "Of that, time for replies to requests that are settled: calls that take long are answered, and clients get no"
-        " credit.",
-        default=0.25,
+        "Of that, most time for replies to accepted requests: calls that take long are answered, and clients get no"
+        " credit meanwhile.",
+        default=3.0,
         unit="seconds",
         low=0,
         high=3600,

@@ -30,6 +30,7 @@ cdef class Connection(ByteStreams):
     cdef public set closed_links
     cdef public dict _sessions
     cdef public MemoryMeter weight
+    cdef public object _unanswered
     cdef public object _failure
     cdef public Py_ssize_t _after_end
     cdef public object _unbinding

@@ -32,6 +32,7 @@ from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, FRAME_BYTES, MemoryMeter
 from router.engine.peer_identity import PeerIdentity
 from router.engine.peer_open import PeerOpen, read_open
+from router.engine.unanswered_requests import UnansweredRequests
 from router.guard.endpoints import default_outcome_of
 from router.guard.frame_guard import FrameGuard
 
@@ -145,7 +146,7 @@ class Connection(ByteStreams):
         """Those that were attached once: what still comes on them is thrown away."""
         self._sessions: dict[Handle, None] = {}
         """Those that have begun, and so have a channel."""
-        self.weight = MemoryMeter(port, self.links, self._sessions)
+        self.weight, self._unanswered = MemoryMeter(port, self.links, self._sessions), UnansweredRequests()
         self._failure: PeerProtocolError | None = None
         self._after_end = 0
         """Begins and Attaches that came after the end."""
@@ -303,12 +304,17 @@ class Connection(ByteStreams):
         link = self.links.pop(key, None)
         if link is not None:
             self.publishers -= isinstance(link, IngressLink)
+            self._unanswered.end_link(link)
             session = link.session
             siblings = self._session_links[session]
             del siblings[key]
             if not siblings:
                 del self._session_links[session]
         return link
+
+    def count_unanswered_requests(self) -> int:
+        """Requests of its client that were accepted and may still be answered (`unanswered_requests.py`)."""
+        return self._unanswered.count(self.links.values())
 
     def count_links(self, session: Handle) -> int:
         """Data links of a session."""

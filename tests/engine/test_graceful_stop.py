@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
 import trio
 
 from mesh_config.models import LinkStateSettings
-from router.graceful_stop import take_no_more
+from router.graceful_stop import HAND_BACK_S, REPLIES_S, take_no_more
+from router.runtime import Runtime
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -69,3 +73,127 @@ async def test_others_have_new_paths_before_a_router_that_stops_takes_nothing_mo
     after = a.fib.route(d.me)
     assert after is not None
     assert after.next_hop == c.me
+
+
+class Callers:
+    """A caller and a server of one router."""
+
+    def __init__(self, bench: Bench, **settings: float) -> None:
+        self.bench = bench
+        self.router = bench.router("A", **settings)
+        self.caller = bench.client(self.router)
+        self.replies = self.caller.receiver(None, dynamic=True, credit=100).accepting()
+        self.requests = self.caller.sender("requests")
+        self.server = bench.client(self.router)
+        self.server.receiver("requests", credit=100).accepting()
+        self.server.receiver(None, dynamic=True, credit=100)
+        self.answers = self.server.sender(self.replies.address)
+        bench.run()
+
+    def ask(self, count: int = 1, *, settled: bool = False) -> None:
+        for _ in range(count):
+            self.requests.send(message("request"), settled=settled)
+        self.bench.run()
+
+    def answer(self, count: int = 1, *, settled: bool = True) -> None:
+        for _ in range(count):
+            self.answers.send(message("reply"), settled=settled)
+        self.bench.run()
+
+    def unanswered(self) -> list[int]:
+        """Requests of each connection, the caller's first."""
+        return [connection.count_unanswered_requests() for connection in self.router.connections.values()]
+
+
+def test_requests_that_were_accepted_and_not_answered_are_counted(bench: Bench) -> None:
+    callers = Callers(bench)
+    assert callers.unanswered() == [0, 0]
+    callers.ask(5)
+    assert callers.unanswered() == [5, 0]
+    callers.answer(2)
+    callers.answer(2, settled=False)
+    assert callers.unanswered() == [1, 0]
+    callers.ask(3, settled=True)
+    assert callers.unanswered() == [1, 0]
+
+
+def test_links_that_are_gone_count_as_well(bench: Bench) -> None:
+    callers = Callers(bench)
+    callers.ask(5)
+    callers.answer(5)
+    callers.requests.close()
+    bench.run()
+    callers.requests = callers.caller.sender("requests")
+    callers.ask(2)
+    assert callers.unanswered() == [2, 0]
+    other = callers.caller.receiver(None, dynamic=True, credit=10).accepting()
+    bench.run()
+    callers.replies.close()
+    bench.run()
+    assert callers.unanswered() == [2, 0]
+    callers.answers = callers.server.sender(other.address)
+    callers.answer(2)
+    assert callers.unanswered() == [0, 0]
+
+
+def test_requests_of_who_has_no_reply_address_do_not_count(bench: Bench) -> None:
+    router = bench.router("A")
+    client = bench.client(router)
+    client.receiver("requests", credit=10).accepting()
+    sent = client.sender("requests").send(message("request"))
+    bench.run()
+    assert sent.outcome == "accepted"
+    assert [connection.count_unanswered_requests() for connection in router.connections.values()] == [0]
+
+
+@asynccontextmanager
+async def stopping(router: Runtime) -> AsyncIterator[None]:
+    """The router takes no more beside what is done here, and has done so in the end."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(take_no_more, router, is_told=False))
+        yield
+
+
+async def test_a_stop_ends_soon_when_all_is_answered(autojump_clock: object) -> None:
+    callers = Callers(Bench())
+    callers.ask(3)
+    callers.answer(3)
+    began = trio.current_time()
+    async with stopping(callers.router):
+        pass
+    assert trio.current_time() - began == pytest.approx(REPLIES_S + HAND_BACK_S)
+
+
+async def test_a_stop_waits_until_each_reply_has_come(autojump_clock: object) -> None:
+    callers = Callers(Bench())
+    callers.ask(3)
+    began = trio.current_time()
+    async with stopping(callers.router):
+        await trio.sleep(1)
+        callers.answer(2)
+        callers.ask()
+        await trio.sleep(1)
+        assert callers.requests.sent[-1].outcome is None
+        callers.answer()
+    callers.bench.run()
+    assert len(callers.replies.messages) == 3
+    assert callers.requests.sent[-1].outcome == "released"
+    assert 2 + HAND_BACK_S <= trio.current_time() - began < 2.5
+
+
+@pytest.mark.parametrize(("replies_s", "within_s", "ends_after_s"), [(4.0, math.inf, 4.0), (50.0, 5.0, 4.5), (0, 5, 0)])
+async def test_a_stop_waits_no_longer_than_it_may_and_hands_back_even_then(
+    replies_s: float, within_s: float, ends_after_s: float, autojump_clock: object
+) -> None:
+    callers = Callers(Bench(), shutdown_replies_s=replies_s)
+    callers.ask()
+    began = trio.current_time()
+    with trio.move_on_after(within_s) as scope:
+        async with stopping(callers.router):
+            await trio.sleep(0.01)
+            callers.bench.run()
+            callers.ask()
+    assert not scope.cancelled_caught
+    callers.bench.run()
+    assert [sent.outcome for sent in callers.requests.sent] == ["accepted", "released"]
+    assert trio.current_time() - began == pytest.approx(ends_after_s + HAND_BACK_S, abs=0.11)
