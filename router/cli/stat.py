@@ -39,9 +39,18 @@ from router.cli.stat_columns import (
     general_value,
     printable,
 )
-from router.cli.stat_credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses, is_in_trouble
+from router.cli.stat_credit import (
+    ADDRESSES,
+    ADDRESSES_SHOWN,
+    PARTIES,
+    ask_credit,
+    credit_parts,
+    first_addresses,
+    is_in_trouble,
+)
 from router.cli.stat_problems import problem_parts
 from router.cli.table_output_width import UNBOUNDED_WIDTH, console, write_plain
+from router.management.schema import find_type
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
 """With these a formula begins for some spreadsheet, also in full width."""
@@ -57,6 +66,7 @@ GAP: Final = 2
 SHORTEST: Final = 12
 """Characters to which a name is cut where there is no room for more."""
 
+PROBLEMS: Final = "amqp-mesh.problem"
 OF_ALL: Final = ("problems", "routers", "mesh")
 """Choices of the whole mesh, not shown to who sees a virtual host alone."""
 
@@ -173,7 +183,7 @@ def _output(wanted: StatSelection, answers: StatAnswers, form: str, suffix: str)
     if form == "json":
         click.echo(json.dumps([{"router": each, **row} for each, rows in found for row in rows], indent=2))
     elif form == "csv":
-        _write_csv(found)
+        _write_csv(_kinds(wanted.what), found)
     else:
         _show(wanted, answers, suffix)
     if answers.errors:
@@ -295,7 +305,7 @@ def _ask(client: ManagementClient, wanted: StatSelection, me: str, router: str |
     if wanted.what == "credit":
         return ask_credit(client, me, router=router, text=wanted.address, limit=wanted.limit)
     if wanted.what == "problems":
-        return client.query("amqp-mesh.problem", router=router)
+        return client.query(PROBLEMS, router=router)
     view = VIEWS[wanted.what]
     # Who looks is no part of what is looked at.
     rows = [row for row in client.query(view.kind, router=router) if row.get("container") != client.container]
@@ -306,8 +316,22 @@ def _ask(client: ManagementClient, wanted: StatSelection, me: str, router: str |
 # Output
 
 
-def _write_csv(found: Sequence[tuple[str, Sequence[Entity]]]) -> None:
-    names = list(dict.fromkeys(name for _, rows in found for row in rows for name in row))
+def _kinds(what: str) -> Sequence[str]:
+    """Types of the entities that are shown."""
+    if what in VIEWS:
+        return (VIEWS[what].kind,)
+    return {"general": ("router",), "problems": (PROBLEMS,), "credit": (ADDRESSES, PARTIES)}[what]
+
+
+def _write_csv(kinds: Sequence[str], found: Sequence[tuple[str, Sequence[Entity]]]) -> None:
+    """Write a heading, also where nothing follows, and the rows.
+
+    Args:
+        kinds: types of the entities, whose attributes come first.
+        found: routers, each with its entities; those of another version may have more attributes.
+    """
+    known = (name for kind in kinds for name in find_type(kind).attributes)
+    names = list(dict.fromkeys([*known, *(name for _, rows in found for row in rows for name in row)]))
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["router", *names])
     for router, rows in found:

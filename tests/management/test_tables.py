@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from router.cli.stat import WHAT, stat
+from router.cli.stat import _kinds as kinds
 from router.cli.stat import _table as table
 from router.cli.stat import _write_csv as write_csv
-from router.cli.stat import stat
 from router.cli.stat_columns import GENERAL, VIEWS, aligned, duration, general_value, link_state
 from router.management.schema import find_type
 from tests.helpers import frames
@@ -138,16 +139,26 @@ def test_names_of_peers_move_no_cursor_and_are_no_markup() -> None:
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", " =", "\t-", "\uff1d", "\uff20"])
 def test_no_cell_of_csv_that_a_peer_chose_begins_a_formula(start: str, capsys: pytest.CaptureFixture[str]) -> None:
     name = start + 'cmd|"/c calc"!A1'
-    write_csv([(name, [{"container": name, "linkCount": -5, "rate": -0.5, "list": ["=1"], "none": None}])])
+    write_csv(
+        ["connection"], [(name, [{"container": name, "linkCount": -5, "rate": -0.5, "list": ["=1"], "none": None}])]
+    )
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))
     assert row["router"] == row["container"] == "'" + name
     assert (row["linkCount"], row["rate"], row["list"], row["none"]) == ("-5", "-0.5", '["=1"]', "")
 
 
 def test_other_cells_of_csv_are_what_peers_chose(capsys: pytest.CaptureFixture[str]) -> None:
-    write_csv([("A", [{"container": "a=b-c@d,+\n"}])])
+    write_csv(["connection"], [("A", [{"container": "a=b-c@d,+\n"}])])
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))
     assert row["container"] == "a=b-c@d,+\n"
+
+
+@pytest.mark.parametrize("what", WHAT)
+def test_csv_without_rows_has_its_heading(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write_csv(kinds(what), [("A", [])])
+    (heading,) = csv.reader(io.StringIO(capsys.readouterr().out, newline=""))
+    assert heading[:2] == ["router", "name"]
+    assert len(heading) > 8
 
 
 def test_what_routers_answer_moves_no_cursor_in_errors() -> None:

@@ -132,6 +132,8 @@ def _watch(
     )
     ask = importlib.import_module("router.whatif.telemetry.link_counters").reachable
     screen = Screen(lambda: stream.ask_any(places, connect, ask), [access.url for access in accesses])
+    if once:
+        screen.require_answer()  # Spark takes its time to start
     job = stream.StreamingJob(what, screen.show)
     stopped = threading.Event()
     patience_s = 2 * interval_s + sum(access.timeout_s for access in accesses)
@@ -167,7 +169,7 @@ def _once(job: Any, session: Any, screen: Screen, interval_s: float, stopped: th
         if screen.count or stopped.is_set():
             return
         stopped.wait(interval_s)
-    raise CommandError(f"no router answers at {screen.where}, or none has a link")
+    raise CommandError(f"no router that answers at {screen.where} has a link")
 
 
 def _keep_on(
@@ -320,6 +322,11 @@ class Screen:
         self._console.print(table)
         if len(found) > ROWS:
             self._console.print(f"and {len(found) - ROWS:,} more")
+
+    def require_answer(self) -> None:
+        """Ask whether a router answers. Raises: CommandError when none does."""
+        if self._reachable() is None:
+            raise CommandError(f"no router answers at {self.where}")
 
     def complain(self, patience_s: float) -> None:
         """Say once when nothing has come for so long, and nothing can come: Spark may be late by itself.

@@ -442,9 +442,9 @@ def test_the_command_comes_by_tls_and_as_a_user(spark: SparkSession, tmp_path: P
         assert not kept
 
 
-@pytest.mark.slow
-def test_the_command_says_that_nobody_answers(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_command_says_that_nobody_answers_before_spark_starts(tmp_path: Path) -> None:
     arguments = ["whatif", "watch", "amqp://127.0.0.1:1", "--once", "--interval", "0.1", "--checkpoint"]
     result = CliRunner().invoke(main, [*arguments, str(tmp_path / "job")])
     assert result.exit_code == 1
     assert "no router answers at amqp://127.0.0.1:1" in result.output
+    assert not (tmp_path / "job").exists()
