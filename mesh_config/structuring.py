@@ -14,7 +14,7 @@ import cattrs
 from cattrs.errors import ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
-from mesh_config import yaml_text
+from mesh_config import qpid_dispatch_names, yaml_text
 from mesh_config.findings import Finding, nearest
 from mesh_config.value_rules import (
     Fault,
@@ -190,9 +190,12 @@ def _findings(error: BaseException, node: yaml_text.Node, cls: SettingsClass) ->
 def unknown_key(node: yaml_text.Node, key: str, known: tuple[str, ...]) -> Finding:
     """The finding that *key* of *node* is none of the known ones."""
     place = node.key_places[key] if isinstance(node, yaml_text.MapNode) and key in node.key_places else node.place
-    near = nearest(key, known)
+    near = qpid_dispatch_names.own_name(key, known) or nearest(key, known)
+    message = f"unknown key `{key}`"
+    if qpid_dispatch_names.is_without_counterpart(key):
+        return place.finding(f"{message}: this setting of Qpid Dispatch has no counterpart", expected="nothing like it")
     return place.finding(
-        f"unknown key `{key}`", expected=f"one of {', '.join(known)}" if near is None else "a known key", nearest=near
+        message, expected=f"one of {', '.join(known)}" if near is None else "a known key", nearest=near
     )
 
 

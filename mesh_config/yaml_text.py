@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import yaml
@@ -222,11 +222,36 @@ def _last_line(text: str) -> int:
     return len(_BREAK.findall(text)) + 1
 
 
+_EXPECTED: Final[Sequence[tuple[str, str]]] = (
+    ("found a tab", "blanks instead of the tab"),
+    ("cannot start any token", "quotes around a text that begins so"),
+    ("mapping values are not allowed", "the indentation of the keys beside it, or quotes around a text that has `: `"),
+    ("could not find expected ':'", "`: ` after a key"),
+    ("expected ',' or '}'", "`,` or `}}`, since the `{{` of line {opened} is open"),
+    ("expected ',' or ']'", "`,` or `]`, since the `[` of line {opened} is open"),
+    ("unexpected end of stream", "the other quote of the text that begins in line {opened}"),
+    ("expected '-' indicator", "`- ` at the indentation of the items beside it"),
+    ("did not find expected key", "a key at the indentation of those beside it"),
+    ("did not find expected <document start>", "the indentation of the keys above"),
+    ("found another document", "no `---`"),
+)
+"""Parts of what the reader says of a file's form, and what was expected there; *opened*: line where that began."""
+
+
 def _syntax_finding(error: yaml.MarkedYAMLError, start: Place, text: str) -> Finding:
     mark = error.problem_mark or error.context_mark
-    place = attrs.evolve(start, line=min(mark.line + 1, _last_line(text))) if mark is not None else start
-    words = [word for word in (error.context, error.problem) if word]
-    return place.finding(f"not readable as YAML: {', '.join(words)}")
+    words = ", ".join(word for word in (error.context, error.problem) if word)
+    if mark is None:
+        return start.finding(f"not readable as YAML: {words}")
+    opened = error.context_mark.line + 1 if error.context_mark is not None else mark.line + 1
+    expected = next((missed for said, missed in _EXPECTED if said in words), "").format(opened=opened)
+    lines = _BREAK.split(text)
+    if mark.line < len(lines) and lines[mark.line][mark.column : mark.column + 1] == "\t":
+        expected = _EXPECTED[0][1]
+    # A key without its colon is noticed in the next line.
+    line = opened if "simple key" in words else mark.line + 1
+    place = attrs.evolve(start, line=min(line, _last_line(text)))
+    return place.finding(f"not readable as YAML: {words}", expected=expected)
 
 
 class _Conversion:

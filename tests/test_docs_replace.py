@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mesh_config import models
+from mesh_config import models, qpid_dispatch_names
 from mesh_config.loader import load_mesh
 from mesh_config.models import Role, RouterSettings
 from mesh_config.value_rules import fields_of
@@ -21,6 +21,22 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "how_to" / "replace-qdrouterd.md").read_text(encoding="utf-8")
 SCHEMA = ROOT / "tests" / "vectors" / "mgmt" / "a55-qdmanage-get-schema.json"
 """What a real `qdrouterd` answered."""
+KEPT = {
+    "id",
+    "host",
+    "port",
+    "role",
+    "cost",
+    "name",
+    "ciphers",
+    "prefix",
+    "pattern",
+    "vhost",
+    "http",
+    "healthz",
+    "metrics",
+}
+"""Names that are the same here, or that a part of the settings takes the place of."""
 READ_ONLY = {"identity", "connectionStatus", "connectionMsg"}
 
 Entity = dict[str, str]
@@ -50,6 +66,42 @@ def test_every_setting_of_the_tables_is_there() -> None:
     named = {word for _, middle in rows() for name in re.findall(r"`([a-z_.]+)`", middle) for word in name.split(".")}
     assert len(named) > 40
     assert named - known - {"routers"} == set()
+
+
+def test_names_that_are_translated_are_those_of_the_tables() -> None:
+    """But for those that are the same here, that are values, and that vhosts have a table of their own for."""
+    for left, middle in rows():
+        theirs = re.findall(r"`(\w+)`", left.partition(" of ")[0] if " of `" in left else left)
+        ours = re.findall(r"`([a-z_.]+)`", middle)
+        for name in theirs:
+            if middle == "none" and name not in KEPT:
+                assert name in qpid_dispatch_names.WITHOUT
+            elif name in qpid_dispatch_names.NAMES:
+                assert qpid_dispatch_names.NAMES[name] in ours or f"log.{qpid_dispatch_names.NAMES[name]}" in ours
+            else:
+                assert name in KEPT, name
+    assert {*qpid_dispatch_names.NAMES, *qpid_dispatch_names.WITHOUT} <= {
+        name for left, _ in rows() for name in re.findall(r"`(\w+)", left)
+    }
+
+
+@pytest.mark.parametrize(
+    ("listener", "said"),
+    [
+        ("authenticatePeer: true", "unknown key `authenticatePeer`; expected a known key; did you mean `sasl`?"),
+        ("max_frame_size: 5", "unknown key `max_frame_size`; expected a known key; did you mean `max_frame_bytes`?"),
+        (
+            "linkCapacity: 5",
+            "`linkCapacity`: this setting of Qpid Dispatch has no counterpart; expected nothing like it",
+        ),
+    ],
+)
+def test_a_name_of_qpid_dispatch_is_answered_with_ours(listener: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yaml"
+    file.write_text(f"router:\n  id: A\n  listeners:\n  - port: 5672\n    {listener}\n", encoding="utf-8")
+    found = CliRunner().invoke(main, ["config", "check", str(file)])
+    assert found.exit_code == 1
+    assert said in found.output
 
 
 def settings_of(cls: type) -> list[Any]:
