@@ -143,13 +143,16 @@ class PeerEventHandler:
                     return  # its Close says why
                 self.close(connection, Condition.INVALID_FIELD, "a router needs a container id")
                 return
+            host = remote_address(connection.host)
             if peer.container == self._me:
                 self._log.warning(
                     "duplicate_router_id", connection=connection.id, host=connection.host, id=peer.container
                 )
-                self.close(connection, Condition.NOT_ALLOWED, f"router id {self._me} is already in use: it is mine")
+                reason = f"router id {self._me} is already in use: it is mine"
+                if connection.is_server:
+                    self._presence.router_refused(peer.container, host, reason, self._data_plane.clock.now)
+                self.close(connection, Condition.NOT_ALLOWED, reason)
                 return
-            host = remote_address(connection.host)
             try:
                 check_neighbor(self._settings, settings, peer, connection.identity)
             except PeerProtocolError as error:

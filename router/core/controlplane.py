@@ -263,6 +263,10 @@ class ControlPlane:
         """Neighbors that this router hears, and that hear it; sorted."""
         return sorted(self._neighbors.active)
 
+    def duplicate_ids(self, within_s: float, now: float) -> list[RouterId]:
+        """Ids that two distant routers have had within *within_s* seconds before *now* (seconds), sorted."""
+        return self._link_state.duplicate_ids(within_s, now)
+
     def own_node(self) -> NodeView:
         """This router itself."""
         return NodeView(

@@ -25,6 +25,7 @@ PROBLEM_KINDS: Final = (
     "connector-failed",
     "wrong-role",
     "router-refused",
+    "duplicate-router-id",
     "publisher-floods",
     "publishers-blocked",
     "subscriber-slow",
@@ -42,7 +43,8 @@ PROBLEM_KINDS: Final = (
 NOTICES: Final = ("lost-for-a-while",)
 """Those that are over, and told of for some minutes all the same."""
 SEEN_BY_ALL: Final = (
-    "router-absent", "link-absent", "no-subscriber", "flapping", "router-drained", "lost-for-a-while"
+    "router-absent", "link-absent", "duplicate-router-id", "no-subscriber", "flapping", "router-drained",
+    "lost-for-a-while",
 )  # fmt: skip
 """Those that each router of the mesh tells of, each in its own way."""
 

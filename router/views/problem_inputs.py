@@ -146,6 +146,8 @@ class ProblemInputs:
     connectors: Sequence[ConnectorRow] = ()
     wrong_roles: Sequence[WrongRole] = ()
     refusals: Sequence[RouterRefusal] = ()
+    duplicate_ids: Sequence[str] = ()
+    """Router ids that two routers have."""
     floods: Sequence[TooFastAnonymousPublisher] = ()
     addresses: Sequence[AddressTrouble] = ()
     is_above_mark: bool = False

@@ -238,6 +238,7 @@ class ProblemScan:
                 for it in runtime.mesh_presence.refused_routers.values()
                 if now - it.last <= RECENT_S
             ],
+            duplicate_ids=runtime.control.duplicate_ids(RECENT_S, now),
             floods=[self._flood(each, offset) for each in (self._rates.floods() if self._rates else ())[:SHOWN]],
             addresses=list(self._addresses(now, offset)),
             is_above_mark=account.is_over,

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final
@@ -19,15 +18,13 @@ from router.drain_state import SHUTTING_DOWN
 from router.management.client_display_name import client_name
 from router.management.merged_problems import CERTAIN
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
+from router.views.file_problems import file_problems
 from router.views.problem_inputs import BESIDE, HEARSAY, AddressTrouble, Problem, ProblemInputs
 
 FLAPPING: Final = 2
 """Losses within the last five minutes from which on something flaps."""
-CERTIFICATE_DAYS: Final = 30
-"""Before its end a certificate is told of."""
 NAMED: Final = 3
 """Subscribers, or addresses, that one sentence names."""
-DAY_S: Final = 86400
 HUNG_S: Final = 10
 """Without any outcome for so long a subscriber is the cause of what waits for it, whoever sends how much."""
 APART_S: Final = 3.0
@@ -49,14 +46,14 @@ def problems(snapshot: ProblemInputs) -> list[Problem]:
     found = [
         *_absent(snapshot),
         *_connectors(snapshot),
+        *_duplicate_ids(snapshot),
         *_floods(snapshot),
         *_addresses(snapshot),
         *_memory(snapshot),
         *_listeners(snapshot),
         *_dropped(snapshot),
         *_losses(snapshot),
-        *_certificates(snapshot),
-        *_unusable(snapshot),
+        *file_problems(snapshot),
         *_drained(snapshot),
     ]
     return sorted(
@@ -270,6 +267,20 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
             since=refusal.since,
             command=f"amqp-mesh stat routers --router {snapshot.router}",
             about=_link_to(snapshot.router, escaped(refusal.container)),
+        )
+
+
+def _duplicate_ids(snapshot: ProblemInputs) -> Iterator[Problem]:
+    for router in snapshot.duplicate_ids:
+        yield Problem(
+            kind="duplicate-router-id",
+            subject=router,
+            sentence=f"two routers call themselves {router}: each overrules what the other says of its links and"
+            " addresses; stop one of them, or give it another id",
+            since=None,
+            command=f"amqp-mesh stat mesh --router {snapshot.router}",
+            about=[f"router {router}"],
+            explains=[f"router {router}"],
         )
 
 
@@ -566,29 +577,3 @@ def _dropped(snapshot: ProblemInputs) -> Iterator[Problem]:
             since=snapshot.dropped_to_nobody.last,
             command=f"amqp-mesh stat general --router {snapshot.router}",
         )
-
-
-def _unusable(snapshot: ProblemInputs) -> Iterator[Problem]:
-    for each in snapshot.unusable:
-        yield Problem(
-            kind="unusable-file",
-            subject=escaped(each.subject),
-            sentence=f"{escaped(each.reason)}; what was read before counts still, and after a restart nothing will",
-            since=None,
-            command=f"amqp-mesh manage get-log --router {snapshot.router}",
-        )
-
-
-def _certificates(snapshot: ProblemInputs) -> Iterator[Problem]:
-    for certificate in snapshot.certificates:
-        left_s = certificate.ends - snapshot.now
-        if left_s < CERTIFICATE_DAYS * DAY_S:
-            day = time.strftime("%F", time.gmtime(certificate.ends))
-            ends = f"ended on {day}" if left_s <= 0 else f"ends on {day}, in {int(left_s // DAY_S)} days"
-            yield Problem(
-                kind="certificate",
-                subject=certificate.file,
-                sentence=f"the certificate of {escaped(certificate.subject) or 'no name'} in {certificate.file} {ends}",
-                since=None,
-                command=f"openssl x509 -in {certificate.file} -noout -enddate",
-            )

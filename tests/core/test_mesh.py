@@ -388,6 +388,9 @@ def test_two_distant_routers_of_one_id_are_reported(meshes: list[Mesh]) -> None:
         assert counts["duplicate_router_id"] == 1
         assert max(counts["own_word_overruled"], counts["boot_number_raised"], counts["router_restarted"]) <= 2 * MANY
         assert (counts["own_word_overruled"] > 0) == name.startswith("X")
+        told = mesh.routers[RouterId(name)].participant
+        assert told.duplicate_ids(60.0, mesh.now) == ["X"]
+        assert told.duplicate_ids(60.0, mesh.now + 100.0) == []
 
 
 def settled_mesh(routers: int, meshes: list[Mesh]) -> tuple[Mesh, float]:

@@ -23,6 +23,7 @@ from router.management.snapshot import (
 )
 from router.mesh_presence import ExpectedMesh
 from router.security.certificate_expiry import CertificateExpiry, UnusableFile
+from router.views.file_problems import DAY_S
 from router.views.mesh_rows import AT_ONCE, mesh_link_rows, node_rows
 from router.views.problem_inputs import (
     AddressTrouble,
@@ -35,7 +36,7 @@ from router.views.problem_inputs import (
     WrongRole,
 )
 from router.views.problem_snapshots import PATIENCE_S, RECENT_S, WAIT_S, ProblemScan
-from router.views.problems import DAY_S, UNHEARD_S, problems
+from router.views.problems import UNHEARD_S, problems
 from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
@@ -213,6 +214,15 @@ def test_what_was_never_seen_is_missed_some_seconds_after_the_start(
             "router-refused",
             "R2",
             "router R2 from h is refused: router R2 is of mesh two",
+        ),
+        (
+            {"duplicate_ids": ["X"]},
+            "duplicate-router-id",
+            "X",
+            (
+                "two routers call themselves X: each overrules what the other says of its links and addresses; stop one"
+                " of them, or give it another id"
+            ),
         ),
         (
             {"held": [HeldConnection(identity="1", container="c", host="h", charged_bytes=2**21, is_read=False)]},

@@ -73,6 +73,12 @@ class DuplicateIds:
         if not (is_raise and self._is_told(router, instance, now)):
             self._sender.do(Report.info("router_restarted", remote=router, instance=instance))
 
+    def lasting(self, within_s: float, now: float) -> list[RouterId]:
+        """Ids that two distant routers have had within *within_s* seconds before *now* (seconds), sorted."""
+        return sorted(
+            router for router, each in self._repeats.items() if each.count >= MANY and now - each.at <= within_s
+        )
+
     def _is_told(self, router: RouterId, instance: int, now: float) -> bool:
         """Whether it is known, by now, that two routers have the id *router*."""
         if router not in self._repeats and len(self._repeats) >= MOST_IDS:

@@ -421,6 +421,10 @@ class LinkState:
 
     # Turns
 
+    def duplicate_ids(self, within_s: float, now: float) -> list[RouterId]:
+        """Ids that two distant routers have had within *within_s* seconds before *now* (seconds), sorted."""
+        return self._duplicates.lasting(within_s, now)
+
     def next_deadline(self) -> float:
         """Time at which `settle` has something to do without any event, seconds; `math.inf` when never."""
         return min(

@@ -1,0 +1,46 @@
+"""Problems of files: what can't be used, and certificates near their end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from router.core.escapes import escaped
+from router.views.problem_inputs import Problem, ProblemInputs
+
+CERTIFICATE_DAYS: Final = 30
+"""Before its end a certificate is told of."""
+DAY_S: Final = 86400
+
+
+def file_problems(snapshot: ProblemInputs) -> Iterator[Problem]:
+    """Yield what is wrong with certificates, and with other files."""
+    yield from _certificates(snapshot)
+    yield from _unusable(snapshot)
+
+
+def _certificates(snapshot: ProblemInputs) -> Iterator[Problem]:
+    for certificate in snapshot.certificates:
+        left_s = certificate.ends - snapshot.now
+        if left_s < CERTIFICATE_DAYS * DAY_S:
+            day = time.strftime("%F", time.gmtime(certificate.ends))
+            ends = f"ended on {day}" if left_s <= 0 else f"ends on {day}, in {int(left_s // DAY_S)} days"
+            yield Problem(
+                kind="certificate",
+                subject=certificate.file,
+                sentence=f"the certificate of {escaped(certificate.subject) or 'no name'} in {certificate.file} {ends}",
+                since=None,
+                command=f"openssl x509 -in {certificate.file} -noout -enddate",
+            )
+
+
+def _unusable(snapshot: ProblemInputs) -> Iterator[Problem]:
+    for each in snapshot.unusable:
+        yield Problem(
+            kind="unusable-file",
+            subject=escaped(each.subject),
+            sentence=f"{escaped(each.reason)}; what was read before counts still, and after a restart nothing will",
+            since=None,
+            command=f"amqp-mesh manage get-log --router {snapshot.router}",
+        )
