@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -276,13 +276,22 @@ class Daemon:
         """Give it other settings for the connections to come; it stays bound."""
         listener.settings, listener.files = settings, usable_files(self.runtime.settings, settings.role)
 
-    def open_listener(self, settings: ListenerSettings, place: str, port: int | None = None) -> Listener:
+    def share_ports(self, leaving: Sequence[Listener], is_shared: bool) -> None:
+        """Let others be bound at the ports of *leaving* and of HTTP, as these are to be closed, or no more."""
+        for listener in leaving:
+            listener.share_port(is_shared)
+        self.http.share_port(is_shared)
+
+    def open_listener(
+        self, settings: ListenerSettings, place: str, port: int | None = None, *, shares_port: bool = False
+    ) -> Listener:
         """Bind a listener, and accept.
 
         Args:
             settings: host, port and role.
             place: address of the host.
             port: that it had, where *settings* leave it to the system.
+            shares_port: bind it also where a listener that shares its port has this one.
         Raises:
             LocalError: it cannot be bound, or the router stops.
         """
@@ -290,7 +299,7 @@ class Daemon:
             raise LocalError("the router is stopping")
         self._credentials.prepare(settings)
         files = usable_files(self.runtime.settings, settings.role)
-        listener = Listener(settings, place, port=port, files=files)
+        listener = Listener(settings, place, port=port, files=files, shares_port=shares_port)
         self.listeners.append(listener)
         self._accepting.start_soon(self._accept_on, listener, self._new_scope(listener), self._nursery)
         self.runtime.log.info("listening", host=listener.host, port=listener.port, role=settings.role.value)
@@ -320,10 +329,12 @@ class Daemon:
     def prepare_http(self, settings: RouterSettings, place: str | None) -> HttpServer | None:
         """Bind the HTTP listener that *settings* have, at the address *place* of its host; None where they have none.
 
+        It is bound also where a listener that shares its port has this one.
+
         Raises:
             LocalError: it cannot be bound, or what it needs is not installed.
         """
-        return self.http.prepare(settings, place)
+        return self.http.prepare(settings, place, shares_port=True)
 
     def serve_http(self, server: HttpServer | None) -> None:
         """Serve HTTP by *server* from now on; connections of the one before it end."""

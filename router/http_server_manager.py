@@ -42,11 +42,21 @@ class HttpServerManager:
         self._scope = trio.CancelScope()
         self._is_running = False
 
-    def prepare(self, settings: RouterSettings, place: str | None = None) -> HttpServer | None:
-        """Bind the listener that *settings* have, at the address *place* of its host; None where they have none.
+    def share_port(self, is_shared: bool) -> None:
+        """Let another listener be bound at the port of this one, as it is to be closed, or no more."""
+        if self._server is not None:
+            self._server.share_port(is_shared)
 
-        Without *place* the host is looked up, which may take a while: not for a router that serves.
+    def prepare(
+        self, settings: RouterSettings, place: str | None = None, *, shares_port: bool = False
+    ) -> HttpServer | None:
+        """Bind the listener that *settings* have.
 
+        Args:
+            settings: of the router.
+            place: address of its host; None: it is looked up, which may take a while: not for a router that serves.
+            shares_port: bind it also where a listener that shares its port has this one.
+        Returns: None where they have none.
         Raises:
             LocalError: it cannot be bound, what it needs is not installed, or a file of its cannot be used.
         """
@@ -68,6 +78,7 @@ class HttpServerManager:
             self._server,
             place,
             usable_files(settings, Role.NORMAL),
+            shares_port=shares_port,
         )
         return server
 

@@ -33,6 +33,8 @@ def http_server(
     before: HttpServer | None,
     place: str | None,
     files: int,
+    *,
+    shares_port: bool,
 ) -> HttpServer:
     """The HTTP listener of a router, bound.
 
@@ -46,6 +48,7 @@ def http_server(
         before: the one whose place it takes, and whose socket if that is bound to the same address.
         place: address of the host; None: it is looked up, which may take a while.
         files: descriptors of the process that its connections may take.
+        shares_port: bind it also where a listener that shares its port has this one.
     Raises:
         LocalError: it cannot be bound.
     """
@@ -70,7 +73,7 @@ def http_server(
         sign_in=partial(_sign_in, runtime, authentication, settings) if has_users else None,
     )
     tls = partial(authentication.files.context, settings) if settings.tls is not None else None
-    return HttpServer(settings, app, counters, runtime.turn_fault, before, tls, place, files)
+    return HttpServer(settings, app, counters, runtime.turn_fault, before, tls, place, files, shares_port)
 
 
 async def _sign_in(

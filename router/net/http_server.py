@@ -20,7 +20,7 @@ from mesh_config.models import HttpSettings
 from mesh_config.usable_hosts import encoded
 from router.core.errors import LocalError
 from router.net.http_connection import AsgiApp, ConnectionEndpoints, HttpConnection
-from router.net.listener import NO_BOUND, bound_socket
+from router.net.listener import NO_BOUND, bound_socket, share_port
 
 BACKLOG: Final = 64
 OWN_FILES: Final = 4
@@ -153,6 +153,7 @@ class HttpServer:
         place: address of the host; None: it is looked up, which may take a while.
         files: descriptors of the process that connections may take, but for `OWN_FILES` of them; one with a number not
             below has the oldest one closed.
+        shares_port: bind it also where a listener that shares its port has this one.
     Raises:
         LocalError: the address cannot be bound; says which and why.
     """
@@ -167,13 +168,16 @@ class HttpServer:
         tls: Callable[[], Awaitable[ssl.SSLContext]] | None = None,
         place: str | None = None,
         files: int = NO_BOUND,
+        shares_port: bool = False,
     ) -> None:
         self._settings = settings
         self._files = files
         self._tls = tls
         self._app = app
         shared = before._shared(settings) if before is not None else None
-        self._sock = shared if shared is not None else _bound(settings, place or encoded(settings.host))
+        if shared is None:
+            shared = _bound(settings, place or encoded(settings.host), shares_port=shares_port)
+        self._sock = shared
         self.host, self.port = self._sock.getsockname()[:2]
         self._pace = SharedThrottle(settings.max_requests_per_s)
         self._connections: dict[trio.CancelScope, trio.socket.SocketType] = {}
@@ -186,6 +190,10 @@ class HttpServer:
         if (settings.host, settings.port) != (self._settings.host, self._settings.port):
             return None
         return self._sock.dup()
+
+    def share_port(self, is_shared: bool) -> None:
+        """Let another one be bound at its port, as it is to be closed, or no more."""
+        share_port(self._sock, is_shared)
 
     def close(self) -> None:
         """Give up the socket: nobody serves it."""
@@ -247,9 +255,9 @@ class HttpServer:
             self._connections.pop(scope, None)
 
 
-def _bound(settings: HttpSettings, place: str) -> socket.socket:
+def _bound(settings: HttpSettings, place: str, *, shares_port: bool) -> socket.socket:
     try:
-        return bound_socket(place, settings.port or 0, BACKLOG)
+        return bound_socket(place, settings.port or 0, BACKLOG, shares_port=shares_port)
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise LocalError(f"cannot listen for HTTP on {where}: {error.strerror or error}") from error

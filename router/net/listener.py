@@ -99,17 +99,32 @@ Refused = Callable[["Listener", Refusal, str], None]
 """Told of the listener, the reason and the remote host."""
 
 
-def bound_socket(place: str, port: int, backlog: int) -> socket.socket:
-    """A socket that listens at an address. Raises: OSError."""
+def bound_socket(place: str, port: int, backlog: int, *, shares_port: bool = False) -> socket.socket:
+    """A socket that listens at an address.
+
+    Args:
+        place: the address.
+        port: its port.
+        backlog: connections that may wait to be accepted.
+        shares_port: bind it also where another socket that shares its port (`share_port`) has this one.
+    Raises: OSError.
+    """
     sock = socket.socket(_family(place), socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        share_port(sock, shares_port)
         sock.bind((place, port))
         sock.listen(backlog)
+        share_port(sock, False)
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+def share_port(sock: socket.socket, is_shared: bool) -> None:
+    """Let another socket be bound at the port of one that is to be closed, or no more."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, is_shared)
 
 
 class Listener:
@@ -122,6 +137,7 @@ class Listener:
         *,
         port: int | None = None,
         files: int = NO_BOUND,
+        shares_port: bool = False,
     ) -> None:
         """Bind it.
 
@@ -131,6 +147,7 @@ class Listener:
             port: in place of that of the settings, where these leave it to the system; None for theirs.
             files: descriptors of the process that its connections may take; a connection with a number not below is
                 refused.
+            shares_port: bind it also where a listener that shares its port has this one.
         Raises:
             LocalError: the address cannot be bound; says which and why.
         """
@@ -138,7 +155,8 @@ class Listener:
         self.files = files
         place = place or encoded(settings.host)
         try:
-            self._sock = bound_socket(place, settings.port if port is None else port, BACKLOG)
+            port = settings.port if port is None else port
+            self._sock = bound_socket(place, port, BACKLOG, shares_port=shares_port)
         except OSError as error:
             raise LocalError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}") from error
         self._sock.setblocking(False)
@@ -349,6 +367,11 @@ class Listener:
     def is_closed(self) -> bool:
         """Whether it accepts no more."""
         return self._sock.fileno() < 0
+
+    def share_port(self, is_shared: bool) -> None:
+        """Let another one be bound at its port, as it is to be closed, or no more."""
+        if not self.is_closed:
+            share_port(self._sock, is_shared)
 
     def close(self) -> None:
         """Accept no more."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -66,7 +66,10 @@ class ReloadableDaemon(Protocol):
         Returns: what takes it back, should something else fail.
         """
 
-    def open_listener(self, settings: ListenerSettings, place: str) -> Listener:
+    def share_ports(self, leaving: Sequence[Listener], is_shared: bool) -> None:
+        """Let others be bound at the ports of *leaving* and of HTTP, as these are to be closed, or no more."""
+
+    def open_listener(self, settings: ListenerSettings, place: str, *, shares_port: bool) -> Listener:
         """Bind it, at the address *place* of its host, and accept. Raises: LocalError."""
 
     def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
@@ -217,17 +220,28 @@ class SettingsReloader:
         """
         sockets = self._sockets
         http: HttpServer | None = None
-        with ExitStack() as undo:
+        leaving = [listener for gone in plan.closed for listener in _with(sockets.listeners, gone)]
+        with ExitStack() as undo, self._shared_ports(leaving):
             try:
                 undo.callback(sockets.prepare(plan, new.http, files))
                 if "http" in plan.taken_over and (http := sockets.prepare_http(new, places.get(new.http))) is not None:
                     undo.callback(http.close)
                 for each in plan.opened:
-                    undo.callback(sockets.close_listener, sockets.open_listener(each, places[each]))
+                    opened = sockets.open_listener(each, places[each], shares_port=True)
+                    undo.callback(sockets.close_listener, opened)
             except LocalError as error:
                 raise ChangeError(str(error)) from error
             undo.pop_all()
         return http
+
+    @contextmanager
+    def _shared_ports(self, leaving: Sequence[Listener]) -> Iterator[None]:
+        """Let a listener be bound before the one is closed that has its port: on all addresses, or on one of them."""
+        self._sockets.share_ports(leaving, True)
+        try:
+            yield
+        finally:
+            self._sockets.share_ports(leaving, False)
 
     async def _close_unwelcome(self) -> None:
         """Close the clients that would not be let in as they were, by the virtual hosts that there are now."""

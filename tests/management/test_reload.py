@@ -39,6 +39,7 @@ from router.cli import main
 from router.cli.manage_and_ping import manage
 from router.cli.management import ManagementClient
 from router.cli.management_errors import RefusedError
+from router.net.listener import bound_socket
 from router.security.users import new_keys, write_users
 from tests.helpers.blocking_client import connected
 from tests.helpers.certificates import Certificates
@@ -120,6 +121,35 @@ def test_a_listener_is_opened_and_closed(mesh: MeshProcesses) -> None:
     assert reload(mesh, "R1")["applied"] == [f"listener {LOOPBACK}:{port.number} closed"]
     wait_until(lambda: not accepts(port.number), "nobody accepts", WAIT_S)
     port.close()
+
+
+def test_a_listener_may_have_the_port_of_one_that_leaves(mesh: MeshProcesses) -> None:
+    """On an address of another name, or as HTTP and the other way round: each is bound before the other is closed."""
+    one, other = ReservedPort(), ReservedPort()
+    before = settings(mesh, "R1")
+    first = attrs.evolve(
+        before,
+        listeners=(*before.listeners, ListenerSettings(host=LOOPBACK, port=one.number)),
+        http=HttpSettings(host=LOOPBACK, port=other.number),
+    )
+    swapped = attrs.evolve(
+        before,
+        listeners=(*before.listeners, ListenerSettings(host=LOOPBACK, port=other.number)),
+        http=HttpSettings(host=LOOPBACK, port=one.number),
+    )
+    renamed = attrs.evolve(
+        swapped, listeners=(*before.listeners, ListenerSettings(host="localhost", port=other.number))
+    )
+    for wanted, http_port, port in ((first, other, one), (swapped, one, other), (renamed, one, other)):
+        mesh.change(wanted)
+        reload(mesh, "R1")
+        assert status(http_port.number, LOOPBACK) == 200
+        with connected(f"amqp://{LOOPBACK}:{port.number}"):
+            pass
+    with pytest.raises(OSError, match="in use"):
+        bound_socket(LOOPBACK, other.number, 1)
+    for reserved in (one, other):
+        reserved.close()
 
 
 def test_a_listener_with_another_limit_keeps_its_connections(mesh: MeshProcesses) -> None:
