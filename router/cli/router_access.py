@@ -8,6 +8,7 @@ def command(access: RouterAccess) -> None:
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -40,6 +41,8 @@ MECHANISMS: Final = (
 """SASL mechanisms that Cyrus SASL has, with all of its plugins."""
 DEFAULT_PORTS: Final = {"amqp": 5672, "amqps": 5671}
 
+REST_OF_URL: Final = re.compile(r"([^/@]*@)?(\[[^\[\]/@]+\]|[^\[\]:/@]+)(:-?\w+)?(/.*)?")
+"""User and password, host, port and path. Proton takes a host that it doesn't find there for the own machine."""
 NO_ADDRESS: Final = "{} is no address of AMQP: amqp://HOST:PORT is expected, or amqps://HOST:PORT for TLS"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -141,8 +144,8 @@ def _checked_url(ctx: click.Context | None, param: click.Parameter | None, value
     shown = without_passwords(value)
     if not value.strip("/") or not is_utf8(value):
         raise click.BadParameter(escaped(NO_ADDRESS.format(shown)), ctx=ctx, param=param)
-    scheme, separator, _ = value.partition("://")
-    if separator and scheme not in SCHEMES:
+    scheme, separator, rest = value.rpartition("://")
+    if (separator and scheme not in SCHEMES) or not REST_OF_URL.fullmatch(rest):
         raise click.BadParameter(NO_ADDRESS.format(shown), ctx=ctx, param=param)
     try:
         url = Url(value)  # type: ignore[no-untyped-call]
