@@ -46,6 +46,21 @@ def listed(names: Sequence[str], *, most: int = LISTED) -> str:
     return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
 
 
+def parted(parts: Sequence[Sequence[str]], apart_pairs: int) -> str:
+    """Say that a mesh is in several parts even when nothing fails; empty where it is in one.
+
+    Args:
+        parts: ids of the routers of each.
+        apart_pairs: ordered pairs of routers in different parts.
+    """
+    if len(parts) < 2:
+        return ""
+    names = [listed(part) for part in parts[:LISTED]]
+    rest = f"; and {counted(len(parts) - LISTED, 'part')} more" if len(parts) > LISTED else ""
+    pairs = f"{counted(apart_pairs, 'ordered pair')} of routers have no path even when nothing fails"
+    return f"the mesh is in {len(parts):,} parts ({'; '.join(names)}{rest}): {pairs}"
+
+
 def failure(links: Sequence[str], routers: Sequence[str], group: str | None = None, family: str = "") -> str:
     """Name what fails in a scenario: `link A--B and router C`, `maintenance of G, and link A--B`, `nothing`.
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from mesh_config.generators import KINDS
 from mesh_config.models import LinkStateSettings
-from router.cli.errors import BAD_INPUT, CommandError, faults_of
+from router.cli.errors import BAD_INPUT, CommandError, faults_of, show
 from router.cli.options import BoundedNumber
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console
@@ -126,11 +126,9 @@ def _converge(
     if model is not None:
         if sizes:
             raise click.UsageError("--sizes are of shapes; a model has its own")
-        grounds = [
-            convergence.TwinTopology.of_model(
-                importlib.import_module("router.whatif.formats.model_folder").read_model(model)
-            )
-        ]
+        mesh = importlib.import_module("router.whatif.formats.model_folder").read_model(model)
+        show(importlib.import_module("router.whatif.formats.importer").parts_warning(mesh, model), err=True)
+        grounds = [convergence.TwinTopology.of_model(mesh)]
     else:
         grounds = twins.shapes(shapes, _numbers(sizes))
     common = {

@@ -11,7 +11,7 @@ import click
 
 from mesh_config.findings import Finding, SettingsError, Severity
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import BAD_INPUT, InvalidInputError, faults_of
+from router.cli.errors import BAD_INPUT, InvalidInputError, faults_of, show
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import interruptions, resumed
 from router.cli.whatif.options import check_engine, engine_options, output_option, resume_option, spark_settings
@@ -139,6 +139,7 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
     networks = importlib.import_module("router.whatif.kernel.network_arrays")
     request = importlib.import_module("router.whatif.scenarios.run_request").Request(**asked)
     model = importlib.import_module("router.whatif.formats.model_folder").read_model(folder)
+    show(importlib.import_module("router.whatif.formats.importer").parts_warning(model, folder), err=True)
     verdicts: list[Any] = []
 
     def finish(path: Path) -> None:

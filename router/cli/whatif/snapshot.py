@@ -61,7 +61,7 @@ def snapshot(
             reading, found = _read(sources, client, measure)
         model, warnings = sources.checked_model(reading, without_passwords(access.url), name=name, demands=found)
         model, more = importing.completed(model, details=details, demands=demands)
-        show((*warnings, *more), err=True)
+        show((*warnings, *more, *importing.parts_warning(model, None)), err=True)
         save(model, output)
     except SettingsError as error:
         raise InvalidInputError(error) from error

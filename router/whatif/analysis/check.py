@@ -21,6 +21,7 @@ from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
 from router.whatif.model.elements import nearest_name
 from router.whatif.model.mesh_model import Model
+from router.whatif.model.mesh_parts import MeshParts
 from router.whatif.pipeline.run_folder import is_split, variant_of
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
@@ -211,7 +212,8 @@ def _spof(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Ite
     found = list(_spof_rows(folder, outcomes, limits, model))
     rows = [row for row in found if row["element"] not in limits.allowed]
     if not rows:
-        yield LimitResult(limit=limit, is_kept=True, found="none" + (" but those allowed" if limits.allowed else ""))
+        said = "none" + (" but those allowed" if limits.allowed else "") + _apart(folder, limits, model)
+        yield LimitResult(limit=limit, is_kept=True, found=said)
         return
     rows.sort(key=lambda row: (-row["unreachable_pairs"], -row["lost_msgs_per_s"], row["kind"], row["element"]))
     yield LimitResult(
@@ -235,8 +237,9 @@ def _spof_rows(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -
 
 def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
     among = _counting(outcomes, limits)
+    pairs = "that lose each other" + ("" if limits.max_lost_pairs is None else _apart(folder, limits, model))
     for option, most, values, text, what in (
-        ("--max-lost-pairs", limits.max_lost_pairs, outcomes.living_pairs, _count("pair"), "that lose each other"),
+        ("--max-lost-pairs", limits.max_lost_pairs, outcomes.living_pairs, _count("pair"), pairs),
         ("--max-lost-msgs", limits.max_lost_msgs, outcomes.numbers("lost_msgs_per_s"), rate, "lost"),
         (
             "--max-dead-addresses", limits.max_dead_addresses, outcomes.numbers("dead_addresses"), _count("address"),
@@ -249,6 +252,12 @@ def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
     ):  # fmt: skip
         if most is not None:
             yield _at_most(outcomes, among, option, most, values, text, what)
+
+
+def _apart(folder: Path, limits: Limits, model: Model) -> str:
+    """Say that a limit leaves out pairs without a path even when nothing fails; empty where there are none."""
+    pairs = MeshParts.of(variant_of(folder, model, limits.variant)).apart_pairs
+    return f" (without {counted(pairs, 'pair')} that have no path even when nothing fails)" if pairs else ""
 
 
 def _count(noun: str) -> NumberWriter:

@@ -122,17 +122,23 @@ IDENTITY: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
 
 Item = tuple[Node, Any]
 """Place of an item, and its content."""
+DefaultedFields = set[tuple[type, str, str]]
+"""Fields that have only a default: RouterNode or LinkEdge, id, name of the field."""
 
 
-def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Model:
+def with_details(
+    model: Model, path: FilePath, treatment_of: TreatmentOf, defaulted: DefaultedFields | None = None
+) -> Model:
     """The model with what a file says of it.
 
-    Routers and links get what is written, defaults only where they have nothing; new links are added. A subscriber
-    takes the place of what the model has for its address at its router, a group that of the group with its name.
+    Routers and links get what is written, defaults only where they have nothing, or no more than a default of an
+    earlier file; new links are added. A subscriber takes the place of what the model has for its address at its router,
+    a group that of the group with its name.
     Args:
         model: has the routers and links.
         path: of a YAML file.
         treatment_of: of addresses of subscribers that the file doesn't list.
+        defaulted: what earlier files gave by their defaults; it is brought up to date.
     Raises: SettingsError with all that is wrong with the file.
     """
     faults = FileFindings(path)
@@ -152,10 +158,11 @@ def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Mod
     _refuse_twice(parts, faults)
     _refuse_empty(parts["groups"], faults)
     faults.check()
+    defaulted = set() if defaulted is None else defaulted
     found = attrs.evolve(
         model,
-        routers=_detailed(model.routers, parts["routers"], defaults.router),
-        links=_detailed(model.links, parts["links"], defaults.link),
+        routers=_detailed(model.routers, parts["routers"], defaults.router, defaulted),
+        links=_detailed(model.links, parts["links"], defaults.link, defaulted),
         groups=_replaced(model.groups, parts["groups"], "name"),
         subscribers=_replaced(model.subscribers, parts["subscribers"], "address", "router"),
         addresses=_addresses(model, parts, treatment_of),
@@ -267,7 +274,9 @@ def _refuse_twice(parts: Mapping[str, list[Item]], faults: FileFindings) -> None
             seen.setdefault(key, node.place.line)
 
 
-def _detailed(old: Iterable[Any], items: list[Item], defaults: attrs.AttrsInstance) -> list[Any]:
+def _detailed(
+    old: Iterable[Any], items: list[Item], defaults: attrs.AttrsInstance, defaulted: DefaultedFields
+) -> list[Any]:
     """Routers or links with what is said of each, and of all."""
     details = {item.id: item for _, item in items}
     found = []
@@ -275,7 +284,13 @@ def _detailed(old: Iterable[Any], items: list[Item], defaults: attrs.AttrsInstan
         said = _values(details[it.id]) if it.id in details else {}
         if "cost" in said:
             said["cost_back"] = None
-        usual = {name: value for name, value in _values(defaults).items() if getattr(it, name) is None}
+        defaulted.difference_update([(type(it), it.id, name) for name in said])
+        usual = {
+            name: value
+            for name, value in _values(defaults).items()
+            if name not in said and (getattr(it, name) is None or (type(it), it.id, name) in defaulted)
+        }
+        defaulted.update((type(it), it.id, name) for name in usual)
         found.append(attrs.evolve(it, **{**usual, **said}))
     return found
 

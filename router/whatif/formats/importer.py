@@ -10,14 +10,16 @@ from pathlib import Path
 
 import attrs
 
-from mesh_config.findings import Finding
+from mesh_config.findings import Finding, Severity
 from router.whatif.formats import graphml, json_with_lines, repetita, sndlib, topohub, xml_with_lines
 from router.whatif.formats.demand_file import with_demand_file
-from router.whatif.formats.details_file import with_details
+from router.whatif.formats.details_file import DefaultedFields, with_details
 from router.whatif.formats.input_file import FileFindings, FilePath, in_file, read_text
 from router.whatif.formats.mesh_settings import TreatmentOf, built_in_treatment, read_mesh
 from router.whatif.formats.topology_builder import MESSAGE_BYTES
 from router.whatif.model.mesh_model import Model, ModelError
+from router.whatif.model.mesh_parts import MeshParts
+from router.whatif.wording import parted
 
 
 class Form(enum.StrEnum):
@@ -63,7 +65,7 @@ def import_model(
     Args:
         file: its path.
         form: what the file is; by default found out.
-        details: files of groups, failure rates, subscribers, in order: the later ones go first.
+        details: files of groups, failure rates, subscribers, in order: a later one overrules those before it.
         demands: a table that takes the place of the demands that the file has itself.
         message_bytes: size of a message where the file gives traffic without one.
     Returns: the model, checked; warnings.
@@ -81,7 +83,7 @@ def import_model(
         model, more = repetita.with_repetita_demands(model, demands, nodes, message_bytes=message_bytes)
         warnings += more
     origin = " + ".join(Path(path).name for path in (file, *details, *(() if demands is None else (demands,))))
-    return attrs.evolve(model, origin=origin), (*faults.check(), *warnings)
+    return attrs.evolve(model, origin=origin), (*faults.check(), *warnings, *parts_warning(model, file))
 
 
 def completed(
@@ -99,9 +101,23 @@ def completed(
         demands: path of the table; None: those of the model stay.
         treatment_of: of addresses that neither the model nor the details have.
     """
+    defaulted: DefaultedFields = set()
     for path in details:
-        model = with_details(model, path, treatment_of)
+        model = with_details(model, path, treatment_of, defaulted)
     return (model, ()) if demands is None else with_demand_file(model, demands, treatment_of)
+
+
+def parts_warning(model: Model, file: FilePath | None) -> tuple[Finding, ...]:
+    """A warning if the mesh is in several parts even when nothing fails.
+
+    Args:
+        model: with all its links.
+        file: or folder that the warning names; None: none.
+    """
+    found = MeshParts.of(model)
+    said = parted(found.parts, found.apart_pairs)
+    place = None if file is None else os.fspath(file)
+    return (Finding(severity=Severity.WARNING, file=place, message=said),) if said else ()
 
 
 def _form(file: FilePath, faults: FileFindings) -> Form:

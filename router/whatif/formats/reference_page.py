@@ -91,13 +91,20 @@ R2,,orders,40.5,800,
 _DETAILS = """\
 ## Groups, failure rates, subscribers
 
-YAML, for `--groups`; each key may be absent, and there may be several files, of which the later ones go first.
+YAML, for `--groups`; each key may be absent. `--groups` may be given several times: the files are read in the order in
+which they stand there, and where two say different things of the same router, link, address, subscriber or group, what
+the second one says holds.
+
 Addresses of subscribers that are not listed have the treatment that the mesh's settings give them. Addresses,
 subscribers and groups have the fields that stand below under these names. `new_links` are those that are planned: each
-gets the next usual id, here `R1--R4`, under which groups and later files may name it. `defaults` fill what is not known
-of all routers and links that are there then, new ones of the same file too, but not those of a later file: these say
-their own. A link without failure rates never fails. A new link without `delay_ms` gets the delay of straight fibre
-when both its ends have coordinates; one of `run --add-link` without it has none that is known, which counts as 0.
+gets the next usual id, here `R1--R4`, under which groups and later files may name it. A link without failure rates
+never fails. A new link without `delay_ms` gets the delay of straight fibre when both its ends have coordinates; one of
+`run --add-link` without it has none that is known, which counts as 0.
+
+`defaults` give a value to every router and link of which nothing else says it. They replace the defaults of an earlier
+file. They do not replace what the topology itself, or `routers`, `links` or `new_links` of any file, say of one router
+or link. They are for what is there when the file is read, with the new links of this file: links that a later file
+adds say their own.
 
 ```yaml
 defaults:

@@ -89,7 +89,11 @@ def _mesh(facts: Facts, pictures: Pictures) -> list[Part]:
 
 def _spof(facts: Facts, pictures: Pictures) -> list[Part]:
     if not facts.spof:
-        return [Paragraph("None: whatever fails alone, all others keep their paths, and every address a subscriber.")]
+        return [
+            Paragraph(
+                "None: whatever fails alone, all others keep the paths that they have, and every address a subscriber."
+            )
+        ]
     columns = [
         name("kind", lambda row: row["kind"]),
         name("what fails", lambda row: row["element"]),

@@ -16,12 +16,12 @@ from router.whatif.analysis.availability import (
     Availability,
     availability,
     calm_losses,
-    connected_pairs,
     summary_rows,
 )
 from router.whatif.analysis.offered_deliveries import deliveries
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.model.mesh_model import Model
+from router.whatif.model.mesh_parts import MeshParts
 from router.whatif.pipeline.chunk_evaluator import ECMP
 from router.whatif.pipeline.run_folder import variant_of
 from router.whatif.pipeline.summaries import ScenarioRange, ranges_of
@@ -249,7 +249,7 @@ def _variants(folder: Path, model: Model, families: Mapping[str, Sequence[Row]])
     models = {False: model}
     if CHANGED in families:
         models[True] = variant_of(folder, model, CHANGED)
-    apart = {is_changed: _apart_pairs(each) for is_changed, each in models.items()}
+    apart = {is_changed: MeshParts.of(each).apart_pairs for is_changed, each in models.items()}
     for variant, rows in families.items():
         growth = _GROWTH.search(variant)
         is_changed = variant.startswith(CHANGED)
@@ -269,10 +269,6 @@ def _variants(folder: Path, model: Model, families: Mapping[str, Sequence[Row]])
             )
         )
     return found
-
-
-def _apart_pairs(model: Model) -> int:
-    return len(model.routers) * (len(model.routers) - 1) - connected_pairs(model)
 
 
 def _links(folder: Path) -> tuple[LinkFacts, ...]:

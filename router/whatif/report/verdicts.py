@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from router.whatif.analysis.availability import Range, unrated
+from router.whatif.model.mesh_parts import MeshParts
 from router.whatif.report.run_facts import Facts, Row, VariantFacts
 from router.whatif.wording import (
     BASE,
@@ -18,6 +19,7 @@ from router.whatif.wording import (
     failure_of,
     harm_of,
     listed,
+    parted,
     per_year,
     percent,
     rate,
@@ -69,7 +71,7 @@ class Verdict:
 def verdicts(facts: Facts) -> list[Verdict]:
     """Of a run, in the order of the report."""
     makers: tuple[Callable[[Facts], Iterator[Verdict]], ...] = (
-        _spof, _lost, _links, _paths, _addresses, _credit, _changes, _growth, _availability,
+        _parts, _spof, _lost, _links, _paths, _addresses, _credit, _changes, _growth, _availability,
     )  # fmt: skip
     return [verdict for make in makers for verdict in make(facts)]
 
@@ -79,11 +81,19 @@ def scenario_text(row: Row) -> str:
     return f"scenario {row['scenario']}: {failure_of(row)}"
 
 
+def _parts(facts: Facts) -> Iterator[Verdict]:
+    found = MeshParts.of(facts.model)
+    if said := parted(found.parts, found.apart_pairs):
+        remedy = _link_remedy(facts, "unreachable_pairs")
+        value, note = f"{len(found.parts):,}", _sentence(said)
+        yield Verdict(topic="spof", label="Parts of the mesh", value=value, note=note, state=State.BAD, remedy=remedy)
+
+
 def _spof(facts: Facts) -> Iterator[Verdict]:
     found = facts.spof
     label = "Single points of failure"
     if not found:
-        note = "Whatever fails alone, all others keep their paths, and every address a subscriber."
+        note = "Whatever fails alone, all others keep the paths that they have, and every address a subscriber."
         yield Verdict(topic="spof", label=label, value="none", note=note, state=State.GOOD)
         return
     worst = found[0]

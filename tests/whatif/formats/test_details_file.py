@@ -9,6 +9,7 @@ import pytest
 from mesh_config.findings import SettingsError
 from mesh_config.models import Treatment
 from router.whatif.formats.details_file import with_details
+from router.whatif.formats.importer import completed
 from router.whatif.formats.mesh_settings import built_in_treatment
 from router.whatif.model.elements import Group, GroupKind, SubscriberSite
 from router.whatif.model.mesh_model import Model
@@ -112,6 +113,24 @@ def test_defaults_take_nothing_away(tmp_path: Path) -> None:
     model = detailed(tmp_path, "links: [{id: A--B, failures_per_year: 9}]")
     model = detailed(tmp_path, "defaults: {link: {failures_per_year: 1}}", model)
     assert [link.failures_per_year for link in model.links] == [9.0, 1.0, 1.0, 1.0]
+
+
+def test_defaults_of_a_later_file_replace_those_of_an_earlier_one_alone(tmp_path: Path) -> None:
+    usual = "defaults: {link: {capacity_msgs: 1000, delay_ms: 1}, router: {repair_hours: 3}}"
+    other = "defaults: {link: {capacity_msgs: 400}, router: {repair_hours: 4}}"
+    texts = (
+        f"{usual}\nlinks: [{{id: A--B, capacity_msgs: 50}}]\n",
+        f"{other}\nlinks: [{{id: B--C, capacity_msgs: 60}}]\n",
+        "defaults: {link: {capacity_msgs: 300}}\n",
+    )
+    files = [tmp_path / f"{number}.yaml" for number in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+    model, _ = completed(square(), details=files, demands=None)
+    capacities = {link.id: link.capacity_msgs for link in model.links}
+    assert capacities == {"A--B": 50, "B--C": 60, "C--D": 300, "A--D": 300}
+    assert {link.delay_ms for link in model.links} == {1}
+    assert {router.repair_hours for router in model.routers} == {4}
 
 
 def test_nothing_said_changes_nothing(tmp_path: Path) -> None:

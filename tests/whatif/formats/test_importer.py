@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,40 @@ def test_topologies(tmp_path: Path, file: Path, form: str | None, expected: str)
     found = run("import", file, *chosen, "--message-bytes", 250, "-o", tmp_path / "model")
     assert (found.exit_code, found.stdout) == (0, f"{tmp_path}/model: {expected}\n")
     assert {demand.msg_bytes for demand in read_model(tmp_path / "model").demands} <= {250.0}
+
+
+PARTED = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected">
+<node id="A"/><node id="B"/><node id="C"/><node id="D"/>
+<edge source="A" target="B"/><edge source="C" target="D"/></graph></graphml>"""
+PARTS = "the mesh is in 2 parts (A and B; C and D): 8 ordered pairs of routers have no path even when nothing fails"
+
+
+def test_a_mesh_in_two_parts_is_told_by_each_command_that_judges_it(tmp_path: Path) -> None:
+    file, folder, out = tmp_path / "parted.graphml", tmp_path / "model", tmp_path / "out"
+    file.write_text(PARTED)
+    found = run("import", file, "-o", folder)
+    assert (found.exit_code, found.stderr) == (0, f"{file}: warning: {PARTS}\n")
+    played = run("run", folder, "-o", out, "--engine", "local", "--workers", 1)
+    assert (played.exit_code, played.stderr.splitlines()[0]) == (0, f"{folder}: warning: {PARTS}")
+    assert f"Parts of the mesh: 2. T{PARTS[1:]}.\n" in played.stdout
+    (verdict,) = (it for it in json.loads((out / "summary.json").read_text())["verdicts"] if "Parts" in it["label"])
+    assert (verdict["value"], verdict["state"]) == ("2", "bad")
+    for asked in (folder, out):
+        assert f"T{PARTS[1:]}.\n" in run("explain", asked).stdout
+    assert f"T{PARTS[1:]}.\n" in run("explain", folder, "--down", "A").stdout
+    allowed = ("--no-single-point-of-failure", "--allow", "A--B", "--allow", "C--D")
+    checked = run("check", out, "--max-lost-pairs", 8, *allowed)
+    assert checked.exit_code == 0
+    assert checked.stdout.count("(without 8 pairs that have no path even when nothing fails)") == 2
+    agreed = run("converge", folder, "-o", tmp_path / "agreed", "--workers", 1, "--failures", 0)
+    assert (agreed.exit_code, agreed.stderr.splitlines()[0]) == (0, f"{folder}: warning: {PARTS}")
+
+
+def test_details_that_join_the_parts_of_a_mesh_leave_nothing_to_warn_of(tmp_path: Path) -> None:
+    file, details = tmp_path / "parted.graphml", tmp_path / "details.yaml"
+    file.write_text(PARTED)
+    details.write_text("new_links: [{a: B, b: C}]\n")
+    assert run("import", file, "--groups", details, "-o", tmp_path / "model").stderr == ""
 
 
 def test_a_file_may_have_any_name(tmp_path: Path, mesh: Path) -> None:

@@ -10,7 +10,19 @@ from router.whatif.analysis.explain.base_and_scenario import SHOWN, BaseAndScena
 from router.whatif.analysis.explain.explanation import Explanation, Listing, PictureHighlights
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.network_arrays import MICRO
-from router.whatif.wording import BASE, MAINTENANCE, amount, counted, listed, per_year, percent, rate, told_apart
+from router.whatif.model.mesh_parts import MeshParts
+from router.whatif.wording import (
+    BASE,
+    MAINTENANCE,
+    amount,
+    counted,
+    listed,
+    parted,
+    per_year,
+    percent,
+    rate,
+    told_apart,
+)
 
 
 def explain_scenario(subject: BaseAndScenario) -> Explanation:
@@ -20,6 +32,7 @@ def explain_scenario(subject: BaseAndScenario) -> Explanation:
         title=title(subject),
         sentences=(
             *_what(subject),
+            *_apart(subject),
             *_parts(subject),
             *lost(subject, subject.now),
             *_busiest(subject),
@@ -56,6 +69,13 @@ def _what(subject: BaseAndScenario) -> Iterator[str]:
             yield f"Exactly this is the case {percent(probability)} of the time for which {subject.row['group']} lasts."
         else:
             yield f"Exactly this is the case {percent(probability)} of the time: {per_year(probability)} a year."
+
+
+def _apart(subject: BaseAndScenario) -> Iterator[str]:
+    """Say so if the mesh is in several parts whatever fails."""
+    found = MeshParts.of(subject.model)
+    if said := parted(found.parts, found.apart_pairs):
+        yield f"{said[0].upper()}{said[1:]}."
 
 
 def _parts(subject: BaseAndScenario) -> Iterator[str]:
