@@ -39,6 +39,15 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def is_there(pid: int) -> bool:
+    """Whether a process runs, and what it uses can be read."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return False
+    return fields[0] not in {"Z", "X"}  # it has ended, and nobody has asked how
+
+
 def processor() -> str:
     """Name of the machine's processor."""
     try:

@@ -37,6 +37,7 @@ from router.bench.measuring import RunResult, measure
 from router.bench.memory import MemoryCost, measure_memory
 from router.bench.mesh_at_rest_usage import MeshAtRestUsage, measure_idle
 from router.bench.oslo import OsloRun, check_oslo, measure_oslo
+from router.bench.process_usage import is_there
 from router.bench.program_startup_cost import ProgramStartupCost, measure_start
 from router.bench.ratios_to_other_routers import RatioToOtherRouter, compare, pairs_of
 from router.bench.routers import COMMAND, RouterLine
@@ -151,10 +152,14 @@ def check(plan: Plan) -> None:
         names.append(name)
         targets.append(name)
     for text in plan.compare_pids:
-        named, _ = parse_pid(text)
+        named, pid = parse_pid(text)
+        if named is None and not targets:
+            raise BenchError(f"--compare-pid {text}: there is no --compare whose process it could be")
         if named is not None and named not in targets:
             known = f"; expected one of {', '.join(targets)}" if targets else ", nor any other"
             raise BenchError(f"--compare-pid {text}: there is no --compare {named}=URL{known}")
+        if not is_there(pid):
+            raise BenchError(f"--compare-pid {text}: no process {pid} runs here")
     if OSLO in plan.others:
         check_oslo()
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -232,6 +237,7 @@ def _over_paths(
             for path in [*ours, *compared] if has_oslo else []:
                 progress.step(f"{OSLO}, {path.name}, round {number + 1}")
                 oslo[-1][path.name] = measure_oslo(path, seconds=plan.seconds, warm_s=plan.warm_s)
+            _check_processes(compared)
     return ours, rounds, oslo
 
 
@@ -245,6 +251,17 @@ def _compared(plan: Plan, name: str, urls: Sequence[str]) -> Path:
     pids = [pid for named, pid in map(parse_pid, plan.compare_pids) if named in (None, name)]
     hops = 1 if send_to == receive_from else 2
     return Path(name=name, hops=hops, send_to=send_to, receive_from=receive_from, pids=tuple(pids), has_sasl=True)
+
+
+def _check_processes(compared: Sequence[Path]) -> None:
+    """See that what routers of others used was read to the end.
+
+    Raises: BenchError
+    """
+    for path in compared:
+        for pid in path.pids:
+            if not is_there(pid):
+                raise BenchError(f"the process {pid} of {path.name} has ended meanwhile: what it used can't be told")
 
 
 def _first_answers(plan: Plan, folder: Folder, progress: _Progress) -> Sequence[ProgramStartupCost]:

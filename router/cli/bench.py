@@ -127,6 +127,10 @@ def bench(
     _measure(plan, json_file, picture)
 
 
+def _rounds(count: int) -> str:
+    return f"{count} {'round' if count == 1 else 'rounds'}"
+
+
 def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> None:
     out = console(stderr=json_file == "-")
     began, start = dt.datetime.now(dt.UTC), time.monotonic()
@@ -141,7 +145,7 @@ def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> No
         for number, handler in zip(ending, previous, strict=True):
             signal.signal(number, handler)
     found = document(plan, outcome, began=began, seconds=time.monotonic() - start)
-    out.print(f"amqp-mesh {router.__version__}, {router.SPEED}; {plan.rounds} rounds of {plan.seconds:g} s each")
+    out.print(f"amqp-mesh {router.__version__}, {router.SPEED}; {_rounds(plan.rounds)} of {plan.seconds:g} s each")
     for table in tables(outcome):
         out.print(table)
     if json_file == "-":

@@ -17,8 +17,11 @@ import pytest
 
 import router
 from mesh_config.generators import generate
+from router.bench import suite
 from router.bench.cases import CASES
+from router.bench.errors import BenchError
 from router.bench.process_usage import cpu_seconds
+from router.cli.bench import QUICK
 from tests.bench.conftest import run
 from tests.helpers.oslo import needs_oslo
 from tests.helpers.processes import MeshProcesses, wait_until
@@ -99,6 +102,24 @@ def test_other_routers_do_the_same_work_in_the_same_run(other: MeshProcesses, tm
         *itertools.product(("rpc-1",), paths),
     ]
     assert all(one["resident_bytes"] for one in figures if one["path"] != "direct")
+
+
+def test_a_process_that_ends_meanwhile_is_an_error_and_no_figure(other: MeshProcesses, tmp_path: Path) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+
+        def end(what: str, done: int, of: int) -> None:
+            process.kill()
+
+        plan = suite.Plan(
+            cases=CASES[:1],
+            hops=(),
+            compare=[f"one={other.url('R1')}"],
+            compare_pids=[str(process.pid)],
+            **QUICK,
+        )
+        suite.check(plan)
+        with pytest.raises(BenchError, match=f"the process {process.pid} of one has ended meanwhile"):
+            suite.run(plan, tmp_path / "routers", end)
 
 
 @pytest.mark.slow

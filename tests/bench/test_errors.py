@@ -16,6 +16,9 @@ from router.bench.cases import OTHERS
 from tests.bench.conftest import run
 from tests.helpers.processes import ReservedPort
 
+ENDED = str(2**31 - 1)
+"""No process has such a number: Linux counts them to 2**22."""
+
 
 @pytest.mark.parametrize(
     ("words", "hint"),
@@ -32,6 +35,9 @@ from tests.helpers.processes import ReservedPort
         (["--compare-pid", "b=1"], "there is no --compare b=URL, nor any other"),
         (["--compare", "a=amqp://127.0.0.1", "--compare-pid", "a"], "expected the id of a process"),
         (["--compare", "a=amqp://127.0.0.1", "--compare-pid", "0"], "expected the id of a process"),
+        (["--compare", "a=amqp://127.0.0.1", "--compare-pid", ENDED], f"no process {ENDED} runs here"),
+        (["--compare", "a=amqp://127.0.0.1", "--compare-pid", f"a={ENDED}"], f"no process {ENDED} runs here"),
+        (["--compare-pid", "4711"], "--compare-pid 4711: there is no --compare whose process it could be"),
         (["--router-command", "'"], "--router-command"),
         (["--picture", "found.pdf"], "the name of a picture ends in .png or .svg"),
         (["memory", "--picture", "found.png"], "there is no picture of oslo, spill, memory, idle, start alone"),
