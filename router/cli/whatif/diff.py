@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 import click
 
+from router.cli.errors import BAD_INPUT, CommandError
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import answering, say_json, say_table
+from router.cli.whatif.command_helpers import answering, is_run, say_json, say_table
 from router.cli.whatif.options import folder_argument, json_option
 
 DIFFERENT = 1
@@ -29,18 +30,29 @@ def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: boo
     """Tell what differs between OLD and NEW: two models, such as two snapshots of a live mesh, or two runs.
 
     First what was added, removed or changed, then what that does while nothing fails; of two runs also what it does in
-    scenarios that both have: utilisation only where both know what links can carry.
+    scenarios that both have: utilisation only where both know what links can carry. A run and a model are compared as
+    two models, without any scenario, and --no-worse refuses them; so it does two runs without a failure in common.
 
     Exit status: 1 as --exit-code and --no-worse say, 2 for input that can't be used, else 0.
     """
     comparing = importlib.import_module("router.whatif.analysis.diff")
+    are_runs = is_run(before), is_run(after)
+    if is_gate and any(are_runs) and not all(are_runs):
+        run, model = (before, after) if are_runs[0] else (after, before)
+        raise CommandError(
+            f"--no-worse: {run} is a run and {model} a model; expected two runs, or two models", BAD_INPUT
+        )
     with answering():
         found = comparing.compare(before, after)
+    if is_gate and found.run is not None and found.run.is_apart:
+        raise CommandError("--no-worse: no failure was played in both runs, so nothing is compared", BAD_INPUT)
     worse = list(found.worsenings())
     if is_json:
         say_json({**attrs.asdict(found, value_serializer=_plain), "is_none": found.is_none, "worse": worse})
     else:
         _say(found, worse)
+        if any(are_runs) and not all(are_runs):
+            click.echo("\nOne is a run and the other a model: no scenario is compared.")
     if (is_strict and not found.is_none) or (is_gate and worse):
         raise SystemExit(DIFFERENT)
 
@@ -106,7 +118,7 @@ def _impact(impact: Any) -> Iterator[str]:
 def _say_run(run: Any) -> None:
     comparing = importlib.import_module("router.whatif.analysis.diff")
     click.secho("\nScenarios", bold=True)
-    click.echo(f"{run.common:,} in both; {run.only_before:,} only before, {run.only_after:,} only after.")
+    click.echo(f"{run.common:,} in both are compared; {run.only_before:,} only before, {run.only_after:,} only after.")
     rows = [
         (comparing.MEASURES[measure], run.worse[measure], run.better[measure], *run.highest[measure])
         for measure in run.highest

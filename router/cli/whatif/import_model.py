@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import click
 
-from mesh_config.findings import SettingsError
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import InvalidInputError, file_error, show
+from router.cli.errors import BAD_INPUT, faults_of, file_error, show
 from router.cli.options import BoundedNumber
 from router.cli.whatif.options import demands_option, groups_option, output_option
 
@@ -48,10 +47,10 @@ def import_(
     SNDlib, or a .graph of REPETITA, whose .demands --demands takes. MODEL becomes a folder; a model that is there
     already is replaced. With an error in any file nothing is written.
 
-    Exit status: 1 when a file has errors or MODEL can't be written, else 0.
+    Exit status: 2 for input that can't be used, and when MODEL can't be written; else 0.
     """
     importing = importlib.import_module("router.whatif.formats.importer")
-    try:
+    with faults_of(output, BAD_INPUT):
         model, warnings = importing.import_model(
             file,
             form=None if form is None else importing.Form(form),
@@ -61,8 +60,6 @@ def import_(
         )
         show(warnings, err=True)
         save(model, output)
-    except SettingsError as error:
-        raise InvalidInputError(error) from error
 
 
 def save(model: Any, output: str) -> None:
@@ -74,7 +71,7 @@ def save(model: Any, output: str) -> None:
     try:
         store.write_model(model, output)
     except OSError as error:
-        raise file_error(error, output) from error
+        raise file_error(error, output, BAD_INPUT) from error
     counts = {part: len(getattr(model, part)) for part in NOUNS}
     found = ", ".join(f"{count} {NOUNS[part] if count == 1 else part}" for part, count in counts.items() if count)
     click.echo(f"{output}: {found}")

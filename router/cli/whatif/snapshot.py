@@ -12,8 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from mesh_config.findings import SettingsError
-from router.cli.errors import InvalidInputError, show
+from router.cli.errors import BAD_INPUT, faults_of, show
 from router.cli.management import ManagementClient
 from router.cli.management_errors import RefusedError as RequestRefused
 from router.cli.options import BoundedNumber
@@ -50,21 +49,21 @@ def snapshot(
     The model has the routers and their sites, links with costs, delays and counters, and addresses with subscribers and
     credit. MODEL becomes a folder; a model that is there already is replaced.
 
-    Exit status: 1 when a router cannot be asked, a file has errors or MODEL can't be written, else 0.
+    Exit status: 1 when a router cannot be asked, or its answer can't be used; 2 for a file that can't be used, and when
+    MODEL can't be written; else 0.
     """
     if demands is not None and measure is not None:
         raise click.UsageError("--demands and --measure exclude each other")
     sources = importlib.import_module("router.whatif.formats.live_snapshot")
     importing = importlib.import_module("router.whatif.formats.importer")
-    try:
-        with ManagementClient(access) as client:
-            reading, found = _read(sources, client, measure)
-        model, warnings = sources.checked_model(reading, without_passwords(access.url), name=name, demands=found)
+    with faults_of(output, BAD_INPUT):
+        with faults_of(without_passwords(access.url)):  # of the mesh, and not of what was given
+            with ManagementClient(access) as client:
+                reading, found = _read(sources, client, measure)
+            model, warnings = sources.checked_model(reading, without_passwords(access.url), name=name, demands=found)
         model, more = importing.completed(model, details=details, demands=demands)
         show((*warnings, *more, *importing.parts_warning(model, None)), err=True)
         save(model, output)
-    except SettingsError as error:
-        raise InvalidInputError(error) from error
 
 
 def _read(sources: Any, client: ManagementClient, measure: float | None) -> tuple[Any, Sequence[Any]]:

@@ -90,6 +90,8 @@ class RunDifference:
     """Difference between the scenarios of two runs."""
 
     common: int
+    common_failures: int
+    """Scenarios in both runs in which something fails."""
     only_before: int
     only_after: int
     """Scenarios in both runs, and in one alone: what fails in them is not in the other model, or was not asked for."""
@@ -102,6 +104,11 @@ class RunDifference:
     """By measure: the highest value over the scenarios that both have, of each run."""
     unknown_capacities: tuple[int, int] = (0, 0)
     """Links of each run, in the variant that has most, of which it is not known what they can carry."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether failures were played, and none of them in both runs."""
+        return not self.common_failures and bool(self.only_before or self.only_after)
 
     def without_capacities(self) -> str:
         """Say of how many links utilisation tells nothing; empty where that is told of all, or not compared."""
@@ -400,6 +407,7 @@ def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> 
         highest[measure] = (float(a.max(initial=0)), float(b.max(initial=0)))
     return RunDifference(
         common=len(common),
+        common_failures=sum(bool(links or routers) for _, _, _, links, routers in common),
         only_before=len(old) - len(common),
         only_after=len(new) - len(common),
         worse=worse,

@@ -293,6 +293,23 @@ def test_utilisation_is_compared_with_a_word_on_links_without_capacity(tmp_path:
     assert "no capacity" not in command(plain, plain).output
 
 
+def test_a_gate_says_how_many_scenarios_it_has_compared_and_refuses_to_compare_none(tmp_path: Path) -> None:
+    model = square()
+    write_model(model, tmp_path / "model")
+    links, routers = (run(model, tmp_path / name, Request(families=f"{name}:1")) for name in ("links", "routers"))
+    both = run(model, tmp_path / "both")
+    done = command(links, both, "--no-worse")
+    assert (done.exit_code, "5 in both are compared; 0 only before, 4 only after." in done.output) == (0, True)
+    apart = command(links, routers, "--no-worse")
+    assert (apart.exit_code, "no failure was played in both runs" in apart.output) == (2, True)
+    assert command(links, routers).exit_code == 0
+    for pair in ((both, tmp_path / "model"), (tmp_path / "model", both)):
+        mixed = command(*pair, "--no-worse")
+        said = f"{both} is a run and {tmp_path / 'model'} a model; expected two runs, or two models"
+        assert (mixed.exit_code, said in mixed.output) == (2, True)
+        assert "no scenario is compared" in command(*pair).output
+
+
 @pytest.mark.parametrize("words", [("--exit-code",), ("--no-worse",), ("--json",)])
 def test_a_folder_that_is_neither_model_nor_run_ends_with_2(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "empty").mkdir()

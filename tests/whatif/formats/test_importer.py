@@ -106,13 +106,13 @@ def test_with_an_error_nothing_is_written_and_what_was_there_stays(tmp_path: Pat
     bad = tmp_path / "bad.csv"
     bad.write_text("src,dst,msgs_per_s,msg_bytes\nR1,r4,1,1\n")
     found = run("import", mesh, "--demands", bad, "-o", out)
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert found.stderr == (
         f"{bad}:2: error: dst: no router `r4`; expected a router of the model; did you mean `R4`?\n"
     )
     assert not out.exists()
     assert run("import", mesh, "-o", out).exit_code == 0
-    assert run("import", mesh, "--demands", bad, "-o", out).exit_code == 1
+    assert run("import", mesh, "--demands", bad, "-o", out).exit_code == 2
     assert len(read_model(out).routers) == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "mesh.yaml", "model"]
 
@@ -120,11 +120,11 @@ def test_with_an_error_nothing_is_written_and_what_was_there_stays(tmp_path: Pat
 def test_what_is_in_the_way_is_told(tmp_path: Path, mesh: Path) -> None:
     found = run("import", mesh, "-o", tmp_path)
     assert (found.exit_code, found.stderr) == (
-        1, f"{tmp_path}: error: something else is there; expected a new folder, or a model to be replaced\n",
+        2, f"{tmp_path}: error: something else is there; expected a new folder, or a model to be replaced\n",
     )  # fmt: skip
     found = run("import", mesh, "-o", tmp_path / "a" / "b")
     assert (found.exit_code, found.stderr) == (
-        1, f"Error: {tmp_path}/a/b: No such file or directory\n",
+        2, f"Error: {tmp_path}/a/b: No such file or directory\n",
     )  # fmt: skip
     assert run("import", mesh, "--format", "gml", "-o", "x").exit_code == 2
 
@@ -165,7 +165,7 @@ def test_a_file_of_no_known_format_is_told_which_there_are(tmp_path: Path) -> No
     file = tmp_path / "network.txt"
     file.write_text("VERTICES 2\nlabel x y\n")
     found = run("import", file, "-o", tmp_path / "model")
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert f"{file}: error: its format is not recognized; expected one of mesh (YAML" in found.stderr
     for name in ("graphml", "topohub", "sndlib", "--format"):
         assert name in found.stderr
