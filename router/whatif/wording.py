@@ -154,6 +154,15 @@ def without_capacities(count: int) -> str:
     return f"without {counted(count, 'link')} of which no capacity is known" if count else ""
 
 
+def without_credit(count: int) -> str:
+    """Say of how many paths nothing is said; with a blank before it, and empty where there are none.
+
+    Args:
+        count: of paths of which the credit or the delay is not known.
+    """
+    return f" (without {counted(count, 'path')} of which credit or delay is not known)" if count else ""
+
+
 def rate(value: float, *, more: int = 0) -> str:
     """Write a rate.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.whatif.analysis.availability import availability, calm_losses, unrated
-from router.whatif.analysis.credit_plan import ClientCreditHabits, address_rows, credit_rows
+from router.whatif.analysis.credit_plan import ClientCreditHabits, CreditCounts, address_rows, credit_rows
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.analysis.spof import spof_rows
@@ -40,6 +40,7 @@ from router.whatif.wording import (
     served,
     told_apart,
     without_capacities,
+    without_credit,
 )
 
 ALWAYS: Final = "--enough-credit-always"
@@ -395,7 +396,8 @@ def _calm_credit(folder: Path, limits: Limits, model: Model) -> LimitResult:
     """Credit while nothing fails."""
     limit = "--enough-credit"
     rows = _credit_rows(folder, limits, model)
-    known = sum(row["is_enough"] is not None for row in rows)
+    counts = CreditCounts.of(rows, model)
+    without = without_credit(counts.unknown)
     short = [row for row in rows if row["is_enough"] is False]
     if short:
         # The credit of a router's subscribers is that of all paths that end there.
@@ -404,7 +406,7 @@ def _calm_credit(folder: Path, limits: Limits, model: Model) -> LimitResult:
         return LimitResult(
             limit=limit,
             is_kept=False,
-            found=f"{counted(len(short), 'path')} of {known:,} short of credit",
+            found=f"{counted(len(short), 'path')} of {counts.known:,} short of credit{without}",
             faults=tuple(
                 f"{address} at {dst}: {needed:,} needed by {counted(pools[address, dst, needed, configured], 'path')}, "
                 f"{configured:,} configured"
@@ -412,17 +414,11 @@ def _calm_credit(folder: Path, limits: Limits, model: Model) -> LimitResult:
             ),
             count=len(pools),
         )
-    if not known:
+    if not counts.known:
         why = "has no credit of subscribers, or no delays of links" if rows else "sends nothing to subscribers"
         found = f"can't be told: the model {why}"
         return LimitResult(limit=limit, is_kept=False, found=found)
-    # Of demands for routers nobody says what credit there is.
-    addresses = {address.text for address in model.addresses}
-    unknown = sum(row["is_enough"] is None and row["address"] in addresses for row in rows)
-    found = f"{counted(known, 'path')} with enough"
-    if unknown:
-        found += f" (without {counted(unknown, 'path')} of which credit or delay is not known)"
-    return LimitResult(limit=limit, is_kept=True, found=found)
+    return LimitResult(limit=limit, is_kept=True, found=f"{counted(counts.known, 'path')} with enough{without}")
 
 
 def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, Any]]:

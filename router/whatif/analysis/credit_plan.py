@@ -14,7 +14,7 @@ slowest of them: credit for it is enough whichever path a message takes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -66,6 +66,27 @@ class PlanRow:
     """For how long each keeps its credit; None when a delay is not known."""
     service_us: int | None
     configured: int | None
+
+
+@attrs.frozen(kw_only=True)
+class CreditCounts:
+    """Numbers of paths to addresses. Demands for routers don't count: nobody says what credit there is."""
+
+    known: int
+    """Paths of which it is known whether their credit is enough."""
+    short: int
+    """Those of them whose credit is not enough."""
+    unknown: int
+    """Paths of which the credit or the delay is not known."""
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]], model: Model) -> CreditCounts:
+        """Count rows of `credit_plan`, which are of *model*."""
+        addresses = {address.text for address in model.addresses}
+        found = [row["is_enough"] for row in rows if row["is_enough"] is not None or row["address"] in addresses]
+        return cls(
+            known=len(found) - found.count(None), short=sum(it is False for it in found), unknown=found.count(None)
+        )
 
 
 def credit_table(network: Network, kernel: Kernel, model: Model, terms: ClientCreditHabits | None = None) -> pa.Table:

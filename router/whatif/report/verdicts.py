@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from router.whatif.analysis.availability import Range, unrated
+from router.whatif.analysis.credit_plan import CreditCounts
 from router.whatif.model.mesh_parts import MeshParts
 from router.whatif.report.run_facts import Facts, Row, VariantFacts
 from router.whatif.wording import (
@@ -26,6 +27,7 @@ from router.whatif.wording import (
     served,
     told_apart,
     without_capacities,
+    without_credit,
 )
 
 BUSY: Final = 0.8
@@ -189,23 +191,22 @@ def _addresses(facts: Facts) -> Iterator[Verdict]:
 
 
 def _credit(facts: Facts) -> Iterator[Verdict]:
-    known = [row for row in facts.credit if row["is_enough"] is not None]
-    short = [row for row in known if not row["is_enough"]]
+    counts = CreditCounts.of(facts.credit, facts.model)
     label = "Paths short of credit"
-    if not known:
+    if not counts.known:
         return
-    if not short:
-        where = f"On all {len(known):,} paths" if len(known) > 1 else "On the one path of which it is known"
-        note = f"{where} the credit is enough for the rate."
+    of = f"{counted(counts.known, 'path')}{without_credit(counts.unknown)}"
+    if not counts.short:
+        note = f"The credit is enough for the rate on {of}."
         yield Verdict(topic="credit", label=label, value="none", note=note, state=State.GOOD)
         return
-    worst = short[0]
+    worst = next(row for row in facts.credit if row["is_enough"] is False)
     note = (
-        f"Of {len(known):,}. All paths of {worst['address']} to {worst['dst']} together need "
+        f"Of {of}. All paths of {worst['address']} to {worst['dst']} together need "
         f"{worst['shared_needed']:,}, and {worst['configured']:,} are configured."
     )
     remedy = f"Subscribers of {worst['address']} at {worst['dst']} that grant {worst['shared_needed']:,} together."
-    yield Verdict(topic="credit", label=label, value=f"{len(short):,}", note=note, state=State.BAD, remedy=remedy)
+    yield Verdict(topic="credit", label=label, value=f"{counts.short:,}", note=note, state=State.BAD, remedy=remedy)
 
 
 def _changes(facts: Facts) -> Iterator[Verdict]:

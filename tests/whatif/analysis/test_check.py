@@ -172,7 +172,12 @@ def test_credit_that_is_short_breaks_its_limit(tmp_path: Path) -> None:
     )
     found = answer(run(more, tmp_path / "more", Request()), more, enough_credit=True)
     assert found.is_kept
-    assert found.found == "1 path with enough (without 1 path of which credit or delay is not known)"
+    unknown = "(without 1 path of which credit or delay is not known)"
+    assert found.found == f"1 path with enough {unknown}"
+    said = json.loads((tmp_path / "more" / "summary.json").read_text())
+    assert said["credit"] == {"paths": 3, "known": 1, "unknown": 1, "short": 0, "worst": []}
+    (verdict,) = (it for it in said["verdicts"] if it["topic"] == "credit")
+    assert verdict["note"] == f"The credit is enough for the rate on 1 path {unknown}."
 
 
 @pytest.mark.parametrize(
