@@ -12,6 +12,9 @@ import click
 import pytest
 
 from router.cli.whatif import whatif
+from router.whatif.library.scenario_columns import implied_columns
+from router.whatif.library.sql_views import MODEL_PARTS
+from router.whatif.pipeline.table_layouts import OF_SCENARIOS
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = ROOT / "docs" / "tutorials" / "what-if.md"
@@ -41,6 +44,17 @@ def test_the_tutorial_shows_what_its_commands_write(shown_output: ModuleType, tm
     assert shown_output.masked(real).splitlines() == shown_output.masked(page).splitlines(), (
         "run docs/shown_output.py docs/tutorials/what-if.md, then read what it has written"
     )
+
+
+def test_the_page_on_sql_names_all_views_and_the_tables_without_a_variant() -> None:
+    page = (ROOT / "docs" / "how_to" / "what-if-sql.md").read_text(encoding="utf-8")
+    parts = re.search(r"The parts of the model are views\ntoo: (.*?)\.\n", page, re.DOTALL)
+    assert parts is not None
+    assert set(re.findall(r"`(\w+)`", parts[1])) == set(MODEL_PARTS)
+    bare = {layout.name for layout in OF_SCENARIOS if "variant" in implied_columns(layout.name)}
+    tables = re.search(r"Without the views, (.*?) of a run by the local engine", page)
+    assert tables is not None
+    assert set(re.findall(r"`(\w+)`", tables[1])) == bare
 
 
 def asked(page: Path, shown_output: ModuleType) -> list[str]:
