@@ -10,7 +10,9 @@ from types import ModuleType
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from router.cli import main
 from router.cli.whatif import whatif
 from router.whatif.library.scenario_columns import implied_columns
 from router.whatif.library.sql_views import MODEL_PARTS
@@ -44,6 +46,33 @@ def test_the_tutorial_shows_what_its_commands_write(shown_output: ModuleType, tm
     assert shown_output.masked(real).splitlines() == shown_output.masked(page).splitlines(), (
         "run docs/shown_output.py docs/tutorials/what-if.md, then read what it has written"
     )
+
+
+FILE = re.compile(r"`([\w-]+\.\w+)`[^`]*:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A file that a page shows: a sentence that ends with its name and a colon, and a block."""
+GATES = ("whatif check ", "whatif diff out-before out-after --no-worse")
+"""Of commands, how those begin that may end with 1, as the page says."""
+
+
+@pytest.mark.timeout(240)
+def test_the_recipes_run_as_they_stand(
+    shown_output: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "how_to" / "what-if.md").read_text(encoding="utf-8")
+    files = dict(FILE.findall(page))
+    assert sorted(files) == ["demands.csv", "details.yaml", "gate.sh", "groups.yaml", "prices.yaml", "tuesday.yaml"]
+    for name, text in files.items():
+        Path(name).write_text(text, encoding="utf-8")
+    shown = [command.replace("\\\n", " ") for command, _ in shown_output.commands(page)]
+    gate = files["gate.sh"].replace('"$WORK/', '"gate-').splitlines()
+    for command in (*shown, *(line for line in gate if line.startswith("amqp-mesh "))):
+        program, _, words = command.partition(" ")
+        if program == "pip" or words.startswith("whatif snapshot "):  # there is no live mesh
+            continue
+        assert program == "amqp-mesh"
+        found = CliRunner().invoke(main, shlex.split(words))
+        assert found.exit_code in ((0, 1) if words.startswith(GATES) else (0,)), f"{command}\n{found.output}"
 
 
 def test_the_page_on_sql_names_all_views_and_the_tables_without_a_variant() -> None:
