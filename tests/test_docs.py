@@ -46,7 +46,7 @@ YAML_BLOCKS = [
     for number, block in enumerate(
         re.findall(r"^```yaml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     )
-    if re.search(r"^routers?:$", block, re.MULTILINE)
+    if re.search(r"^routers?:$(?!\n *- )", block, re.MULTILINE)  # a list is of a file of details of what-if
 ]
 
 

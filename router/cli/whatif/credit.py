@@ -78,7 +78,8 @@ def credit(
         if address is not None and address not in subject.network.routers:
             subject.address(address)
         terms = planning.ClientCreditHabits(batch=batch, client_us=round(client_ms * 1000))
-        rows = planning.credit_rows(subject.now, subject.model, terms)
+        model = subject.model
+        rows = planning.credit_rows(subject.now, model, terms)
     rows = [
         row
         for row in rows
@@ -91,9 +92,18 @@ def credit(
         say_json(rows)
         return
     if not rows:
-        click.echo("no path is known to be short of credit" if is_short else "no path")
+        click.echo(_none(model, address, is_short=is_short))
         return
     _say_credit(rows, limit)
+
+
+def _none(model: Any, address: str | None, *, is_short: bool) -> str:
+    """Say why there is no row."""
+    if not len(model.demands):
+        return "no path: the model has no demands; `amqp-mesh whatif import --demands FILE` takes them from a table"
+    if is_short:
+        return "no path is known to be short of credit"
+    return "no path: no demand finds a way to where it goes" if address is None else f"no path of {address}"
 
 
 def _say_credit(rows: list[dict[str, Any]], limit: int) -> None:

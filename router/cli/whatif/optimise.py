@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from router.cli.errors import BAD_INPUT, CommandError
-from router.cli.whatif.command_helpers import answering, read_model, say_json, say_table
+from router.cli.whatif.command_helpers import CAPACITIES_BY, answering, read_model, say_json, say_table
 from router.cli.whatif.options import fail_option, folder_argument, json_option, tries_option
 from router.cli.whatif.progress_bar import progress
 
@@ -59,7 +59,7 @@ def optimise(
     with answering(), progress() as on_progress:
         model = read_model(folder)
         if not model.has_capacities:
-            raise CommandError(f"{folder}: no link of the model has a capacity", BAD_INPUT)
+            raise CommandError(f"{folder}: no link of the model has a capacity; {CAPACITIES_BY}", BAD_INPUT)
         least = {link.id: 1 for link in model.links}
         for name in kept:
             places.place_of("link", name, tuple(least), option="--keep")

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from router.cli.errors import BAD_INPUT, CommandError
-from router.cli.whatif.command_helpers import answering, read_model, say_json, say_table
+from router.cli.whatif.command_helpers import CAPACITIES_BY, answering, read_model, say_json, say_table
 from router.cli.whatif.options import (
     allowed_option,
     fail_option,
@@ -71,7 +71,7 @@ def plan(
     with answering(), progress() as on_progress:
         model = read_model(folder)
         if wanted.max_util is not None and not model.has_capacities:
-            raise CommandError("--max-util: no link of the model has a capacity", BAD_INPUT)
+            raise CommandError(f"--max-util: no link of the model has a capacity; {CAPACITIES_BY}", BAD_INPUT)
         priced = importlib.import_module("router.whatif.formats.price_file").read_prices(prices, model)
         chosen = importlib.import_module("router.whatif.scenarios.scenario_plan").families_of(",".join(families))
         search = planning.PlanSearch(model, priced, wanted, chosen)

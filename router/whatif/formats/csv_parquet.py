@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
-from router.whatif.formats.input_file import FileFindings
+from router.whatif.formats.input_file import FileFindings, number_of
 
 MAX_BYTES: Final = 2 * 1024**3
 MAX_ROWS: Final = 20_000_000
@@ -62,6 +62,7 @@ def read_columns(faults: FileFindings, known: Sequence[str], required: Sequence[
     """
     path = Path(faults.file)
     try:
+        faults.need_regular()
         if path.stat().st_size > MAX_BYTES:
             faults.fail("the file is too large", expected=f"at most {MAX_BYTES // 1024**3} GiB")
         is_csv = path.suffix not in PARQUET
@@ -95,6 +96,8 @@ def _csv(path: Path, known: Sequence[str], required: Sequence[str], faults: File
     names = [name.strip() for name in next(csv.reader([header]), [])]
     if len(names) == 1 and (others := [sign for sign in OTHER_SIGNS if sign in header]):
         faults.fail(f"`{OTHER_SIGNS[others[0]]}` between the columns", line=1, expected="commas")
+    if not set(names) & set(known) and any(number_of(name) is not None for name in names):
+        faults.fail("no line with the names of the columns", line=1, expected=f"the columns {', '.join(required)}")
     _check_names(names, known, required, 1, faults)
 
     refused = 0

@@ -57,6 +57,8 @@ def with_demand_file(model: Model, path: FilePath, treatment_of: TreatmentOf) ->
     there = {site.address for site in model.subscribers}
     reading.warn_unsubscribed(names["address"], there)
     reading.warn_too_little(amounts["msgs_per_s"])
+    if not columns.table.num_rows:
+        faults.warn("no demand: the table has no rows")
     warnings = reading.check()
     demands = reading.demands(names, amounts, is_kept=~is_diagonal)
     known = {address.text for address in model.addresses}

@@ -110,6 +110,8 @@ LISTS: Final[Mapping[str, type[attrs.AttrsInstance]]] = {
 }
 """Keys of the file under which a list stands, and what its items are."""
 KEYS: Final = ("defaults", *LISTS)
+OWN_KEYS: Final = frozenset({"links", "new_links", "subscribers", "groups"})
+"""Those that settings of a mesh don't have."""
 IDENTITY: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
     "routers": lambda it: (it.id,),
     "links": lambda it: (it.id,),
@@ -172,6 +174,17 @@ def with_details(
     except ModelError as error:  # what no single item shows, say a member given twice
         raise ModelError(in_file(error.findings, path)) from error
     return found
+
+
+def is_details(path: FilePath) -> bool:
+    """Whether a file has keys of this format alone, and no mesh.
+
+    Raises: SettingsError when it can't be read.
+    """
+    root, _ = yaml_text.read(read_text(path), str(path), expected="")
+    if not isinstance(root, MapNode) or not set(root.items) <= set(KEYS):
+        return False
+    return bool(OWN_KEYS & set(root.items)) or isinstance(root.items.get("routers"), ListNode)
 
 
 def _defaults(root: MapNode, faults: FileFindings) -> Defaults:

@@ -13,7 +13,7 @@ import attrs
 from mesh_config.findings import Finding, Severity
 from router.whatif.formats import graphml, json_with_lines, repetita, sndlib, topohub, xml_with_lines
 from router.whatif.formats.demand_file import with_demand_file
-from router.whatif.formats.details_file import DefaultedFields, with_details
+from router.whatif.formats.details_file import DefaultedFields, is_details, with_details
 from router.whatif.formats.input_file import FileFindings, FilePath, in_file, read_text
 from router.whatif.formats.mesh_settings import TreatmentOf, built_in_treatment, read_mesh
 from router.whatif.formats.topology_builder import MESSAGE_BYTES
@@ -128,6 +128,7 @@ def _form(file: FilePath, faults: FileFindings) -> Form:
     found = BY_SUFFIX.get(Path(file).suffix.lower())
     if found is not None:
         return found
+    faults.need_regular()
     text = read_text(file)
     start = text.lstrip()[:4096]
     if repetita.HEAD.match(start) is not None:
@@ -148,6 +149,10 @@ def _read(faults: FileFindings, form: Form, message_bytes: float) -> tuple[Model
     """The model; treatments of addresses; ids of routers where demands number them."""
     nodes: tuple[str, ...] = ()
     if form is Form.MESH:
+        faults.need_regular()
+        if is_details(faults.file):
+            message = "details of a mesh, such as groups and subscribers"
+            faults.fail(message, expected="a mesh or topology; give this file by --groups")
         return *read_mesh(faults.file, faults), nodes
     text, name = read_text(faults.file), Path(os.fspath(faults.file)).stem
     if form is Form.TOPOHUB:

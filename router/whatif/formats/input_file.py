@@ -18,7 +18,6 @@ MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
 """Of YAML, JSON, XML and SNDlib's text, which are kept in memory as trees, at ten to thirty times their size."""
 MAX_FINDINGS: Final = 100
 """Errors told of one file; what is beyond them is counted."""
-
 FilePath = str | os.PathLike[str]
 
 
@@ -65,6 +64,15 @@ class FileFindings:
         if has_errors(found):
             raise SettingsError(_first(found))
         return found
+
+    def need_regular(self) -> None:
+        """Give up what can be read only once, where it is read more often.
+
+        Raises: SettingsError when the file is a pipe or a device.
+        """
+        path = Path(self.file)
+        if path.exists() and not path.is_file() and not path.is_dir():  # a folder is told when it is read
+            self.fail("a pipe or a device", expected="a regular file")
 
     def amount(self, text: object, *, line: int | None = None, key: tuple[Step, ...] = ()) -> float | None:
         """Any number that *text* is, finite; None, and a finding, when it is none."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import attrs
 
 from router.whatif.model.added_links import AddedLinkError, added_links
-from router.whatif.model.elements import LinkEdge, SubscriberSite
+from router.whatif.model.elements import LinkEdge, SubscriberSite, nearest_name
 from router.whatif.model.mesh_model import Model, ModelError, grown, with_costs, with_links, with_subscribers
 from router.whatif.scenarios.failure_families import FailureCandidates, Maintenance
 from router.whatif.scenarios.scenario_plan import BASE, DEFAULT_FAMILIES, Plan, PlanError, families_of, plan_error
+from router.whatif.wording import NAMED, listed
 
 CHANGED: Final = "changed"
 """The variant with all changes that were asked for."""
@@ -127,13 +129,17 @@ class Request:
 
     def _changed(self, model: Model) -> Model:
         if self.costs:
-            model = with_costs(model, _costs(self.costs))
+            with _faults_of("--cost"):
+                model = with_costs(model, _costs(model, self.costs))
         if self.links:
-            model = with_links(model, _new_links(model, self.links))
+            with _faults_of("--add-link"):
+                model = with_links(model, _new_links(model, self.links))
         for text in self.moves:
-            model = _moved(model, text)
+            with _faults_of("--move-subscriber"):
+                model = _moved(model, text)
         for text in self.subscribers:
-            model = _subscribed(model, text)
+            with _faults_of("--add-subscriber"):
+                model = _subscribed(model, text)
         return model
 
 
@@ -233,11 +239,40 @@ def _cost(text: str) -> tuple[str, int]:
     return link.strip(), _whole("--cost", text, cost.strip())
 
 
-def _costs(texts: Sequence[str]) -> dict[str, int]:
+@contextmanager
+def _faults_of(option: str) -> Iterator[None]:
+    """Name the option that makes a model which can't be.
+
+    Raises: PlanError
+    """
+    try:
+        yield
+    except PlanError:
+        raise
+    except ModelError as error:
+        raise PlanError(attrs.evolve(each, key=f"{option}: {each.key}") for each in error.findings) from error
+
+
+def _check_known(option: str, text: str, what: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that the model does not have.
+
+    Raises: PlanError with what there is.
+    """
+    there = sorted(set(known))
+    if name in there:
+        return
+    near = nearest_name(name, there)
+    expected = "" if near or not there else f"one of {listed(there, most=NAMED)}"
+    raise plan_error(option, f"`{text}`: the model has no {what} `{name}`", expected, near)
+
+
+def _costs(model: Model, texts: Sequence[str]) -> dict[str, int]:
     """By link."""
     found: dict[str, int] = {}
+    links = [link.id for link in model.links]
     for text in texts:
         link, cost = _cost(text)
+        _check_known("--cost", text, "link", link, links)
         if link in found:
             raise plan_error("--cost", f"`{text}`: the cost of `{link}` is given twice", "each link once")
         found[link] = cost
@@ -247,16 +282,28 @@ def _costs(texts: Sequence[str]) -> dict[str, int]:
 def _new_links(model: Model, texts: Sequence[str]) -> list[LinkEdge]:
     """Each with the next usual id that is free."""
     try:
-        return added_links(texts, (router.id for router in model.routers), (link.id for link in model.links))
+        found = added_links(texts, _routers(model), (link.id for link in model.links))
     except AddedLinkError as error:
         raise plan_error("--add-link", error.finding.message, error.finding.expected) from None
+    for text, link in zip(texts, found, strict=True):
+        for end in (link.a, link.b):
+            _check_known("--add-link", text, "router", end, _routers(model))
+    return found
+
+
+def _routers(model: Model) -> list[str]:
+    return [router.id for router in model.routers]
 
 
 def _moved(model: Model, text: str) -> Model:
     address, origin, target = _words("--move-subscriber", text, "ADDRESS,FROM,TO")
+    option = "--move-subscriber"
+    _check_known(option, text, "subscriber of", address, (each.address for each in model.subscribers))
+    there = [each.router for each in model.subscribers if each.address == address]
+    _check_known(option, text, f"subscriber of `{address}` at", origin, there)
+    _check_known(option, text, "router", target, _routers(model))
     site = _site(model, address, origin)
-    if site is None:
-        return with_subscribers(model, removed=[(address, origin)])  # which says what is wrong
+    assert site is not None
     if origin == target:
         return model
     whole = _joined(_site(model, address, target), attrs.evolve(site, router=target))
@@ -265,6 +312,8 @@ def _moved(model: Model, text: str) -> Model:
 
 def _subscribed(model: Model, text: str) -> Model:
     address, router = _words("--add-subscriber", text, "ADDRESS,ROUTER")
+    _check_known("--add-subscriber", text, "address", address, (each.text for each in model.addresses))
+    _check_known("--add-subscriber", text, "router", router, _routers(model))
     there = _site(model, address, router)
     like = there or next((site for site in model.subscribers if site.address == address), None)
     new = SubscriberSite(address=address, router=router)

@@ -333,6 +333,7 @@ def chunk_size(routers: int, scenarios: int) -> int:
 # What operators write
 
 _TERM: Final = re.compile(r"(links|routers):(\d+)(?:-(\d+))?")
+_NEARLY: Final = re.compile(r"(link|router)s?[ :=]*(\d?)")
 
 
 def families_of(text: str) -> tuple[Family, ...]:
@@ -347,6 +348,12 @@ def families_of(text: str) -> tuple[Family, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _meant(term: str) -> str | None:
+    """The term that one without its number, or with another sign before it, stands for; None if it is no such."""
+    match = _NEARLY.fullmatch(term.casefold())
+    return f"{match[1]}s:{int(match[2] or 0) or 1}" if match is not None else None
+
+
 def _combinations(term: str) -> list[Combinations]:
     counts = {"links": range(1), "routers": range(1)}
     for part in term.split("+"):
@@ -357,7 +364,7 @@ def _combinations(term: str) -> list[Combinations]:
                 "--fail",
                 f"`{term}`" if term else "no family is named",
                 f"such as {', '.join(words)}",
-                nearest(term, words),
+                _meant(term) or nearest(term, words),
             )
         word, low, high = match[1], int(match[2]), int(match[3] or match[2])
         if counts[word] != range(1):

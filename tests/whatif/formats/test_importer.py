@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -159,6 +160,46 @@ def test_every_command_of_the_table_is_there(name: str) -> None:
     short = whatif.whatif.get_command(None, name)  # type: ignore[arg-type]
     assert short is not None
     assert short.short_help == whatif.COMMANDS[name].help
+
+
+@pytest.mark.parametrize(
+    "text", ["groups: [{name: duct, kind: srlg, links: [R1--R2]}]\n", "routers:\n  - {id: R1, site: east}\n"]
+)
+def test_details_in_place_of_a_mesh_are_said_to_go_by_another_option(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "details.yaml"
+    file.write_text(text)
+    found = run("import", file, "-o", tmp_path / "model")
+    said = "details of a mesh, such as groups and subscribers; expected a mesh or topology; give this file by --groups"
+    assert (found.exit_code, found.stderr) == (2, f"{file}: error: {said}\n")
+
+
+def test_a_pipe_is_refused_where_a_file_is_read_twice(tmp_path: Path, mesh: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for words in ((pipe,), (mesh, "--demands", pipe)):
+        found = run("import", *words, "-o", tmp_path / "model")
+        assert (found.exit_code, found.stderr) == (2, f"{pipe}: error: a pipe or a device; expected a regular file\n")
+
+
+def test_demands_without_a_heading_or_rows_are_told_in_one_line(tmp_path: Path, mesh: Path) -> None:
+    file = tmp_path / "demands.csv"
+    file.write_text("R1,R2,5,100\n")
+    found = run("import", mesh, "--demands", file, "-o", tmp_path / "model")
+    said = "no line with the names of the columns; expected the columns src, msgs_per_s, msg_bytes"
+    assert (found.exit_code, found.stderr) == (2, f"{file}:1: error: {said}\n")
+    file.write_text("src,dst,msgs_per_s,msg_bytes\n")
+    found = run("import", mesh, "--demands", file, "-o", tmp_path / "model")
+    assert (found.exit_code, found.stderr) == (0, f"{file}: warning: no demand: the table has no rows\n")
+    told = run("credit", tmp_path / "model").stdout
+    assert told.startswith("no path: the model has no demands; `amqp-mesh whatif import --demands FILE`")
+    told = run("optimise", tmp_path / "model").stderr
+    assert "no link of the model has a capacity; `amqp-mesh whatif import --groups FILE`" in told
+
+
+@pytest.mark.parametrize(("word", "meant"), [("sugest", "suggest"), ("optimize", "optimise")])
+def test_a_command_that_is_misspelt_is_answered_with_the_nearest(word: str, meant: str) -> None:
+    found = run(word)
+    assert (found.exit_code, f"Did you mean '{meant}'?" in found.stderr) == (2, True)
 
 
 def test_a_file_of_no_known_format_is_told_which_there_are(tmp_path: Path) -> None:

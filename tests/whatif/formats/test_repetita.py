@@ -205,12 +205,12 @@ def test_demands_need_the_topology_that_numbers_their_nodes(tmp_path: Path) -> N
     _, table = written(tmp_path)
     assert table is not None
     found = command("import", table, "-o", tmp_path / "model")
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert f"{table}:1: error: demands without a topology; expected a .graph file" in found.stderr
     mesh = tmp_path / "mesh.yaml"
     CliRunner().invoke(main, ["config", "generate", "ring", "--routers", "3", "-o", str(mesh)])
     found = command("import", mesh, "--demands", table, "-o", tmp_path / "model")
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert f"{table}: error: it numbers nodes; expected with a .graph file of REPETITA" in found.stderr
     assert not (tmp_path / "model").exists()
 

@@ -297,7 +297,8 @@ def test_families_are_read(text: str, expected: list[str]) -> None:
     ("text", "words"),
     [
         ("lnks:2", "`lnks:2`.*did you mean `links:2`"),
-        ("links", "expected such as links:1"),
+        ("links", "expected such as links:1.*did you mean `links:1`"),
+        ("router=2", "did you mean `routers:2`"),
         ("links:0", "expected numbers from 1 to 16"),
         ("links:2-1", "the lower one first"),
         ("links:1+links:1", "has links twice"),
