@@ -20,6 +20,15 @@ MAINTENANCE: Final = "maintenance"
 """The family in which a group is held down while something else fails."""
 SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a path is shown it is one of them."
 """Said of what is explained of such a run."""
+MEASURES_OF_PLACEMENT: Final[Mapping[str, str]] = {
+    "unreachable_pairs": "pairs without a path",
+    "mean_cost": "mean cost of paths",
+    "cut_pairs": "pairs that lose each other in single failures",
+    "load": "messages/s times the cost of their paths",
+    "max_utilisation": "highest utilisation",
+    "lost_msgs": "messages/s lost in single failures",
+}
+"""Values of the column `measure` of the table `placement`."""
 MOST_DIGITS: Final = 17
 """More digits tell no two floats apart."""
 
@@ -33,7 +42,7 @@ class NumberWriter(Protocol):
 
 def counted(count: int, noun: str) -> str:
     """`1 link`, `2 links`, `1,000 addresses`."""
-    plural = noun if count == 1 else noun + ("es" if noun.endswith(("s", "ch")) else "s")
+    plural = noun if count == 1 else noun + ("es" if noun.endswith(("s", "sh", "ch", "x")) else "s")
     if noun.endswith("y") and count != 1 and noun[-2] not in "aeiou":
         plural = noun[:-1] + "ies"
     return f"{count:,} {plural}"
@@ -88,11 +97,16 @@ def failure_of(row: Mapping[str, Any]) -> str:
     return said if row["variant"] == BASE else f"{said} ({row['variant']})"
 
 
+def lose_each_other(pairs: int) -> str:
+    """The verb of so many pairs of routers that had a path and have none; `without a path` are those that had none."""
+    return "loses each other" if pairs == 1 else "lose each other"
+
+
 def harm_of(row: Mapping[str, Any]) -> str:
     """Name what a row of the table `router_spof` takes from others."""
     parts = []
     if row["unreachable_pairs"]:
-        parts.append(f"{counted(row['unreachable_pairs'], 'pair')} without a path")
+        parts.append(f"{counted(row['unreachable_pairs'], 'pair')} {lose_each_other(row['unreachable_pairs'])}")
     if row["dead_addresses"]:
         parts.append(f"{counted(row['dead_addresses'], 'address')} without a subscriber")
     if row["starved_publishers"]:

@@ -102,6 +102,7 @@ def test_a_number_that_was_given_is_not_rounded(value: float, text: str) -> None
     [
         (1, "link", "1 link"),
         (2, "address", "2 addresses"),
+        (2, "mesh", "2 meshes"),
         (3, "sky", "3 skies"),
         (4, "day", "4 days"),
         (0, "pair", "0 pairs"),

@@ -103,15 +103,21 @@ def _plain(found: Any) -> dict[str, Any]:
         "at_least": at_least,
         "is_cheapest": found.is_cheapest,
         "tries": found.tries,
+        "broken": list(found.broken),
     }
 
 
 def _say(found: Any, output: Path | None) -> None:
-    sets = f"{importlib.import_module('router.whatif.wording').counted(found.tries, 'mesh')} played"
+    words = importlib.import_module("router.whatif.wording")
+    sets = f"{words.counted(found.tries, 'mesh')} played"
     if found.price is None:
-        every = found.at_least == float("inf")
-        more = "there is none" if every else f"none costs less than {found.at_least:,.10g}"
-        click.echo(f"no plan keeps the limits: {more}; {sets}")
+        limits = words.listed(found.broken) or "all limits together"
+        if found.at_least == float("inf"):
+            click.echo(f"no plan keeps {limits}, with everything that has a price; {sets}")
+        else:
+            click.echo(
+                f"no plan found that keeps {limits}; one that does costs at least {found.at_least:,.10g}; {sets}"
+            )
         return
     rows = _rows(found)
     if rows:

@@ -154,12 +154,16 @@ def _at_most(
     values: NDArray[Any],
     text: NumberWriter,
     what: str,
+    nothing: str = "",
 ) -> LimitResult:
-    """A limit for a value of each scenario; NaN is no value. No value looks like the limit that it isn't."""
+    """A limit for a value of each scenario; NaN is no value, and no value looks like the limit that it isn't.
+
+    *what* is said of a value, *nothing* where no scenario has one.
+    """
     counts = among & ~np.isnan(values)
     limit = f"{option} {exact(most)}"
     if not counts.any():
-        return LimitResult(limit=limit, is_kept=True, found=f"no scenario has {what}")
+        return LimitResult(limit=limit, is_kept=True, found=nothing or f"no scenario has {what}")
     highest, _ = told_apart(text, float(values[counts].max()), most)
     over = counts & (values > most)
     if not over.any():
@@ -274,7 +278,9 @@ def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> It
     among = _counting(outcomes, limits)
     if limits.max_stretch is not None:
         stretch = outcomes.numbers("stretch_p99")
-        yield _at_most(outcomes, among, "--max-stretch", limits.max_stretch, stretch, _times, "the cost for 99 %")
+        nothing = "no pair of routers keeps a path in any scenario"
+        what = "the cost for 99 %"
+        yield _at_most(outcomes, among, "--max-stretch", limits.max_stretch, stretch, _times, what, nothing)
     if limits.max_delay_ms is not None:
         limit = f"--max-delay-ms {exact(limits.max_delay_ms)}"
         delay = outcomes.numbers("delay_p99_ms")
@@ -315,7 +321,8 @@ def _delays(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
     if unknown := sum(link.delay_ms is None for link in changed.links):
         what += f" ({counted(unknown, 'link')} of which no delay is known counted as 0)"
     for (option, name, most), values in zip(asked, delays_ms(outcomes, among, network, traffic), strict=True):
-        found = _at_most(outcomes, among, option, most, values, milliseconds, what)
+        nothing = "no message arrives in any scenario"
+        found = _at_most(outcomes, among, option, most, values, milliseconds, what, nothing)
         yield attrs.evolve(found, limit=f"{option} {name}={exact(most)}")
 
 

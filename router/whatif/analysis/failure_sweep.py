@@ -28,7 +28,7 @@ class FailureSweep:
     max_utilisation: float
     """Of any link with a known capacity in any scenario."""
     lost_pairs: int
-    """Most ordered pairs of living routers without a path."""
+    """Most ordered pairs of living routers that lose each other."""
     lost_msgs_per_s: float
     """Most messages/s that reach nobody."""
     loads: Floats

@@ -24,6 +24,7 @@ from router.whatif.kernel.network_arrays import MICRO, Network
 from router.whatif.model.elements import LinkEdge
 from router.whatif.model.mesh_model import Model, with_links
 from router.whatif.scenarios.failure_families import Family
+from router.whatif.wording import exact
 
 Progress = Callable[[int, int], None]
 Chosen = frozenset[int]
@@ -54,6 +55,8 @@ class UpgradePlan:
     """No plan costs less."""
     tries: int
     """Sets of new links that were played."""
+    broken: tuple[str, ...] = ()
+    """Limits that none of these sets keeps, as options, when no plan was found."""
 
     @property
     def is_cheapest(self) -> bool:
@@ -112,7 +115,7 @@ class PlanSearch:
         else:
             at_least = float("inf")  # every set was played
         if best is None:
-            return UpgradePlan(at_least=at_least, tries=len(self._judged))
+            return UpgradePlan(at_least=at_least, tries=len(self._judged), broken=self._broken())
         judged = self._judge(best)
         return UpgradePlan(
             builds=tuple(self.builds[place] for place in sorted(best)),
@@ -121,6 +124,19 @@ class PlanSearch:
             at_least=min(at_least, judged.price),
             tries=len(self._judged),
         )
+
+    def _broken(self) -> tuple[str, ...]:
+        """Limits that no set that was played keeps."""
+        limits = self.limits
+        names = ["--no-single-point-of-failure"] * 2 if limits.no_single_point_of_failure else []
+        for option, limit in (
+            ("--max-lost-pairs", limits.max_lost_pairs),
+            ("--max-lost-msgs", limits.max_lost_msgs),
+            ("--max-util", limits.max_util),
+        ):
+            names += [] if limit is None else [f"{option} {exact(limit)}"]
+        least = map(min, zip(*(judged.missing for judged in self._judged.values()), strict=True))
+        return tuple(dict.fromkeys(name for name, missing in zip(names, least, strict=True) if missing))
 
     def planned(self, plan: UpgradePlan) -> Model:
         """The model with what is planned."""

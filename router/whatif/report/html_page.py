@@ -26,7 +26,17 @@ from router.whatif.report.html_parts import (
 from router.whatif.report.run_facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
 from router.whatif.report.themed_matplotlib_svg import CaptionedPicture, style_of_colors
 from router.whatif.report.verdicts import Verdict
-from router.whatif.wording import BASE, amount, counted, failure_of, per_year, percent, served, told_apart
+from router.whatif.wording import (
+    BASE,
+    MEASURES_OF_PLACEMENT,
+    amount,
+    counted,
+    failure_of,
+    per_year,
+    percent,
+    served,
+    told_apart,
+)
 
 SIGNS: Final = {"good": "\N{CHECK MARK}", "fair": "!", "bad": "\N{MULTIPLICATION SIGN}", "unknown": "?"}
 """Signs for what colors say, for those who do not see them."""
@@ -117,14 +127,14 @@ def _scenarios(facts: Facts, pictures: Pictures) -> list[Part]:
             Column("scenario", lambda row: row["scenario"], _whole),
             name("what fails", failure_of, is_long=True),
             Column("msg/s lost", lambda row: row["lost_msgs_per_s"], amount),
-            Column("pairs lost", lambda row: row["unreachable_pairs"] - row["dead_end_pairs"], _whole),
+            Column("pairs that lose each other", lambda row: row["unreachable_pairs"] - row["dead_end_pairs"], _whole),
             Column("highest utilisation", lambda row: row["max_utilisation"], percent),
             name("at link", lambda row: row["max_utilisation_link"]),
             Column("stretch, 99 %", lambda row: row["stretch_p99"], amount),
             Column("delay, 99 %, ms", lambda row: row["delay_p99_ms"], amount),
             Column("probability", lambda row: row["probability"], _probability),
         ]
-        caption = "The worst scenarios by demand lost, pairs lost, utilisation and stretch."
+        caption = "The worst scenarios by demand lost, pairs that lose each other, utilisation and stretch."
         parts.append(Table(caption, columns, facts.worst, "scenario"))
         parts.append(Paragraph("tells all of one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER"))
     return [*parts, *_links_that_help(facts, "mean_cost")]
@@ -136,7 +146,7 @@ def _families(facts: Facts) -> Table:
         Column("scenarios", lambda it: it.scenarios, _whole),
         Column("do harm", lambda it: it.harmful, _whole),
         Column("most msg/s lost", lambda it: it.worst_lost_msgs_per_s, amount),
-        Column("most pairs lost", lambda it: it.worst_living_pairs, _whole),
+        Column("most pairs that lose each other", lambda it: it.worst_living_pairs, _whole),
         Column("highest utilisation", lambda it: it.worst_utilisation, percent),
         Column("highest stretch, 99 %", lambda it: it.worst_stretch_p99, amount),
     ]
@@ -218,7 +228,7 @@ def _variants(facts: Facts, pictures: Pictures) -> list[Part]:
         Column("worst utilisation", lambda it: it.worst_utilisation, percent),
         Column("msg/s lost", lambda it: it.base_lost_msgs_per_s, amount),
         Column("most msg/s lost", lambda it: it.worst_lost_msgs_per_s, amount),
-        Column("most pairs lost", lambda it: it.worst_living_pairs, _whole),
+        Column("most pairs that lose each other", lambda it: it.worst_living_pairs, _whole),
     ]
     rows: tuple[VariantFacts, ...] = facts.variants
     caption = "Variants of the mesh: when nothing fails, and in the worst case."
@@ -319,7 +329,7 @@ def gain_columns() -> list[Column]:
         return told_apart(amount, row["before"], row["after"])
 
     return [
-        name("makes better", lambda row: row["measure"].replace("_", " ")),
+        name("makes better", lambda row: MEASURES_OF_PLACEMENT[row["measure"]]),
         Column("before", lambda row: row["before"], of_row=lambda row: both(row)[0]),
         Column("after", lambda row: row["after"], of_row=lambda row: both(row)[1]),
         Column("gain", lambda row: row["gain"], amount),

@@ -10,7 +10,7 @@ import numpy as np
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
 from router.whatif.model.mesh_model import Model
-from router.whatif.wording import counted, percent, rate
+from router.whatif.wording import counted, lose_each_other, percent, rate
 
 STEPS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
 """Borders of the classes of utilisation."""
@@ -65,9 +65,7 @@ def single_failures(model: Model, *, is_split: bool) -> tuple[SingleFailure, ...
 def _said(kernel: Kernel, network: Network) -> str:
     """Describe what the failure does, of a kernel in which it is."""
     pairs = kernel.unreachable_pairs - kernel.dead_end_pairs
-    parts = (
-        [f"{counted(pairs, 'pair')} of living routers {'is' if pairs == 1 else 'are'} without a path"] if pairs else []
-    )
+    parts = [f"{counted(pairs, 'pair')} of living routers {lose_each_other(pairs)}"] if pairs else []
     if kernel.lost_rate:
         parts.append(f"{rate(kernel.lost_rate / MICRO)} reach nobody")
     if kernel.starved_publishers:

@@ -15,6 +15,7 @@ from router.whatif.model.mesh_parts import MeshParts
 from router.whatif.report.run_facts import Facts, Row, VariantFacts
 from router.whatif.wording import (
     BASE,
+    MEASURES_OF_PLACEMENT,
     amount,
     counted,
     failure_of,
@@ -317,7 +318,7 @@ def _link_remedy(facts: Facts, measure: str) -> str:
     row = _best(facts, measure, ("link",))
     if row is None:
         return ""
-    what = measure.replace("_", " ")
+    what = MEASURES_OF_PLACEMENT[measure]
     after, before = told_apart(amount, row["after"], row["before"])
     return f"One more link between {row['a']} and {row['b']}: {what} {after}, not {before}."
 

@@ -469,7 +469,13 @@ def test_limits_of_delays_that_make_no_sense_are_refused(ring_run: Path, options
     assert words in done.output
 
 
+def test_a_limit_of_what_no_scenario_has_is_kept_and_says_why(tmp_path: Path) -> None:
+    model = mesh("A")
+    found = answer(run(model, tmp_path / "run", Request()), model, max_stretch=2)
+    assert (found.is_kept, found.found) == (True, "no pair of routers keeps a path in any scenario")
+
+
 def test_an_address_may_have_an_equals_sign(ring_run: Path) -> None:
     done = CliRunner().invoke(main, ["whatif", "check", str(ring_run), "--max-address-delay-ms", "a=b=3"])
     assert done.exit_code == 0, done.output
-    assert "kept    --max-address-delay-ms a=b=3: no scenario has" in done.output
+    assert "kept    --max-address-delay-ms a=b=3: no message arrives in any scenario" in done.output

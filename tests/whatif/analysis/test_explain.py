@@ -96,6 +96,13 @@ def test_a_scenario_tells_what_gets_more_to_carry_and_which_paths_grow() -> None
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("down", "sentence"), [(["B"], "No two routers are up."), (["A", "B"], "No router is up.")])
+def test_of_less_than_two_routers_it_is_not_said_that_they_reach_each_other(down: list[str], sentence: str) -> None:
+    found = explain_scenario(BaseAndScenario.of_model(mesh("A-B"), down=down))
+    assert sentence in found.sentences
+    assert "reach each other" not in said(found)
+
+
 def test_nothing_down_is_the_mesh_as_it_is() -> None:
     found = explain_scenario(BaseAndScenario.of_model(square()))
     assert found.title == "Nothing down"

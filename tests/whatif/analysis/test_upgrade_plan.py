@@ -182,7 +182,10 @@ def test_a_plan_is_told_and_written(tmp_path: Path) -> None:
     file.write_text("upgrades: [{link: A--B, times: 2, price: 1}]")
     done = CliRunner().invoke(main, [*words, "--max-lost-pairs", "0"])
     assert done.exit_code == 1
-    assert "no plan keeps the limits: there is none; 1 mesh played" in done.stdout
+    said = "no plan keeps --max-lost-pairs 0 and --max-util 0.8, with everything that has a price; 1 mesh played"
+    assert said in done.stdout
+    done = CliRunner().invoke(main, [*words, "--json"])
+    assert json.loads(done.stdout)["broken"] == ["--max-util 0.8"]
 
 
 @pytest.mark.parametrize(

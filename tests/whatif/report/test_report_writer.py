@@ -247,7 +247,7 @@ def test_verdicts_name_what_is_wrong(tmp_path: Path) -> None:
     found = {verdict.label: verdict for verdict in verdicts(facts_of(folder, model))}
     spof = found["Single points of failure"]
     assert (spof.value, spof.state) == ("2", "bad")
-    assert spof.note == "The worst is link C--D: 6 pairs without a path, 30 msg/s lost."
+    assert spof.note == "The worst is link C--D: 6 pairs lose each other, 30 msg/s lost."
     lost = found["Most demand lost"]
     assert lost.value == "100 %"
     assert lost.note.startswith("40 msg/s, what it sends itself and is sent included, in scenario ")
@@ -529,7 +529,7 @@ def test_every_card_has_a_verdict_and_says_what_would_help(whole: Path) -> None:
         (row for row in read_table(whole, "placement").to_pylist() if row["measure"] == "cut_pairs"),
         key=lambda row: row["gain"],
     )
-    assert spof.remedy.startswith(f"One more link between {best['a']} and {best['b']}: cut pairs ")
+    assert spof.remedy.startswith(f"One more link between {best['a']} and {best['b']}: pairs that lose each other ")
     assert page.count("What would help:</em>") == sum(bool(each.remedy) for each in found.values()) > 1
 
 

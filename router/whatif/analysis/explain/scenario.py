@@ -17,6 +17,7 @@ from router.whatif.wording import (
     amount,
     counted,
     listed,
+    lose_each_other,
     parted,
     per_year,
     percent,
@@ -83,12 +84,15 @@ def _parts(subject: BaseAndScenario) -> Iterator[str]:
     kernel = subject.now.kernel
     pairs = kernel.unreachable_pairs - kernel.dead_end_pairs
     if not pairs:
-        if subject.is_failing:
+        up = len(subject.network.routers) - len(subject.routers)
+        if subject.is_failing and up < 2:
+            yield "No two routers are up." if up else "No router is up."
+        elif subject.is_failing:
             yield "All routers that are up still reach each other, as far as they did before."
         return
     src, dst = kernel.lost_pairs()
     parts = _cut_off(src.tolist(), dst.tolist())
-    yield f"{counted(pairs, 'ordered pair')} of routers that are up lose each other."
+    yield f"{counted(pairs, 'ordered pair')} of routers that are up {lose_each_other(pairs)}."
     # The part from which all others are cut off is named by its size.
     for part in parts[:SHOWN]:
         far = {other for one, other in zip(src.tolist(), dst.tolist(), strict=True) if one in part}
