@@ -29,7 +29,8 @@ groups_option: Final = click.option(
     metavar="FILE",
     type=click.Path(),
     multiple=True,
-    help="Groups, failure rates, capacities, addresses and subscribers, YAML. May be given several times.",
+    help="Groups, failure rates, capacities, addresses and subscribers, YAML. May be given several times: what a later"
+    " file says of the same thing holds.",
 )
 single_point_option: Final = click.option(
     "--no-single-point-of-failure",
