@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 import attrs
+import numpy as np
 
 from mesh_config.findings import Finding, Severity
 from router.whatif.model.elements import LinkEdge, link_ids
@@ -45,7 +46,7 @@ def added_links(given: object, routers: Iterable[str], there: Iterable[str]) -> 
     wanted = [_fields(each, known) for each in _each(given, known)]
     for fields in wanted:
         cost = fields.get("cost", 1)
-        if not isinstance(cost, int):
+        if not isinstance(cost, int | np.integer) or isinstance(cost, bool):
             raise AddedLinkError(f"the cost {cost!r} of type {type(cost).__name__}", "a whole number from 1")
     found = []
     for fields in wanted:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from mesh_config.findings import SettingsError
+from mesh_config.findings import Finding, SettingsError
 from mesh_config.yaml_text import Place
 from router.whatif.model.added_links import AddedLinkError, added_links
 from router.whatif.model.demands import NOBODY, Demand, Demands
@@ -26,9 +26,10 @@ from router.whatif.model.elements import (
     SubscriberSite,
     nearest_name,
 )
-from router.whatif.model.validation import model_findings
+from router.whatif.model.validation import KEYS, model_findings
+from router.whatif.model.value_kinds import amount_of, kind_findings, names_of, shown, with_plain_values
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=attrs.AttrsInstance)
 
 
 class ModelError(SettingsError):
@@ -53,7 +54,8 @@ def _subscribers(items: Iterable[SubscriberSite]) -> tuple[SubscriberSite, ...]:
 
 def _groups(items: Iterable[Group]) -> tuple[Group, ...]:
     """Groups by name, their members sorted."""
-    whole = (attrs.evolve(it, links=tuple(sorted(it.links)), routers=tuple(sorted(it.routers))) for it in items)
+    plain = map(with_plain_values, items)
+    whole = (attrs.evolve(it, links=tuple(sorted(it.links)), routers=tuple(sorted(it.routers))) for it in plain)
     return tuple(sorted(whole, key=lambda it: it.name))
 
 
@@ -129,12 +131,21 @@ def _canonical(item: attrs.AttrsInstance) -> dict[str, object]:
 
 
 def with_costs(model: Model, costs: Mapping[str, int]) -> Model:
-    """The model with other costs of some links, by link id, in both directions."""
+    """The model with other costs of some links, in both directions.
+
+    Args:
+        model: has the links.
+        costs: whole numbers from 1, by link id.
+    Raises: ModelError for a link that isn't there, and for what is no cost.
+    """
+    if not isinstance(costs, Mapping):
+        raise _refused("links", shown(costs), "a dict of costs by link id, such as {'A--B': 5}")
     _refuse_unknown("links", costs, (link.id for link in model.links))
-    links = (
-        attrs.evolve(link, cost=costs[link.id], cost_back=None) if link.id in costs else link for link in model.links
-    )
-    return _checked(attrs.evolve(model, links=links))
+    changed = {
+        link.id: attrs.evolve(link, cost=costs[link.id], cost_back=None) for link in model.links if link.id in costs
+    }
+    sound = {link.id: link for link in _sound("links", changed.values())}
+    return _checked(attrs.evolve(model, links=(sound.get(link.id, link) for link in model.links)))
 
 
 def with_links(model: Model, links: object) -> Model:
@@ -151,16 +162,22 @@ def with_links(model: Model, links: object) -> Model:
         added = added_links(links, (router.id for router in model.routers), (link.id for link in model.links))
     except AddedLinkError as error:
         raise ModelError([attrs.evolve(error.finding, key="links")]) from None
-    return _checked(attrs.evolve(model, links=(*model.links, *added)))
+    return _checked(attrs.evolve(model, links=(*model.links, *_sound("links", added))))
 
 
-def without(model: Model, *, links: Iterable[str] = (), routers: Iterable[str] = ()) -> Model:
+def without(model: Model, *, links: str | Iterable[str] = (), routers: str | Iterable[str] = ()) -> Model:
     """The model without some links and routers, and without all that belongs to them.
 
     That is a router's links, subscribers and demands from it and to it, counters, places in groups. Groups that are
     empty then go too.
+
+    Args:
+        model: has all of them.
+        links: ids of links; one alone may be given as it is.
+        routers: ids of routers, likewise.
+    Raises: ModelError for what the model hasn't.
     """
-    gone_links, gone_routers = set(links), set(routers)
+    gone_links, gone_routers = _names("links", links), _names("routers", routers)
     _refuse_unknown("links", gone_links, (link.id for link in model.links))
     _refuse_unknown("routers", gone_routers, (router.id for router in model.routers))
     gone_links |= {link.id for link in model.links if {link.a, link.b} & gone_routers}
@@ -203,7 +220,7 @@ def with_subscribers(
     gone = set(removed)
     there = {(site.address, site.router): site for site in model.subscribers}
     _refuse_unknown("subscribers", map(" at ".join, gone), map(" at ".join, there))
-    new = {(site.address, site.router): site for site in added}
+    new = {(site.address, site.router): site for site in _all_are(SubscriberSite, "subscribers", added)}
     kept = {place: site for place, site in there.items() if place not in gone}
     return _checked(attrs.evolve(model, subscribers=({**kept, **new}).values()))
 
@@ -227,10 +244,11 @@ def grown(model: Model, factor: float) -> Model:
         factor: of the messages of every demand, 0 to 1000000.
     Raises: ModelError when the factor, or what it leads to, is out of range.
     """
-    if not 0 <= factor <= 1e6:
-        finding = _place("demands").finding(f"growth by {factor}", expected="a factor from 0 to 1000000")
-        raise ModelError([finding])
-    return _checked(attrs.evolve(model, demands=model.demands.grown(factor)))
+    amount = amount_of(factor)
+    if amount is None or not 0 <= amount <= 1e6:
+        said = f"growth by {shown(factor) if amount is None else factor}"
+        raise _refused("demands", said, "a factor from 0 to 1000000")
+    return _checked(attrs.evolve(model, demands=model.demands.grown(amount)))
 
 
 def _checked(model: Model) -> Model:
@@ -238,15 +256,44 @@ def _checked(model: Model) -> Model:
     return model
 
 
-def _place(*path: str) -> Place:
+def _place(*path: str | int) -> Place:
     return Place(file=None, line=None, path=path)
+
+
+def _refused(what: str, message: str, expected: str) -> ModelError:
+    return ModelError([_place(what).finding(message, expected=expected)])
+
+
+def _names(what: str, given: object) -> set[str]:
+    """Raises: ModelError for what are no names."""
+    found = names_of(given)
+    if found is None:
+        raise _refused(what, shown(given), f"ids of {what}: a list of texts, or one text")
+    return set(found)
+
+
+def _sound(part: str, items: Iterable[_T]) -> list[_T]:
+    """Elements as they can be put among others, which are sorted by their texts.
+
+    Raises: ModelError for values of another kind than those of their field.
+    """
+    found = [with_plain_values(item) for item in items]
+    findings: list[Finding] = []
+    for number, item in enumerate(found):
+        key = map(str, KEYS[part](item)) if part in KEYS else (number,)
+        findings += kind_findings(item, _place(part, *key))
+    if findings:
+        raise ModelError(findings)
+    return found
 
 
 def _all_are(kind: type[_T], what: str, items: object) -> list[_T]:
     """Refuse what is no list of elements: texts and dicts, which callers without a type checker may give.
 
-    Raises: ModelError that shows the first one, and has the names of the fields.
+    Raises: ModelError that shows the first one, and has the names of the fields; or each value of another kind.
     """
+    if isinstance(items, kind):
+        items = [items]
     if isinstance(items, Iterable) and not isinstance(items, str | Mapping):
         found: list[Any] = list(items)
         others = [each for each in found if not isinstance(each, kind)]
@@ -254,15 +301,14 @@ def _all_are(kind: type[_T], what: str, items: object) -> list[_T]:
         found, others = [], [items]
     if others:
         fields = ", ".join(kind.__annotations__)
-        message = f"{others[0]!r} of type {type(others[0]).__name__}"
-        raise ModelError([_place(what).finding(message, expected=f"a list of {kind.__name__}, made of {fields}")])
-    return found
+        raise _refused(what, shown(others[0]), f"a list of {kind.__name__}, made of {fields}")
+    return _sound(what, found)
 
 
 def _refuse_unknown(what: str, named: Iterable[str], known: Iterable[str]) -> None:
     """Raises: ModelError for each name that is not known."""
     there = list(known)
-    missing = sorted(set(named).difference(there))
+    missing = sorted(set(map(str, named)).difference(there))
     if missing:
         word = what.removesuffix("s")
         raise ModelError(

@@ -21,6 +21,7 @@ from router.whatif.model.elements import (
     SubscriberSite,
     nearest_name,
 )
+from router.whatif.model.value_kinds import kind_findings
 
 SHOWN: Final = 20
 """Faults of one kind that are told one by one; more would bury the others."""
@@ -163,7 +164,7 @@ def _amounts(demands: Demands) -> Iterator[Finding]:
 
 
 def _values(part: str, items: tuple[Any, ...]) -> Iterator[Finding]:
-    """Values out of their range, and keys that occur twice."""
+    """Values of another kind or out of their range, and keys that occur twice."""
     seen: set[object] = set()
     for item in items:
         key = KEYS[part](item)
@@ -171,6 +172,10 @@ def _values(part: str, items: tuple[Any, ...]) -> Iterator[Finding]:
         if key in seen:
             yield at.finding("it occurs twice", expected="each once")
         seen.add(key)
+        others = list(kind_findings(item, at))
+        yield from others
+        if others:
+            continue
         for field in fields_of(type(item)):
             fault = fault_of(field, getattr(item, field.name))
             if fault is not None:

@@ -339,7 +339,69 @@ def test_a_link_is_added_in_whatever_form_it_is_said(links: object, expected: li
         (lambda: with_subscribers(square(), removed=[("orders", "D")]), "has no subscriber `orders at D`"),
         (lambda: grown(square(), float("nan")), "demands: growth by nan; expected a factor"),
         (lambda: grown(square(), -1), "demands: growth by -1"),
+        (lambda: grown(square(), "2"), "demands: growth by '2' of type str; expected a factor from 0"),  # type: ignore[arg-type]
+        (lambda: grown(square(), True), "demands: growth by True of type bool"),
+        (lambda: grown(square(), 10**400), "; expected a factor from 0 to 1000000"),
+        (
+            lambda: with_costs(square(), {"A--B": 1.5}),  # type: ignore[dict-item]
+            "links.A--B.cost: 1.5 of type float; expected a whole number from 1 to 65535",
+        ),
+        (lambda: with_costs(square(), {"A--B": True}), "links.A--B.cost: True of type bool"),
+        (lambda: with_costs(square(), {"A--B": float("nan")}), "cost: nan of type float"),  # type: ignore[dict-item]
+        (lambda: with_costs(square(), {"A--B": "3"}), "cost: '3' of type str"),  # type: ignore[dict-item]
+        (lambda: with_costs(square(), [("A--B", 3)]), "expected a dict of costs by link id"),  # type: ignore[arg-type]
+        (lambda: with_links(square(), [("A", "C", True)]), "the cost True of type bool"),
+        (
+            lambda: with_links(square(), {"a": "A", "b": "C", "delay_ms": "3"}),
+            "links.A--C.delay_ms: '3' of type str; expected a number from 0 to 1000000 (milliseconds), or None",
+        ),
+        (lambda: with_links(square(), {"a": "A", "b": "C", "id": 5}), "links.5.id: 5 of type int; expected text"),
+        (
+            lambda: with_demands(square(), [Demand(src="A", dst="B", msgs_per_s="1", msg_bytes=2)]),  # type: ignore[arg-type]
+            "demands[0].msgs_per_s: '1' of type str; expected a number",
+        ),
+        (
+            lambda: with_demands(square(), [Demand(src="A", dst="B", msgs_per_s=True, msg_bytes=2)]),
+            "demands[0].msgs_per_s: True of type bool",
+        ),
+        (
+            lambda: with_groups(square(), [Group(name="g", kind="rack", links=("A--B",))]),  # type: ignore[arg-type]
+            "groups.g.kind: 'rack' of type str; expected one of `srlg`, `site`, `maintenance`",
+        ),
+        (
+            lambda: with_groups(square(), [Group(name="g", kind=GroupKind.SRLG, links=(1,))]),  # type: ignore[arg-type]
+            "groups.g.links: (1,) of type tuple; expected a list of texts",
+        ),
+        (
+            lambda: with_subscribers(square(), [SubscriberSite(address="orders", router="A", count=1.5)]),  # type: ignore[arg-type]
+            ".count: 1.5 of type float; expected a whole number",
+        ),
+        (lambda: without(square(), routers=7), "routers: 7 of type int; expected ids of routers"),  # type: ignore[arg-type]
     ],
 )
 def test_a_change_that_cannot_be_made_is_refused(change: Callable[[], Model], expected: str) -> None:
     assert any(expected in line for line in faults(change))
+
+
+def test_one_text_is_one_name_and_not_its_letters() -> None:
+    assert without(square(), routers="A") == without(square(), routers=["A"])
+    assert without(square(), links="A--B") == without(square(), links=["A--B"])
+    one = Group(name="g", kind=GroupKind.SRLG, links="A--B")  # type: ignore[arg-type]
+    assert with_groups(square(), [one]) == with_groups(square(), one)  # type: ignore[arg-type]
+    assert with_groups(square(), [one]).groups[0].links == ("A--B",)
+
+
+def test_numbers_of_numpy_are_numbers_of_a_model() -> None:
+    three = np.int64(3)
+    assert with_costs(square(), {"A--B": three}).digest() == with_costs(square(), {"A--B": 3}).digest()  # type: ignore[dict-item]
+    assert with_links(square(), ("A", "C", three)).digest() == with_links(square(), ("A", "C", 3)).digest()
+    said = {"a": "A", "b": "C", "delay_ms": np.float32(2.5)}
+    assert with_links(square(), said) == with_links(square(), {**said, "delay_ms": 2.5})
+    assert grown(square(), np.float32(2)) == grown(square(), 2) == grown(square(), np.int8(2))  # type: ignore[arg-type]
+
+
+def test_a_model_with_values_of_another_kind_is_not_used() -> None:
+    odd = attrs.evolve(square().links[0], cost=1.5)  # type: ignore[arg-type]
+    assert faults(attrs.evolve(square(), links=(odd, *square().links[1:])).check) == [
+        f"links.{odd.id}.cost: 1.5 of type float; expected a whole number from 1 to 65535"
+    ]
