@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Final, TypeVar
 
+from router.whatif.pipeline.main_module import EXPECTED, lacks_guard, unguarded_place
 from router.whatif.pipeline.run_staging import RunExecutionError, run_error
 
 AHEAD: Final = 2
@@ -39,15 +40,20 @@ def work_off(
         workers: processes at most.
         place: named in errors.
         on_done: told of each task that is done, and its result.
-    Raises: RunExecutionError when processes die again and again.
+    Raises: RunError when they would run the program that calls this again; RunExecutionError when processes die again
+        and again.
     """
     rest = deque(tasks)
+    if rest and (line := unguarded_place()) is not None:
+        raise run_error(line, "it starts processes, which would run all of this program again", EXPECTED)
     while rest:
         before = len(rest)
         rest = _until_one_dies(rest, function, arguments, workers=min(workers, len(rest)), on_done=on_done)
         if len(rest) == before:
             words = "processes die as soon as they start working"
             expected = "more memory, or fewer --workers; --resume keeps what is done"
+            if lacks_guard():
+                expected = f"{EXPECTED}; or {expected}"
             raise run_error(place, words, expected, kind=RunExecutionError)
 
 
