@@ -10,7 +10,8 @@ from pathlib import Path
 
 import attrs
 
-from mesh_config.findings import Finding, Severity
+from mesh_config.findings import Finding, SettingsError, Severity, nearest
+from mesh_config.yaml_text import Place
 from router.whatif.formats import graphml, json_with_lines, repetita, sndlib, topohub, xml_with_lines
 from router.whatif.formats.demand_file import with_demand_file
 from router.whatif.formats.details_file import DefaultedFields, is_details, with_details
@@ -55,8 +56,8 @@ _KEY = re.compile(r"^[\w\"'-]+\s*:", re.MULTILINE)
 def import_model(
     file: FilePath,
     *,
-    form: Form | None = None,
-    details: Sequence[FilePath] = (),
+    form: Form | str | None = None,
+    details: FilePath | Sequence[FilePath] = (),
     demands: FilePath | None = None,
     message_bytes: float = MESSAGE_BYTES,
 ) -> tuple[Model, tuple[Finding, ...]]:
@@ -65,14 +66,16 @@ def import_model(
     Args:
         file: its path.
         form: what the file is; by default found out.
-        details: files of groups, failure rates, subscribers, in order: a later one overrules those before it.
+        details: files of groups, failure rates, subscribers, in order: a later one overrules those before it; or one
+            such file.
         demands: a table that takes the place of the demands that the file has itself.
         message_bytes: size of a message where the file gives traffic without one.
     Returns: the model, checked; warnings.
     Raises: SettingsError with all that is wrong with the first file that can't be used.
     """
     faults = FileFindings(file)
-    model, treatment_of, nodes = _read(faults, form or _form(file, faults), message_bytes)
+    details = [details] if isinstance(details, str | os.PathLike) else list(details)
+    model, treatment_of, nodes = _read(faults, _named(form) or _form(file, faults), message_bytes)
     try:
         model.check()
     except ModelError as error:
@@ -118,6 +121,18 @@ def parts_warning(model: Model, file: FilePath | None) -> tuple[Finding, ...]:
     said = parted(found.parts, found.apart_pairs)
     place = None if file is None else os.fspath(file)
     return (Finding(severity=Severity.WARNING, file=place, message=said),) if said else ()
+
+
+def _named(form: Form | str | None) -> Form | None:
+    """Raises: SettingsError for a word that is no format."""
+    if form is None:
+        return None
+    found = next((each for each in Form if each == form), None)
+    if found is None:
+        place = Place(file=None, line=None, path=("form",))
+        near = nearest(str(form), list(Form))
+        raise SettingsError([place.finding(f"`{form}`", expected=f"one of {', '.join(Form)}", nearest=near)])
+    return found
 
 
 def _form(file: FilePath, faults: FileFindings) -> Form:

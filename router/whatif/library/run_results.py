@@ -7,12 +7,14 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import pyarrow as pa
 
+from mesh_config.findings import nearest
 from router.whatif.analysis import explain as explaining
 from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.analysis.explain import BaseAndScenario, Explanation
@@ -25,12 +27,13 @@ from router.whatif.library.sql_views import make_views, run_frames, whole_frame
 from router.whatif.library.table_folder import TableFolder
 from router.whatif.library.utilisation_charts import heat, utilisations
 from router.whatif.model.mesh_model import Model
+from router.whatif.model.value_kinds import names_of
 from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.run import Options
 from router.whatif.pipeline.run_folder import is_run, model_of
 from router.whatif.pipeline.run_storage import is_elsewhere
 from router.whatif.pipeline.table_files import address_for_spark
-from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of
+from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of, said_of_missing
 from router.whatif.report.finish_run import complete_run
 from router.whatif.report.mesh_picture import mesh_svg
 from router.whatif.report.pictures import pictures
@@ -102,7 +105,7 @@ class Run(TableFolder):
         """
         layout = layout_of(table)
         if layout.name not in self.tables:
-            raise TableError(f"{self.place}/{layout.name}: no such table")
+            raise TableError(f"{self.place} has no table {table!r}; {said_of_missing(table, self.tables)}")
         frame = session.read.parquet(self._address(layout.name))
         return whole_frame(frame, layout.name, sections_of(self.folder))
 
@@ -160,11 +163,11 @@ class Run(TableFolder):
 
         Args:
             scenario: its number in the table `scenario`.
-            down: ids of links and routers that are down, instead of a scenario.
+            down: ids of links and routers that are down, instead of a scenario; one alone may be given as it is.
             variant: of the mesh, for what is down.
             link: its id.
             router: its id.
-            pair: from one router to another.
+            pair: ids of two routers, from the one to the other.
             address: its text.
             limit: rows of each of its tables, at most.
         Raises: TableError for what is not there; ValueError when more than one thing is asked about.
@@ -173,6 +176,7 @@ class Run(TableFolder):
         given = [name for name, value in asked.items() if value is not None]
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} are given; expected only one of {', '.join(asked)}")
+        _refuse_no_pair(pair)
         subject = BaseAndScenario.of_run(self.folder, scenario=scenario, variant=variant, down=down)
         subject.shown = limit
         found = _explained(subject, link, router, pair, address)
@@ -181,7 +185,12 @@ class Run(TableFolder):
         return NotebookExplanation(explanation=found, drawing=_drawn(found, subject.model))
 
     def link_demands(
-        self, *, scenario: int | None = None, down: Sequence[str] = (), variant: str = BASE, link: str | None = None
+        self,
+        *,
+        scenario: int | None = None,
+        down: Sequence[str] = (),
+        variant: str = BASE,
+        link: str | None = None,
     ) -> pa.Table:
         """List the demands by the directions of links that carry them; those of a direction add up to its load.
 
@@ -206,6 +215,12 @@ class Run(TableFolder):
         """
         subject = BaseAndScenario.of_run(self.folder, scenario=scenario, variant=variant, down=down)
         return lost_demands(subject.now)
+
+
+def _refuse_no_pair(given: object) -> None:
+    """Raises: ValueError for what are no two names, as one text."""
+    if given is not None and (isinstance(given, str) or len(names_of(given) or ()) != 2):
+        raise ValueError(f"pair is {given!r}; expected ids of two routers: (from, to)")
 
 
 def _explained(
@@ -279,6 +294,7 @@ def play(
     """
     if request is not None and asked:
         raise TypeError(f"request is given, and {', '.join(asked)} too; expected one or the other")
+    _refuse_unknown_fields(asked)
     wanted = Request(**asked) if request is None else request
 
     def finish(folder: Path) -> None:
@@ -292,3 +308,16 @@ def play(
     except PlanError as error:
         raise of_fields(error) from None
     return open_run(out)
+
+
+def _refuse_unknown_fields(asked: Iterable[str]) -> None:
+    """Raises: TypeError for a name that is no field of Request, with the one that may be meant."""
+    fields = [field.name for field in attrs.fields(Request)]
+    of_options = [field.name for field in attrs.fields(Options)]
+    for name in asked:
+        if name in of_options:
+            raise TypeError(f"play() has no argument `{name}`; expected options=Options({name}=...)")
+        if name not in fields:
+            near = nearest(name, [*fields, *of_options, "request", "options", "has_report"])
+            meant = f"; did you mean `{near}`?" if near else f"; expected one of {', '.join(fields)}"
+            raise TypeError(f"play() has no argument `{name}`{meant}")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from router.whatif.library.scenario_columns import implied_columns, read_with_implied
-from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of, said_of_names
+from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of, said_of_missing, said_of_names
 
 
 class TableFolder:
@@ -33,12 +33,14 @@ class TableFolder:
 
         Args:
             table: one of `tables`.
-            columns: only these, in this order; None: all.
+            columns: only these, in this order, or the one of this name; None: all.
         Raises: TableError for a table or column that isn't there.
         """
         names = (*layout_of(table).names, *implied_columns(table))
         if table not in self.tables:
-            raise TableError(f"{self.folder} has no table {table!r}; {said_of_names(table, self.tables)}")
+            raise TableError(f"{self.folder} has no table {table!r}; {said_of_missing(table, self.tables)}")
+        if isinstance(columns, str):
+            columns = (columns,)
         for name in columns or ():
             if name not in names:
                 raise TableError(f"table {table} has no column {name!r}; {said_of_names(name, names)}")

@@ -485,6 +485,18 @@ def said_of_names(name: str, known: Collection[str]) -> str:
     return f"did you mean {near!r}? There are {', '.join(known)}" if near else f"expected one of {', '.join(known)}"
 
 
+def said_of_missing(name: str, there: Collection[str]) -> str:
+    """Say why a table is not in a folder, or which tables are.
+
+    Args:
+        name: of a table that there can be.
+        there: tables of the folder.
+    """
+    if name == SCENARIO_LOAD.name and RUN.name in there:
+        return 'expected a run with loads by scenario, made with `--loads all` or `Options(loads="all")`'
+    return said_of_names(name, there)
+
+
 def plain(kind: pa.DataType) -> pa.DataType:
     """A type without what writers of Parquet choose: names of the elements of lists, and whether these may be null."""
     return pa.list_(kind.value_type) if pa.types.is_list(kind) else kind

@@ -39,8 +39,16 @@ FIELDS: Final[Mapping[str, str]] = {
 
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Several texts; one alone is one of them, not its letters."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    """Several texts; one alone is one of them, not its letters. What are no texts is left to `_are_texts`."""
+    found: tuple[Any, ...] = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    return found
+
+
+def _are_texts(_: object, field: attrs.Attribute[Any], value: tuple[object, ...]) -> None:
+    for each in value:
+        if not isinstance(each, str):
+            words = f"as after `{_option_of(field.name)}`"
+            raise plan_error(field.name, f"{each!r}", f"a text, {words}, or a list of texts")
 
 
 def _is_text(_: object, field: attrs.Attribute[str], value: object) -> None:
@@ -75,17 +83,17 @@ class Request:
 
     families: str = attrs.field(default=DEFAULT_FAMILIES, validator=_is_text)
     """As after `--fail`."""
-    maintenance: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    maintenance: tuple[str, ...] = attrs.field(default=(), converter=_texts, validator=_are_texts)
     """Names of groups, each held down while everything else fails one by one."""
     growth: str = attrs.field(default="", validator=_is_text)
     """`FROM:TO:STEP`, or one factor: of the messages of all demands."""
-    costs: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    costs: tuple[str, ...] = attrs.field(default=(), converter=_texts, validator=_are_texts)
     """`LINK=COST`."""
-    links: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    links: tuple[str, ...] = attrs.field(default=(), converter=_texts, validator=_are_texts)
     """`A,B,COST` and then `FIELD=NUMBER` of LINK_AMOUNTS: links that are added."""
-    moves: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    moves: tuple[str, ...] = attrs.field(default=(), converter=_texts, validator=_are_texts)
     """`ADDRESS,FROM,TO`: subscribers that are moved."""
-    subscribers: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    subscribers: tuple[str, ...] = attrs.field(default=(), converter=_texts, validator=_are_texts)
     """`ADDRESS,ROUTER`: subscribers that are added."""
     sample: int | None = attrs.field(default=None, validator=_is_from(1))
     """Of families with more failures, only so many are played."""

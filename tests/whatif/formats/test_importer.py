@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from mesh_config.findings import SettingsError
 from router.cli import main, whatif
+from router.whatif.formats.importer import import_model
 from router.whatif.formats.model_folder import read_model
 from router.whatif.model.elements import GroupKind
 from tests.whatif.models import TOPOHUB, ZOO
@@ -210,3 +212,16 @@ def test_a_file_of_no_known_format_is_told_which_there_are(tmp_path: Path) -> No
     assert f"{file}: error: its format is not recognized; expected one of mesh (YAML" in found.stderr
     for name in ("graphml", "topohub", "sndlib", "--format"):
         assert name in found.stderr
+
+
+def test_the_library_takes_one_file_of_details_and_a_format_by_its_name(tmp_path: Path, mesh: Path) -> None:
+    details = tmp_path / "details.yaml"
+    details.write_text("groups: [{name: duct, kind: srlg, links: [R1--R2]}]\n")
+    for given in (str(details), details, [details]):
+        model, _ = import_model(mesh, details=given)
+        assert [group.name for group in model.groups] == ["duct"]
+    renamed = tmp_path / "abilene.txt"
+    renamed.write_bytes((ZOO / "Abilene.graphml").read_bytes())
+    assert len(import_model(renamed, form="graphml")[0].routers) == 11
+    with pytest.raises(SettingsError, match=r"form: `graphm`; expected one of mesh, .*; did you mean `graphml`\?"):
+        import_model(renamed, form="graphm")

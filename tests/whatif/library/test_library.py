@@ -275,3 +275,45 @@ def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     rows = run.arrow("scenario").filter(run.arrow("scenario")["variant"].to_numpy(zero_copy_only=False) == "base")
     assert max(rows["max_utilisation"].to_pylist()) == worst.max_utilisation.iloc[0]  # type: ignore[attr-defined]
     assert (tmp_path / "losses.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_errors_are_imported_from_where_the_functions_are(done: Run, tmp_path: Path) -> None:
+    for name, call in {
+        "ModelError": lambda: with_costs(done.model, {done.model.links[0].id: 1.5}),  # type: ignore[dict-item]
+        "SettingsError": lambda: whatif.import_model(tmp_path / "none.yaml"),
+        "PlanError": lambda: play(done.model, tmp_path / "out", growth="x"),
+        "TableError": lambda: open_run(tmp_path),
+        "RunError": lambda: play(done.model, tmp_path / ".."),
+    }.items():
+        with pytest.raises(getattr(whatif, name)):
+            call()
+
+
+def test_one_text_is_one_name_in_questions_about_a_run(done: Run) -> None:
+    assert done.explain(router="r03", down="r02").text == done.explain(router="r03", down=["r02"]).text
+    assert done.link_demands(down="r02").equals(done.link_demands(down=["r02"]))
+    assert done.lost_demands(down="r02").equals(done.lost_demands(down=["r02"]))
+    assert done.arrow("scenario", "variant").column_names == ["variant"]
+    with pytest.raises(ValueError, match=r"pair is 'r1'; expected ids of two routers: \(from, to\)"):
+        done.explain(pair="r1")  # type: ignore[arg-type]
+    with pytest.raises(TableError, match="down is 3 of type int; expected ids of routers and links"):
+        done.explain(down=3)  # type: ignore[arg-type]
+
+
+def test_a_table_that_was_not_asked_for_says_how_to_ask(tmp_path: Path) -> None:
+    run = play(everything(), tmp_path / "run", families="links:1", options=LOCAL)
+    with pytest.raises(TableError, match=r"has no table 'scenario_load'; expected a run with loads .*`--loads all` or"):
+        run.pandas("scenario_load")
+
+
+def test_an_argument_of_play_that_there_is_not_is_named_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"play\(\) has no argument `family`; did you mean `families`\?"):
+        play(everything(), tmp_path / "run", family="links:1")
+    with pytest.raises(TypeError, match=r"play\(\) has no argument `engine`; expected options=Options\(engine=...\)"):
+        play(everything(), tmp_path / "run", engine="local")
+    with pytest.raises(TypeError, match=r"play\(\) has no argument `xyz`; expected one of families, maintenance, "):
+        play(everything(), tmp_path / "run", xyz=1)
+    with pytest.raises(PlanError, match=r"links: \('A', 'B'\); expected a text, as after `--add-link`, or a list"):
+        play(everything(), tmp_path / "run", links=[("A", "B")], options=LOCAL)
+    with pytest.raises(PlanError, match="maintenance: 5; expected a text"):
+        play(everything(), tmp_path / "run", maintenance=5, options=LOCAL)

@@ -20,6 +20,7 @@ from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
 from router.whatif.model.elements import LinkEdge, nearest_name
 from router.whatif.model.mesh_model import Model
+from router.whatif.model.value_kinds import names_of, shown
 from router.whatif.pipeline.run_folder import is_split, model_of, variant_of
 from router.whatif.pipeline.table_files import read_rows, read_table
 from router.whatif.pipeline.table_layouts import TableError
@@ -252,14 +253,17 @@ def place_of(what: str, name: str, known: Sequence[str], *, option: str = "") ->
 
 
 def _named(model: Model, down: Sequence[str]) -> dict[str, Any]:
-    """Links and routers of the names of routers, links, groups and sites.
+    """Links and routers of the names of routers, links, groups and sites; one text is one name.
 
     Raises: TableError
     """
+    names = names_of(down)
+    if names is None:
+        raise TableError(f"down is {shown(down)}; expected ids of routers and links: a list of texts, or one text")
     elements = FailureCandidates.of(model)
     links: set[str] = set()
     routers: set[str] = set()
-    for name in down:
+    for name in names:
         group = elements.group(name)
         if name in elements.routers:
             routers.add(name)
