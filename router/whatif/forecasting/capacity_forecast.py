@@ -7,6 +7,7 @@ says when it is full, and how much more capacity would keep it from that.
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -18,32 +19,30 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from router.whatif.analysis.derived_tables import write_answers
+from router.whatif.forecasting.history_check import check_history, no_router_known
 from router.whatif.forecasting.link_trends import LEAST, ForecastParameters, number_of, soonest, trends
 from router.whatif.forecasting.models_with_forecast_demands import with_measured
 from router.whatif.forecasting.traffic_history import (
     CALENDARS,
-    COLUMNS,
     WHOLE,
     Calendar,
-    is_of,
     last_sizes,
     periods_of,
     rates_of,
     read_history,
 )
 from router.whatif.formats.model_folder import write_model
-from router.whatif.formats.parquet_file import parquet_schema
 from router.whatif.model.mesh_model import Model
+from router.whatif.model.value_kinds import amount_of, shown
 from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.chunk_evaluator import ALL_LOADS, NO_PAIRS
 from router.whatif.pipeline.run_folder import write_variants
-from router.whatif.pipeline.run_staging import run_error
+from router.whatif.pipeline.run_staging import RunError, run_error
 from router.whatif.pipeline.spark_engine import write
 from router.whatif.pipeline.spark_session import SparkAddress, functions_of, jobs, name_job
 from router.whatif.pipeline.spark_tables import described
 from router.whatif.pipeline.table_files import address_for_spark, read_table
 from router.whatif.pipeline.table_layouts import (
-    ADDRESS_RATE,
     DEMAND_FORECAST,
     DEMAND_PERIOD,
     DEMAND_RATE,
@@ -73,11 +72,17 @@ class Wanted:
     """Choices of a forecast: how far, of what, in which failures."""
 
     outlook: ForecastParameters
-    calendar: Calendar = CALENDARS["week"]
+    period: str = "week"
+    """One of CALENDARS."""
     level: str = "busy"
     """One of LEVELS."""
     families: str = "links:1,routers:1"
     """Failures, as after `--fail`."""
+
+    @property
+    def calendar(self) -> Calendar:
+        """Hours and periods."""
+        return CALENDARS[self.period]
 
 
 def choose(*, period: str, level: str, horizon: int, limit: float, confidence: float, families: str) -> Wanted:
@@ -95,13 +100,17 @@ def choose(*, period: str, level: str, horizon: int, limit: float, confidence: f
     for name, value, choices in (("period", period, tuple(CALENDARS)), ("level", level, LEVELS)):
         if value not in choices:
             raise ValueError(f"{name} is {value!r}; expected one of {', '.join(choices)}")
-    if not 1 <= horizon <= MOST_PERIODS:
-        raise ValueError(f"horizon is {horizon}; expected 1 to {MOST_PERIODS} periods")
+    steps: object = horizon
+    if not isinstance(steps, int) or isinstance(steps, bool) or not 1 <= steps <= MOST_PERIODS:
+        raise ValueError(f"horizon is {horizon!r}; expected 1 to {MOST_PERIODS} periods")
+    for name, amount in (("limit", limit), ("confidence", confidence)):
+        if amount_of(amount) is None:
+            raise ValueError(f"{name} is {shown(amount)}; expected a number")
     if not limit > 0 or not 0 < confidence < 1:
         raise ValueError(f"limit {limit}, confidence {confidence}; expected both above 0, and confidence below 1")
     return Wanted(
         outlook=ForecastParameters(horizon=horizon, confidence=confidence, limit=limit),
-        calendar=CALENDARS[period],
+        period=period,
         level=level,
         families=families,
     )
@@ -146,31 +155,12 @@ def check(history: Path, model: Model, out: Path) -> None:
 
     Raises: RunError; ParquetFileError for a file of the history that can't be read
     """
-    files = sorted((history / ADDRESS_RATE.name).glob("*.parquet"))
-    if not files:
-        expected = "a folder that `amqp-mesh whatif watch --addresses -o` writes"
-        raise run_error(history, "no history of addresses is there", expected)
-    for file in files:  # of which there are few, since they are put together
-        _check_columns(file)
+    check_history(history, [router.id for router in model.routers])
     if not model.has_capacities:
         expected = "capacities by `--groups` of `whatif import` or `snapshot`"
         raise run_error(history, "no link of the model has a capacity, so none can be full", expected)
     if out.exists() and not (out / LINK_FORECAST.name).is_dir():
         raise run_error(out, "something else is there", "a new folder, or a forecast to be replaced")
-
-
-def _check_columns(file: Path) -> None:
-    """Check whether a file of a history has what is used of it.
-
-    Raises: RunError, ParquetFileError
-    """
-    schema = parquet_schema(file)
-    if missing := [name for name in COLUMNS if name not in schema.names]:
-        raise run_error(file, f"no column `{missing[0]}`", f"the columns {', '.join(COLUMNS)}")
-    for name, what in COLUMNS.items():
-        kind = schema.field(name).type
-        if not is_of(kind, what):
-            raise run_error(file, f"column `{name}` is of type {kind}", what)
 
 
 def soonest_full(out: Path) -> list[dict[str, Any]]:
@@ -260,12 +250,26 @@ class _Forecast:
         calendar = self.wanted.calendar
         begun = sorted({row["begun"] for row in rows})[-MOST_PERIODS:]
         if len(begun) < LEAST:
-            hours = round(WHOLE * calendar.period_s / calendar.bucket_s)
-            message = f"{len(begun)} whole periods in the history"
-            expected = f"{LEAST} at least, each with {hours} hours (or minutes, of an hour) that were watched"
-            raise run_error(history, message, expected)
+            raise self._too_few(history, len(begun))
+        there = {row["router"] for row in rows}
+        if there.isdisjoint(router.id for router in self.model.routers):
+            raise no_router_known(history, there, f"the routers with whole {self.wanted.period}s")
         last = begun[-1]
         return {each: round((each - last).total_seconds() / calendar.period_s) for each in begun}
+
+    def _too_few(self, history: Path, count: int) -> RunError:
+        """The error of a history of too few periods, with what makes one whole, and why hours may be missing."""
+        period, calendar = self.wanted.period, self.wanted.calendar
+        bucket = "minute" if period == "hour" else "hour"
+        buckets = calendar.period_s // calendar.bucket_s
+        message = f"{count} whole {period}s in the history"
+        if not self._read(DEMAND_RATE).head(1):
+            long = f"longer than two {bucket}s"
+            message += f": nothing entered in any {bucket} that was watched for half of it, and intervals {long} count "
+            message += "for nothing"
+        least = math.ceil(WHOLE * buckets)
+        parts = f"{least} of its {buckets} {bucket}s ({WHOLE:.0%}) were watched"
+        return run_error(history, message, f"{LEAST} at least; a {period} is whole if {parts}")
 
     def _address(self, name: str) -> str:
         return address_for_spark(self.folder / name, is_read=False)

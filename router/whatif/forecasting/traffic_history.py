@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from router.whatif.formats.parquet_file import parquet_schema
@@ -53,22 +52,6 @@ CALENDARS: Final = {
     "hour": Calendar(bucket_s=60, period_s=3600),
 }
 """By the name of the period."""
-
-
-def is_of(kind: pa.DataType, what: str) -> bool:
-    """Whether a column may have what one of COLUMNS has.
-
-    Args:
-        kind: type of the column.
-        what: one of those in COLUMNS.
-    """
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if what == MOMENT:
-        return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
-    if what == TEXT:
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> DataFrame:

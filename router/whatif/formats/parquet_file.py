@@ -39,6 +39,12 @@ def read_parquet(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
         return opened.read(None if columns is None else list(columns))
 
 
+def read_row_group(file: Path, number: int, column: str) -> pa.Table:
+    """Read a column of one part of a file. Raises: ParquetFileError."""
+    with _naming(file), pq.ParquetFile(file) as opened:
+        return opened.read_row_group(number, [column])
+
+
 def read_matching(file: Path, filters: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """Read the rows of a file that filters of pyarrow let through; None: all. Raises: ParquetFileError."""
     wanted = None if columns is None else list(columns)

@@ -203,7 +203,10 @@ def test_the_library_knows_the_forecast(done: tuple[Path, str], spark: SparkSess
     assert found.high.links == triangle().links
     with pytest.raises(TableError, match=r"has no table 'link_rate'; did you mean .*\? There are demand_rate, "):
         found.arrow("link_rate")
-    for wrong in ({"period": "year"}, {"level": "p42"}, {"horizon": 0}, {"limit": 0.0}, {"confidence": 1.0}):
+    words: list[dict[str, object]] = [{"horizon": "26"}, {"horizon": True}, {"limit": "1"}, {"confidence": None}]
+    for wrong in (
+        {"period": "year"}, {"level": "p42"}, {"horizon": 0}, {"limit": 0.0}, {"confidence": 1.0}, *words
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=next(iter(wrong))):
             whatif.forecast(tmp_path, triangle(), tmp_path / "out", **wrong)  # type: ignore[arg-type]
     with pytest.raises(RunError, match="no history"):
@@ -361,6 +364,99 @@ def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
         check(tmp_path / "rates", bare, tmp_path / "out")
     with pytest.raises(RunError, match="something else is there"):
         check(tmp_path / "rates", model, tmp_path / "rates")
-    with pytest.raises(RunError, match="2 whole periods in the history; expected 3 at least"):
+    words = r"2 whole weeks in the history; expected 3 at least; a week is whole if 135 of its 168 hours \(80%\)"
+    with pytest.raises(RunError, match=words):
         forecast(spark, tmp_path / "rates", model, tmp_path / "out", Wanted(outlook=ForecastParameters(horizon=9)))
-    assert [path.name for path in tmp_path.iterdir()] == ["rates"]
+    long = [
+        row(MONDAY + dt.timedelta(hours=3 * at), 3 * 3600, "A", word, 9) for at in range(8) for word in ("", "jobs")
+    ]
+    write_history(tmp_path / "long", long)
+    words = "0 whole weeks in the history: nothing entered in any hour that .* longer than two hours count for nothing"
+    with pytest.raises(RunError, match=words):
+        forecast(spark, tmp_path / "long", model, tmp_path / "out", Wanted(outlook=ForecastParameters(horizon=9)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["long", "rates"]
+
+
+def refused(folder: Path, table: pa.Table, *, row_group_size: int | None = None) -> str:
+    """What is said of a history of this table, beside a file that is sound."""
+    write_history(folder, growing()[:6])
+    pq.write_table(table, folder / "address_rate" / "z.parquet", row_group_size=row_group_size)
+    with pytest.raises(RunError) as caught:
+        check(folder, triangle(), folder / "out")
+    return str(caught.value)
+
+
+def some(number: int = 6, **changed: Any) -> list[dict[str, Any]]:
+    """Rows of a history, the last one changed."""
+    rows = growing()[:number]
+    return [*rows[:-1], {**rows[-1], **changed}]
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"messages": -3}, "row 5, counted from 0: `messages` is -3; expected a number from 0"),
+        ({"msg_bytes": -1.0}, "row 5, counted from 0: `msg_bytes` is -1.0; expected a number from 0"),
+        ({"msg_bytes": float("nan")}, "row 5, counted from 0: `msg_bytes` is nan; expected a number from 0"),
+        ({"address": None}, "row 5, counted from 0: `address` is null; expected an address, or the empty text in the"),
+        ({"begun": None}, "row 5, counted from 0: `begun` is null; expected a moment with time zone"),
+        ({"messages": None}, "row 5, counted from 0: `messages` is null; expected a number from 0"),
+    ],
+)
+@pytest.mark.parametrize("row_group_size", [None, 2])
+def test_a_value_that_cannot_be_counted_is_named_with_its_row(
+    changed: dict[str, Any], expected: str, row_group_size: int | None, tmp_path: Path
+) -> None:
+    schema = pa.schema([field.with_nullable(True) for field in from_rows("address_rate", ()).schema])
+    table = pa.Table.from_pylist(some(**changed), schema)
+    assert f"z.parquet: error: {expected}" in refused(tmp_path, table, row_group_size=row_group_size)
+
+
+def test_numbers_of_each_type_are_looked_at(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(some(messages=-3), from_rows("address_rate", ()).schema)
+    at = table.column_names.index("messages")
+    for number, kind in enumerate((pa.int32(), pa.float64(), pa.decimal128(30, 2))):
+        other = table.set_column(at, "messages", table.column("messages").cast(kind))
+        assert "row 5, counted from 0: `messages` is -3" in refused(tmp_path / str(number), other)
+
+
+def test_what_a_history_lacks_is_said_with_what_is_meant(tmp_path: Path) -> None:
+    table = from_rows("address_rate", growing()[:6])
+    words = (
+        "no column `messages`, but `message`; expected the columns begun, ended, router, address, messages, msg_bytes"
+    )
+    renamed = table.rename_columns([name.replace("messages", "message") for name in table.column_names])
+    assert f"{words}; did you mean `messages`?" in refused(tmp_path / "renamed", renamed)
+    nothing = pa.table({name: pa.nulls(0) for name in table.column_names})
+    assert "z.parquet: error: the file is empty; expected rows with" in refused(tmp_path / "nothing", nothing)
+    at = table.column_names.index("msg_bytes")
+    assert "column `msg_bytes` has no values; expected a number" in refused(
+        tmp_path / "null", table.set_column(at, "msg_bytes", pa.nulls(len(table)))
+    )
+    write_history(tmp_path / "empty", [])
+    with pytest.raises(RunError, match=r"address_rate: error: the history is empty; expected a folder that"):
+        check(tmp_path / "empty", triangle(), tmp_path / "out")
+    write_history(tmp_path / "parts", [each for each in growing()[:60] if each["address"]])
+    words = "no row has an empty `address`; expected for each interval of a router a row of all that entered there"
+    with pytest.raises(RunError, match=words):
+        check(tmp_path / "parts", triangle(), tmp_path / "out")
+    with pytest.raises(RunError, match=f"it is the table itself; expected the folder above: {tmp_path / 'parts'}"):
+        check(tmp_path / "parts" / "address_rate", triangle(), tmp_path / "out")
+    (tmp_path / "parts" / "address_rate").rename(tmp_path / "loose")
+    with pytest.raises(
+        RunError, match="files of the table are there, and not its folder; expected the folder in which"
+    ):
+        check(tmp_path / "loose", triangle(), tmp_path / "out")
+
+
+def test_a_history_of_another_mesh_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    rows = growing()
+    write_history(tmp_path / "other", ({**each, "router": f"X{each['router']}"} for each in rows))
+    with pytest.raises(RunError, match="none of its routers is in the model: `XA`, `XC`, `XZ`; expected a history of"):
+        check(tmp_path / "other", triangle(), tmp_path / "out")
+    last = MONDAY + dt.timedelta(weeks=WEEKS)  # of which too little was watched
+    write_history(tmp_path / "few", [each for each in rows if each["router"] == "Z" or each["begun"] >= last])
+    words = "none of the routers with whole weeks is in the model: `Z`; expected a history of the mesh"
+    with pytest.raises(RunError, match=words):
+        forecast(spark, tmp_path / "few", triangle(), tmp_path / "out", Wanted(outlook=ForecastParameters(horizon=9)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["few", "other"]
