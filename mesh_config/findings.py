@@ -56,6 +56,17 @@ class Finding:
         return f"{head}{self.severity}: {key}{self.message}{expected}{nearest}"
 
 
+def not_utf8(file: str | None, error: UnicodeDecodeError) -> Finding:
+    """Tell where a file whose whole content could not be decoded is no UTF-8."""
+    return Finding(
+        severity=Severity.ERROR,
+        file=file,
+        line=error.object.count(b"\n", 0, error.start) + 1,
+        message=f"cannot be read: byte {error.object[error.start]:#04x} is not UTF-8",
+        expected="a file saved as UTF-8",
+    )
+
+
 class SettingsError(Exception):
     """A file, or one router of it, cannot be used; `findings` has everything that is wrong with it."""
 

@@ -12,7 +12,7 @@ import attrs
 from mesh_config import defaults_merging, yaml_text
 from mesh_config.check_security import has_known_routers
 from mesh_config.connector_matching import link_address, router_listener
-from mesh_config.findings import Finding, SettingsError, Severity, Step, in_order, nearest
+from mesh_config.findings import Finding, SettingsError, Severity, Step, in_order, nearest, not_utf8
 from mesh_config.models import (
     AddressSettings,
     ConnectorSettings,
@@ -127,16 +127,17 @@ def chosen(path: FilePath, routers: Mapping[str, object], router_id: str | None)
 def read_document(path: FilePath) -> Document:
     """Read a file as far as it can be read; what is wrong with it is told by `findings`, and raises nothing."""
     file = os.fspath(path)
+    start = Place(file=file, line=None, path=())
     try:
         with Path(path).open("rb") as opened:
             raw = opened.read(MOST_BYTES + 1)  # a device may have no end
         if len(raw) > MOST_BYTES:
-            return _nothing(file, f"cannot be read: it has more than {MOST_BYTES} bytes")
+            return _nothing(file, start.finding(f"cannot be read: it has more than {MOST_BYTES} bytes"))
         text = raw.decode().replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
-        return _nothing(file, f"cannot be read: {error.strerror}")
+        return _nothing(file, start.finding(f"cannot be read: {error.strerror}"))
     except UnicodeDecodeError as error:
-        return _nothing(file, f"cannot be read: byte {error.start} is not UTF-8")
+        return _nothing(file, not_utf8(file, error))
     return parse_document(text, file)
 
 
@@ -149,8 +150,7 @@ def parse_document(text: str, file: str) -> Document:
     return reading.document(root)
 
 
-def _nothing(file: str, message: str) -> Document:
-    finding = Place(file=file, line=None, path=()).finding(message)
+def _nothing(file: str, finding: Finding) -> Document:
     return Document(file=file, mesh=MeshSettings(), findings=(finding,), is_whole_mesh=False, nodes={})
 
 
@@ -162,6 +162,8 @@ class _Reading:
         self._file = file
         self._unreadable = findings
         self._findings: list[Finding] = []
+        self._unsound: set[str] = set()
+        """Settings of routers whose value in `defaults` can't be used."""
         self._overruled: dict[tuple[Step, ...], Place] = {}
         """Places of a host or port in `defaults` which a connector with `to` doesn't go by, by their paths,"""
         self._in_use: set[tuple[Step, ...]] = set()
@@ -254,6 +256,8 @@ class _Reading:
             trial = defaults_merging.with_item(trial, "id", "trial", node.place)
         findings = structure(trial, section.cls)[1]
         self._findings += findings
+        if findings and section.cls is RouterSettings:
+            self._unsound.add(key)
         return not findings
 
     def _addresses(self, node: Node) -> yaml_text.ListNode | None:
@@ -272,8 +276,8 @@ class _Reading:
         for router_id, node in nodes.items():
             settings, findings = structure(node, RouterSettings)
             self._findings += findings
-            if settings is None:
-                continue
+            if settings is None or self._unsound - node.items.keys():
+                continue  # what names things of an unsound default, as a listener does, would seem to name nothing
             if settings.id != router_id:
                 place = node.items["id"].place
                 self._findings.append(

@@ -145,13 +145,23 @@ def read(
         root = yaml.compose(text, Loader=_CoreLoader)
     except yaml.MarkedYAMLError as error:
         return None, (_syntax_finding(error, start, text),)
-    except yaml.YAMLError as error:
-        return None, (start.finding(f"not readable as YAML: {error}".replace("\n", " ")),)
+    except yaml.YAMLError:
+        return None, (_unreadable_character(text, start),)
     if root is None:
         return None, (start.finding("the file is empty", expected=expected),)
     conversion = _Conversion(file, last_line=_last_line(text))
     node = conversion.node(root, (), 1)
     return node, tuple(conversion.findings)
+
+
+def _unreadable_character(text: str, start: Place) -> Finding:
+    """The one complaint of the reader that has no line: of a character that YAML doesn't know."""
+    found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    assert found is not None, "what has no mark is about a character"
+    line = len(_BREAK.findall(text, 0, found.start())) + 1
+    escape = found[0].encode("unicode_escape").decode()
+    message = f"not readable as YAML: the character {escape}"
+    return attrs.evolve(start, line=line).finding(message, expected=f'none, or its escape in quotes: `"{escape}"`')
 
 
 def write(value: object) -> str:

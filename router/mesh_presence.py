@@ -356,6 +356,12 @@ class MeshPresence:
             self.connectors[name] = Presence(since=now, is_expected=True)
         self.connectors[name].come(now)
 
+    def connector_not_understood(self, name: str, reason: str) -> None:
+        """Note that whoever a connector has reached has said nothing yet that this router understands, and why."""
+        known = self.connectors.setdefault(name, Presence(since=self.started, is_expected=True))
+        if not known.is_present:
+            known.reason = f"what the other side says can't be read: {reason}"
+
     def connector_down(self, name: str, reason: str, now: float) -> None:
         """Note that its connection is over at *now*, seconds, and why."""
         if name in self.connectors:

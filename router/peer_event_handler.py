@@ -396,13 +396,6 @@ class PeerEventHandler:
         self._pacer.note_read(connection.id, self._pacer.measure() - begin, self._data_plane.clock.now)
         if message is None:
             return
-        if not connection.was_of_use:
-            connection.was_of_use = True
-            if connection.id in self._repeated and connection.peer is not None:
-                self._repeated.discard(connection.id)
-                self._tell_opened(connection, connection.peer)
-            if isinstance(connection.settings, ConnectorSettings):
-                self._presence.connector_up(connector_name(connection.settings), self._data_plane.clock.now)
         if self._pacer.may_pass(connection.id, message, self._data_plane.clock.now):
             self.take_control(connection, neighbor, message)
             return
@@ -430,6 +423,8 @@ class PeerEventHandler:
             control = message_codec.decode_control(message)
         except PeerProtocolError as error:
             self._ignored(connection, str(error))
+            if isinstance(connection.settings, ConnectorSettings):
+                self._presence.connector_not_understood(connector_name(connection.settings), str(error))
             return
         content = control.message
         if isinstance(content, Hello):
@@ -441,6 +436,8 @@ class PeerEventHandler:
                 return
         elif isinstance(content, MobileAddressUpdate) and connection.settings.allowed_prefixes:
             control = attrs.evolve(control, message=self._allowed(connection, content))
+        if not connection.was_of_use:
+            self._became_of_use(connection)
         if isinstance(content, CircuitStates):
             self._circuits_told(connection, neighbor, content)
             return
@@ -454,6 +451,15 @@ class PeerEventHandler:
         if isinstance(content, Hello | RouterAdvertisement):
             neighbor.control.remember(message, received)
         self._emit(received)
+
+    def _became_of_use(self, connection: Connection) -> None:
+        """Note that a neighbor has said something that this router understands."""
+        connection.was_of_use = True
+        if connection.id in self._repeated and connection.peer is not None:
+            self._repeated.discard(connection.id)
+            self._tell_opened(connection, connection.peer)
+        if isinstance(connection.settings, ConnectorSettings):
+            self._presence.connector_up(connector_name(connection.settings), self._data_plane.clock.now)
 
     def _allowed(self, connection: Connection, update: MobileAddressUpdate) -> MobileAddressUpdate:
         allowed, refused = without_refused(update, connection.settings.allowed_prefixes)

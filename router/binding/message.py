@@ -247,6 +247,14 @@ class _Body:
         return b"".join(self.parts) if isinstance(self.parts[0], bytes) else list(chain.from_iterable(self.parts))
 
 
+def _descriptor(code: object) -> str:
+    """A descriptor as an error shows it: in hex, and as the letters that a peer may have made it of."""
+    if not isinstance(code, proton.ulong):
+        return repr(code)
+    letters = code.to_bytes(8, "big").decode("latin-1")
+    return f"{int(code):#x}" + (f" ({letters})" if letters.isascii() and letters.isprintable() else "")
+
+
 class _Reader:
     """Reads values out of proton's memory, as many as are allowed."""
 
@@ -262,7 +270,7 @@ class _Reader:
         code = data.get_object()
         data.next()
         if not isinstance(code, proton.ulong) or not HEADER <= code <= FOOTER:
-            raise MalformedMessage(f"no section has the descriptor {code!r}")
+            raise MalformedMessage(f"no section has the descriptor {_descriptor(code)}")
         return int(code), self.value(data, 0)
 
     def value(self, data: proton.Data, depth: int) -> object:

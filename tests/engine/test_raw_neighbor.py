@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from proton import Described, symbol, ulong
+from proton import Described, int32, symbol, ulong
 
-from mesh_config.models import Role
+from mesh_config.models import ConnectorSettings, Role
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench
-from tests.helpers.neighbor import Neighbor
+from tests.helpers.neighbor import HELLO_TO, Neighbor
 from tests.helpers.peer import Peer, Received, decode, message
 
 ROUTING = {"role": Role.INTER_ROUTER}
@@ -318,6 +318,35 @@ def test_a_control_message_that_is_none_is_ignored(bench: Bench, joined: tuple[N
     live(bench, raw, 2)
     assert "RAW" in routers[1].fib.routes
     assert raw.control_out.credit > 100
+
+
+class OtherDialect(Neighbor):
+    """A router whose control messages no router of this kind can read, as those of a skrouterd."""
+
+    def say(self, *_: object, **__: object) -> None:
+        """Write one."""
+        if self.control_out is not None:
+            self.control_out.send(b"\0\x80SKPR--RA\xa1\x01x", settled=True)
+
+
+def test_one_that_speaks_another_dialect_is_no_neighbor_of_the_connector(bench: Bench) -> None:
+    router = bench.router("A")
+    plug = bench.plug(router, role=Role.INTER_ROUTER, is_server=False)
+    plug.connection.settings = ConnectorSettings(name="c")
+    peer = Peer(bench.run, container="RAW", is_server=True)
+    peer.wire = bench.wire(peer, plug)
+    bench.peers.append(peer)
+    stranger = OtherDialect("RAW", peer, dials=False)
+    peer.connection.open()
+    bench.advance(3)
+    stranger.hello()
+    bench.run()
+    known = router.mesh_presence.connectors["c"]
+    assert (known.is_present, plug.connection.was_of_use) == (False, False)
+    assert known.reason.endswith("no section has the descriptor 0x534b50522d2d5241 (SKPR--RA)")
+    Neighbor.say(stranger, HELLO_TO, "HELLO", {"instance": int32(1), "seen": []})
+    bench.run()
+    assert (known.is_present, known.reason, plug.connection.was_of_use) == (True, "", True)
 
 
 def test_more_control_messages_than_one_window(bench: Bench, joined: tuple[Neighbor, list[Runtime]]) -> None:

@@ -146,6 +146,16 @@ def test_a_connector_keeps_the_reason_of_its_last_loss(presence: MeshPresence) -
     assert (known.flaps, known.last_flap, known.last_reason, known.reason) == (1, 120.0, "Connection reset by peer", "")
 
 
+def test_a_connector_whose_peer_is_not_understood_has_the_reason_until_it_is(presence: MeshPresence) -> None:
+    presence.connector_not_understood("c", "no section has the descriptor 0x7")
+    known = presence.connectors["c"]
+    told = "what the other side says can't be read: no section has the descriptor 0x7"
+    assert (known.is_present, known.reason) == (False, told)
+    presence.connector_up("c", 110.0)
+    presence.connector_not_understood("c", "one message of many")
+    assert (known.is_present, known.reason) == (True, "")
+
+
 def test_a_neighbor_that_never_came_has_the_last_refusal_in_its_reason(presence: MeshPresence) -> None:
     never = "never seen since this router started"
     presence.router_refused("", "10.0.0.9", "TLS: the peer shows no certificate", 110.0)

@@ -196,6 +196,23 @@ def test_the_defaults_of_a_mesh_may_have_virtual_hosts_for_all_its_routers(tmp_p
     assert has_errors([finding])
 
 
+@pytest.mark.parametrize(
+    ("key", "bad", "named"),
+    [("vhosts", "{name: a, groups: [{name: g, usrs: [u]}]}", "vhost: a"), ("tls", "{name: a, ce: x}", "tls: a")],
+)
+def test_a_bad_default_is_told_and_not_that_each_listener_names_nothing(
+    tmp_path: Path, key: str, bad: str, named: str
+) -> None:
+    path = tmp_path / FILE
+    path.write_text(
+        f"defaults: {{router: {{{key}: [{bad}]}}}}\nrouters:\n  A: {{listeners: [{{{named}}}]}}\n"
+        f"  B: {{listeners: [{{{named}}}]}}\n",
+        encoding="utf-8",
+    )
+    (finding,) = check_file(path)
+    assert finding.key.startswith(f"defaults.router.{key}[0]")
+
+
 def test_the_example_is_right_and_is_the_one_of_the_documentation() -> None:
     example = ROOT / "examples" / "policy.yaml"
     page = (ROOT / "docs" / "how_to" / "policy.md").read_text(encoding="utf-8")

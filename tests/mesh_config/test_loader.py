@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mesh_config.findings import SettingsError
-from mesh_config.loader import MOST_BYTES, load_mesh, load_router, parse_document
+from mesh_config.loader import MOST_BYTES, load_mesh, load_router, parse_document, read_document
 from mesh_config.models import ListenerSettings, Role, Treatment
 from tests.mesh_config.cases import FILE, MARK, Case, assert_only, row
 
@@ -402,6 +402,12 @@ def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path, name: str, cont
     with pytest.raises(SettingsError, match="cannot be read") as caught:
         load_mesh(tmp_path / name)
     assert caught.value.findings[0].file == str(tmp_path / name)
+
+
+def test_a_byte_that_is_no_utf_8_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes("routers:\n  A:\n    site: café\n".encode("latin-1"))
+    (finding,) = read_document(tmp_path / FILE).findings
+    assert (finding.line, finding.message) == (3, "cannot be read: byte 0xe9 is not UTF-8")
 
 
 def test_a_file_without_end_is_not_read_for_ever() -> None:

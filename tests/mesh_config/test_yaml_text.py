@@ -43,7 +43,8 @@ CASES = (
     row("a key among items", "a:\n  - b\n  c: 1  # here\n", "", "'-' indicator", "of the items beside it"),
     row("a character that means something", "a: @b  # here\n", "", "cannot start any token", "quotes around a text"),
     row("an alias of nothing", "a: 1\nb: *x  # here\n", "", "undefined alias"),
-    row("a control character", "a: \x00", "", "not readable as YAML"),
+    row("a control character", "a: 1\nb: \x07  # here", "", r"the character \x07", r'escape in quotes: `"\x07"`'),
+    row("what is no character", "a: 1\n\nb: \uffff  # here", "", r"the character \uffff", "none, or its escape"),
     row("an empty file", "# here\n", "", "the file is empty", "`router` or `routers`"),
     row("deep nesting", "[" * 100_000 + "]" * 100_000 + " # here", "", "nested too deep", "at most 100 levels"),
 )
