@@ -8,6 +8,9 @@ from router.dataplane.settlement cimport Settlement
 from router.engine.connection cimport Connection
 from router.net.poller cimport RoundHandler
 
+cdef int MOST_FAULTS
+cdef int MOST_STEPS
+
 
 cdef class ConnectionTurns(RoundHandler):
     cdef public RouterDataPlane data_plane

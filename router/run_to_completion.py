@@ -6,8 +6,8 @@ flushed. Nothing waits in a turn. Input of several connections that is there at 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from mesh_config.models import ForwardingSettings
@@ -55,22 +55,22 @@ class ConnectionTurns(RoundHandler):
         """Writes what a connection has to write, as far as the kernel takes it."""
         self.events: list[Event] = []
         """For the control plane, in the order in which they happened."""
-        self.control_deadline = math.inf
+        self.control_deadline = inf
         """The control plane's next deadline, seconds."""
-        self.work_at = math.inf
+        self.work_at = inf
         """Time at which work goes on that is done in pieces, seconds."""
-        self.teardowns_at = math.inf
+        self.teardowns_at = inf
         """Time at which more links of a connection that has ended are to be taken away, seconds."""
-        self.account_at = math.inf
+        self.account_at = inf
         """Time at which the account is to be looked at again, seconds."""
         self.account = AllPeersMemoryAccount(data_plane, settings, self.connections, log, self.look_at_account)
         """Account of what is held for each peer, and of who is above the marks."""
-        self.trim_at = math.inf
+        self.trim_at = inf
         """Time at which memory is to be given back, seconds."""
         self._deadline_changed: Callable[[], None] = lambda: None
         self._deadline_came: Callable[[], None] = lambda: None
         self._quieted: Callable[[], None] = lambda: None
-        self.next_look = math.inf
+        self.next_look = inf
         """Time of the next look, seconds."""
         self._work: Callable[[], None] = lambda: None
         self._look: Callable[[], None] = lambda: None
@@ -237,7 +237,7 @@ class ConnectionTurns(RoundHandler):
             self.next_look,
         )
 
-    def next_deadline(self, not_before: float = -math.inf) -> float:
+    def next_deadline(self, not_before: float = -inf) -> float:
         """Find the time at which deadlines must be handled, and note it as `scheduled`.
 
         Args:
@@ -254,7 +254,7 @@ class ConnectionTurns(RoundHandler):
     def go_on_working(self, now: float) -> None:
         """Go on with work that is done in pieces, if it is due at *now* (seconds)."""
         if self.work_at <= now:
-            self.work_at = math.inf
+            self.work_at = inf
             self._work()
 
     def look_if_due(self, now: float) -> None:

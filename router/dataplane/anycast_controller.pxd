@@ -26,8 +26,8 @@ cdef class AnycastController(CreditController):
     cdef public EgressLoad local_load
     cdef bint _has_choice
 
-    @cython.locals(is_more=bint, subscriber=SubscriberLink, credit=Py_ssize_t)
     cpdef bint is_idle(self)
+    @cython.locals(is_more=bint, subscriber=SubscriberLink, credit=Py_ssize_t)
     cpdef object flowed(self, EgressLink link)
     @cython.locals(link=IngressLink)
     cpdef object take(self, Transfer transfer)

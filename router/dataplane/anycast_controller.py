@@ -318,7 +318,7 @@ class AnycastController(CreditController):
                 self._me,
                 self._local_credit,
                 now,
-                returning=sum([link.brokered for link in self._draining]),
+                returning=sum([link.brokered for link in self._draining]) if self._draining else 0,
                 is_withdrawn=self._local_credit == 0 and all([link.is_withdrawn for link in self._subscribers()]),
             )
         return is_due

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from math import inf
 
 
 class ArrivalProgress:
@@ -19,7 +19,7 @@ class ArrivalProgress:
         """at this time, in seconds."""
         self.most_unread = 0
         """Most bytes of the message that were found unread at once: proton keeps a buffer of that size to its end."""
-        self.paused_at = math.inf
+        self.paused_at = inf
         """Since when the link is not read, seconds; infinity while it is."""
         self.paused_s = 0.0
         """For how long it was not before, since the window began, seconds."""
@@ -32,7 +32,7 @@ class ArrivalProgress:
         self.received = 0
         self.since = now
         self.paused_s = 0.0
-        if self.paused_at != math.inf:
+        if self.paused_at != inf:
             self.paused_at = now
 
     def found_unread(self, size: int) -> None:
@@ -46,9 +46,9 @@ class ArrivalProgress:
 
     def resume(self, now: float) -> None:
         """Go on with the clock: the link is read again from *now* on, seconds."""
-        if self.paused_at != math.inf:
+        if self.paused_at != inf:
             self.paused_s += now - self.paused_at
-            self.paused_at = math.inf
+            self.paused_at = inf
 
     def elapsed(self, now: float) -> float:
         """Seconds of the window until *now* in which the sender could go on."""

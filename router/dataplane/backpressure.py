@@ -7,7 +7,7 @@ these may be megabytes, of which a turn takes a part: others are to have theirs.
 
 from __future__ import annotations
 
-import math
+from math import inf
 from typing import Final
 
 import cython
@@ -39,7 +39,7 @@ class PausedLinks:
         """Links that are to be read again in the next turn, in their order."""
         self.slowed: dict[IngressLink, float] = {}
         """Links whose connection sends faster than it may, each with the time until then,"""
-        self.slowed_due = math.inf
+        self.slowed_due = inf
         """and the first of these, seconds."""
         self._alone: dict[Handle, dict[IngressLink, None]] = {}
         """Links by session, of whose messages no more is read since no other of the session is unfinished."""
@@ -124,7 +124,7 @@ class PausedLinks:
         due = [link for link, at in self.slowed.items() if at <= now]
         for link in due:
             del self.slowed[link]
-        self.slowed_due = min(self.slowed.values(), default=math.inf)
+        self.slowed_due = min(self.slowed.values(), default=inf)
         return due
 
     # Room

@@ -9,7 +9,7 @@ Source: docs/explanation/credit.md#pools-and-claimants; AMQP 1.0 part 2, 2.6.7.
 
 from __future__ import annotations
 
-import math
+from math import inf
 from typing import Any, Final
 
 import cython
@@ -68,9 +68,9 @@ class CreditController:
         """Our circuits."""
         self.windowed: dict[Place, float] = {}
         """Places that can have no circuit on the present path, and when to try again, seconds."""
-        self.deadline = math.inf
+        self.deadline = inf
         """Time at which a turn is due without an event, seconds, as the last turn, or `look_again`, found it."""
-        self._links_deadline = math.inf
+        self._links_deadline = inf
         """The same but for the machine's part."""
         self._is_due = False
         self._is_acting = False
@@ -358,7 +358,7 @@ class CreditController:
             return None  # its connection is gone; the new path brings us here again
         link = port.open_circuit(self._address, root, is_multicast) if port.open_circuit is not None else None
         if link is None:
-            self.windowed[place] = context.clock.now + context.retry_s if port.open_circuit is not None else math.inf
+            self.windowed[place] = context.clock.now + context.retry_s if port.open_circuit is not None else inf
             self.touch()
             return None
         link.controller = self
@@ -436,7 +436,7 @@ class CreditController:
 
     def _end_idle_circuits(self, now: float) -> float:
         """End circuits of ours that nobody behind us needs. Returns when to look again, seconds."""
-        due = math.inf
+        due = inf
         unneeded = []
         for place, link in self.own.items():
             if link.weight or link.outstanding or link.current is not None or link.waiting:

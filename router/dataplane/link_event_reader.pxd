@@ -17,6 +17,9 @@ from router.dataplane.waiting_messages cimport AllWaitingMessages
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock
 
+cdef Py_ssize_t PART_BYTES
+cdef Py_ssize_t TAG_BYTES
+
 
 cdef class LinkEventReader(LinkEventHandler):
     cdef TurnClock _clock

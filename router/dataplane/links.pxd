@@ -12,6 +12,9 @@ from router.dataplane.scan_result cimport Scan
 from router.dataplane.section_tracker cimport SectionTracker
 from router.dataplane.transfer_stages cimport *
 
+cdef Py_ssize_t SIZES_ROOM
+cdef Py_ssize_t SMALL_BYTES
+
 
 cdef class IngressLink:
     cpdef object change_credit(self, Py_ssize_t change)

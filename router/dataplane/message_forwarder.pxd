@@ -49,7 +49,6 @@ cdef class Forwarder:
     cdef bint _may_say(self, Transfer transfer, IngressLink link) except -1
     cdef _check_user_id(self, Scan found, IngressLink link)
     cdef _check_reply_to(self, Transfer transfer, Scan found, IngressLink link)
-    @cython.locals(entry=AddressEntry)
     cdef _check_length(self, str to)
     cpdef object dispatch(self, Transfer transfer)
     @cython.locals(source=IngressLink, controller=CreditController)

@@ -14,8 +14,8 @@ Behind the number four bytes of its tag have its age then, milliseconds.
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict, deque
+from math import inf
 from typing import Final
 
 import cython
@@ -42,7 +42,7 @@ KEPT_BYTES: Final = 256
 """Bytes that a kept message takes beside its own."""
 EXPIRY_S: Final = 1.0
 """Time within which what was kept for long enough is forgotten, seconds; with the next one, if that comes before."""
-NEVER: Final = math.inf
+NEVER: Final = inf
 """A number of C, as declared: the next deadline is asked for in each turn."""
 _STRIDE: Final = 1 << 40
 """Numbers of an address that is new, or was forgotten, begin above all that were given before."""
@@ -107,7 +107,7 @@ class MulticastRepair:
         """By address of what is kept: routers with subscribers, and since when that is known, seconds."""
         self.resent = 0
         """Copies that were sent again since the start."""
-        self._changed_at = -math.inf
+        self._changed_at = -inf
         """Time at which trees changed last, seconds."""
         self.is_due = False
         """Whether `send_again` has something to do, beside when trees have changed."""
@@ -179,7 +179,7 @@ class MulticastRepair:
         if not entry.remotes:
             return
         if entry.text not in self._audiences:
-            self._audiences[entry.text] = dict.fromkeys(entry.remotes, -math.inf)
+            self._audiences[entry.text] = dict.fromkeys(entry.remotes, -inf)
         kept = KeptMulticast()
         kept.at, kept.data, kept.entry, kept.ingress, kept.tag, kept.sent_to = now, data, entry, ingress, tag, sent_to
         self._kept.append(kept)
@@ -273,7 +273,7 @@ class MulticastRepair:
             port = self._ports.get(route.connection)
             if port is not None and port.takes_numbers and port.data_links:
                 below = fib.below(ingress, route.next_hop)
-                since = min((since for router, since in local_subscribers.items() if router in below), default=math.inf)
+                since = min((since for router, since in local_subscribers.items() if router in below), default=inf)
                 found.append((route.next_hop, port, since))
         return found
 

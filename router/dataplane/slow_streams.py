@@ -9,7 +9,7 @@ come fast so far: who sends slowly uses up the first half, and leaves the second
 
 from __future__ import annotations
 
-import math
+from math import inf
 from typing import Final
 
 from router.core.forwarding.fib import AddressEntry
@@ -43,7 +43,7 @@ class SlowStreams:
     """The streams of one router, and the debts of their addresses."""
 
     def __init__(self, clock: TurnClock) -> None:
-        self.due = math.inf
+        self.due = inf
         """Time at which `given_up` is to be called, seconds; infinity when nothing streams."""
         self._clock = clock
         self._streams: dict[EgressLink, Stream] = {}
@@ -85,7 +85,7 @@ class SlowStreams:
                 if entry.stream_debt_s > MOST_DEBT_S:
                     del self._streams[link]
                     found.append(transfer)
-        self.due = now + LOOK_S if self._streams else math.inf
+        self.due = now + LOOK_S if self._streams else inf
         return found
 
     def _debt(self, entry: AddressEntry) -> float:

@@ -7,7 +7,7 @@ not that in which its link is not read, since a subscriber or a connection takes
 
 from __future__ import annotations
 
-import math
+from math import inf
 from typing import Final
 
 import cython
@@ -25,7 +25,7 @@ class StalledSenders:
     """The links on which a message has begun whose end has not come, with the progress of each."""
 
     def __init__(self, settings: CurrentSettings) -> None:
-        self.due = math.inf
+        self.due = inf
         """Time at which `stalled` is to be called, seconds; infinity when there is no unfinished message."""
         self._settings = settings
         self._links: dict[IngressLink, None] = {}
@@ -46,7 +46,7 @@ class StalledSenders:
         link.progress = ArrivalProgress(link.counters.deliveries, received, now)
         self._links[link] = None
         self._by_session.setdefault(link.session, {})[link] = None
-        if self.due == math.inf:
+        if self.due == inf:
             self.due = now + self.window_s / LOOKS
 
     def forget(self, link: IngressLink) -> None:
@@ -89,7 +89,7 @@ class StalledSenders:
                 progress.restart(link.counters.deliveries, now)
             elif progress.elapsed(now) >= self.window_of(link) - GRAIN_S:
                 found.append(link)
-        self.due = now + self.window_s / LOOKS if self._links else math.inf
+        self.due = now + self.window_s / LOOKS if self._links else inf
         return found
 
     def window_of(self, link: IngressLink) -> float:

@@ -8,8 +8,8 @@ out on one link waits there: copies of a multicast, and what a neighbor is to ge
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 import cython
@@ -26,7 +26,7 @@ from router.dataplane.turn_clock import TurnClock
 if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import POSTPONED, SELECTED, STREAM_BUFFER_BYTES, WAITING
 
-NEVER: Final = math.inf
+NEVER: Final = inf
 """A number of C, as declared: the next deadline is asked for in each turn."""
 Place = AddressEntry | EgressLink
 """A queue of messages that wait, oldest first."""
@@ -97,7 +97,7 @@ class AllWaitingMessages:
         if transfer.ingress is not None:
             transfer.ingress.backlog_bytes += size
         transfer.waits_since = self._clock.now
-        transfer.waits_until = self._clock.now + settings.waiting_s if is_bounded else math.inf
+        transfer.waits_until = self._clock.now + settings.waiting_s if is_bounded else inf
         # Most wait for a moment only, so its `ttl` is looked for later.
         self._push(transfer, self._clock.now + LOOK_S)
 
@@ -197,7 +197,7 @@ class AllWaitingMessages:
             # DEV-19: a qdrouterd lets it wait for ever.
             until = min(transfer.waits_until, transfer.waits_since + self._own_patience(transfer))
             if until > now:
-                if until < math.inf:
+                if until < inf:
                     self._push(transfer, until)
             else:
                 self._leave(transfer)
@@ -228,7 +228,7 @@ class AllWaitingMessages:
                 found = scan(data, transfer.has_all(data), stop_at_annotations=True)
             except PeerProtocolError:
                 found = None  # a local subscriber may understand what we need not read
-        return math.inf if found is None or found.ttl_ms is None else found.ttl_ms / 1000
+        return inf if found is None or found.ttl_ms is None else found.ttl_ms / 1000
 
 
 LOOK_S = 0.01

@@ -25,7 +25,7 @@ cdef class SentFrameTracker(PerformativeReader):
     @cython.locals(taken=Py_ssize_t, joined=bytes)
     cdef Py_ssize_t _watch_on(self, const unsigned char *data, Py_ssize_t size) except -1
     @cython.locals(
-        length=Py_ssize_t, code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=OwnSession)
+        code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=OwnSession)
     cdef bint _watch_frame(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, bint is_whole)
     @cython.locals(field=Py_ssize_t, stop=Py_ssize_t, handle=Py_ssize_t)
     cdef bint _counts(self, const unsigned char *data, Py_ssize_t at)

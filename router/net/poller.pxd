@@ -6,6 +6,9 @@ from router.net.epoll cimport MOST_READY, wait_ready
 from router.net.trio_state cimport TrioState
 
 cdef int LONGEST_WAIT_MS
+cdef double ATTACHING_PAUSE
+cdef double CALLING_S
+cdef double SHARED_S
 cdef uint32_t OUT
 cdef uint64_t EVENTS
 
@@ -53,12 +56,12 @@ cdef class Poller:
 
     cpdef object go_on(self, int fd)
     cpdef object share(self)
-    @cython.locals(is_due=bint, is_trio_due=bint, count=int, timeout_ms=int, now=double)
+    @cython.locals(is_due=bint, is_trio_due=bint, count=int, timeout_ms=int, now=double, deadline=double)
     cdef bint _serve_rounds(self) except -1
-    @cython.locals(state=TrioState, until=double, now=double, wait_ms=double)
-    cdef int _time_to_wait(self) except -1
+    @cython.locals(state=TrioState, now=double, wait_ms=double)
+    cdef int _time_to_wait(self, double until) except -1
     @cython.locals(state=TrioState, at=int)
-    cdef bint _is_trio_due(self, int count, double now) except -1
+    cdef bint _is_trio_due(self, int count) except -1
     @cython.locals(at=int, fd=int, events=uint32_t, channel=PolledSocket, heavy=list, is_any_light=bint, is_due=bint,
                    is_attaching=bint, end=double)
     cdef bint _serve(self, int count, double now) except -1

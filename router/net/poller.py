@@ -19,10 +19,10 @@ longer, as those of many connections that come and go, the sockets have as much 
 
 from __future__ import annotations
 
-import math
 import select
 from array import array
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 import cython
@@ -89,7 +89,7 @@ class RoundHandler:
     """Handler of the begin and the end of each round, and of the time that is due."""
 
     def __init__(self) -> None:
-        self.scheduled = math.inf
+        self.scheduled = inf
         """Time of the next deadline as far as the timer knows, seconds. Where the poller has the thread, it is that."""
 
     def begin(self, now: float) -> None:
@@ -148,11 +148,11 @@ class Poller:
         self._heavy_turns = 0
         self._heavy_debt_s = 0.0
         """Time that heavy channels have taken beyond their share of the rounds."""
-        self._attaching_at = -math.inf
+        self._attaching_at = -inf
         """Time from which the next of those whose links come and go has its turn, if others want one, seconds."""
         self._begun = 0.0
         """Begin of the round, seconds."""
-        self._singles_at = -math.inf
+        self._singles_at = -inf
         """Time at which somebody has had single messages last, seconds."""
         self.is_shared = True
         """Somebody has had single messages lately, so pieces of heavy channels are to be short."""
@@ -231,18 +231,19 @@ class Poller:
 
     def _serve_rounds(self) -> bool:
         """Serve until trio's other tasks are due. Returns: whether no socket is ready, and trio is to wait for them."""
-        if self._trio is not None and trio.current_effective_deadline() == -math.inf:
+        if self._trio is not None and trio.current_effective_deadline() == -inf:
             return False  # canceled while it was due: trio can tell it only when it gives way
         is_due = self._is_due or bool(self._unfinished)
         self._is_due = False
         while True:
-            timeout_ms = 0 if is_due or self._trio is None else self._time_to_wait()
+            deadline = inf if self._trio is None else self._trio.next_deadline()
+            timeout_ms = 0 if is_due or self._trio is None else self._time_to_wait(deadline)
             count = wait_ready(self._epoll, self._fd, self._ready, timeout_ms)
             now = self._clock()
             if self._trio is None:
                 is_trio_due = True
             else:
-                is_trio_due = self._is_trio_due(count, now)
+                is_trio_due = deadline <= now or self._is_trio_due(count)
                 if self._turns.scheduled <= now:
                     self._turns.handle_time()
                     is_due = is_due or bool(self._unfinished)
@@ -254,13 +255,16 @@ class Poller:
             elif is_trio_due:
                 return self._trio is None
 
-    def _time_to_wait(self) -> int:
-        """Time until another task of trio, or the handler, is due, milliseconds, as far as that is known."""
+    def _time_to_wait(self, until: float) -> int:
+        """Time until another task of trio, or the handler, is due, milliseconds, as far as that is known.
+
+        Args:
+            until: trio's next deadline, seconds.
+        """
         state = self._trio
         assert state is not None
         if state.has_runnable():
             return 0
-        until = state.next_deadline()
         if self._turns.scheduled < until:
             until = self._turns.scheduled
         now = self._clock()
@@ -269,10 +273,11 @@ class Poller:
             return 0
         return LONGEST_WAIT_MS if wait_ms >= LONGEST_WAIT_MS else int(wait_ms) + 1
 
-    def _is_trio_due(self, count: int, now: float) -> bool:
+    def _is_trio_due(self, count: int) -> bool:
+        """Whether trio has a task to go on with, or is one of the *count* things that are ready."""
         state = self._trio
         assert state is not None
-        if state.has_runnable() or state.next_deadline() <= now:
+        if state.has_runnable():
             return True
         for at in range(count):
             if self._ready[at] >> 32 == self._trio_fd:

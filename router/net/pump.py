@@ -13,10 +13,10 @@ write ends the connection, since nobody knows how much the peer has seen.
 
 from __future__ import annotations
 
-import math
 import os
 import socket
 from collections.abc import Callable
+from math import inf
 from typing import Final, Protocol
 
 import trio
@@ -85,7 +85,7 @@ class Pump(PolledSocket):
     async def run(
         self,
         *,
-        handshake_timeout_s: float = math.inf,
+        handshake_timeout_s: float = inf,
         opened: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
     ) -> None:
@@ -103,7 +103,7 @@ class Pump(PolledSocket):
                 nursery.start_soon(self._keep_time)
                 if self._connection.has_rest():
                     nursery.start_soon(self._take_rest)
-                if handshake_timeout_s < math.inf:
+                if handshake_timeout_s < inf:
                     nursery.start_soon(self._await_open, handshake_timeout_s)
                 with self._patience:
                     await self._done.wait()
@@ -140,7 +140,7 @@ class Pump(PolledSocket):
 
     def _be_patient(self) -> None:
         """From now on the connection has a bounded time to end."""
-        if self._patience.deadline == math.inf:
+        if self._patience.deadline == inf:
             self._patience.deadline = trio.current_time() + CLOSE_TIMEOUT_S
 
     def _lose(self, why: str) -> None:
@@ -318,6 +318,6 @@ class Pump(PolledSocket):
             self._turns.turn(connection)
             if connection.capacity() < 0:
                 self._be_patient()  # the peer was silent for too long, and may never take what is still to be written
-            with trio.move_on_at(math.inf if deadline is None else deadline):
+            with trio.move_on_at(inf if deadline is None else deadline):
                 await self._wake.wait()
                 self._wake = trio.Event()

@@ -1,3 +1,6 @@
+import cython
+
+
 cdef class TrioState:
     cdef object _deadlines
     cdef readonly int fd
@@ -5,4 +8,5 @@ cdef class TrioState:
     cdef set _tasks
 
     cpdef bint has_runnable(self)
+    @cython.locals(heap=list, first=tuple)
     cpdef double next_deadline(self) except? -1

@@ -7,7 +7,7 @@ poller waits as any task does: by trio, at a higher price for each message.
 
 from __future__ import annotations
 
-import math
+from math import inf
 from typing import Any
 
 import trio
@@ -46,8 +46,9 @@ class TrioState:
         """Time of the earliest deadline, by trio's clock, or an earlier one that was given up; infinity without any."""
         heap = self._deadlines._heap
         if not heap:
-            return math.inf
-        return float(heap[0][0])
+            return inf
+        first = heap[0]
+        return float(first[0])
 
 
 def find(runner: Any) -> TrioState | None:
@@ -55,7 +56,7 @@ def find(runner: Any) -> TrioState | None:
     try:
         state = TrioState(runner.deadlines, runner.io_manager._epoll.fileno())
         state.next_deadline()
-        is_virtual = runner.clock_autojump_threshold < math.inf
+        is_virtual = runner.clock_autojump_threshold < inf
     except (AttributeError, TypeError, ValueError, IndexError):
         return None
     return None if is_virtual else state

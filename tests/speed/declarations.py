@@ -22,6 +22,13 @@ _METHOD = re.compile(r"^    (c(?:p)?def) (?:inline )?(?:[\w.\[\]*]+ )*(\w+)\(sel
 _FUNCTION = re.compile(r"^(c(?:p)?def) (?!class )(?:inline )?(?:[\w.\[\]*]+ )*(\w+)\(")
 
 
+_OWNER_OR_LOCALS = re.compile(
+    r"^cdef class (?P<owner>\w+)|^(?P<indent> *)@cython\.locals\((?P<names>[^)]*)\)\n"
+    r" *c(?:p)?def (?:inline )?(?:[\w.\[\]*]+ )*(?P<function>\w+)\(",
+    re.MULTILINE,
+)
+
+
 @attrs.frozen
 class Declared:
     """A class that is compiled, as its `.pxd` has it."""
@@ -37,6 +44,35 @@ class Declared:
     """Methods that Python can call too."""
     hidden_methods: set[str] = attrs.Factory(set)
     """Methods that only compiled code can call."""
+
+
+def typed_locals(module: str) -> Iterator[tuple[str, str, set[str]]]:
+    """Each function of a module whose `.pxd` gives local variables types: its class or "", its name, and those."""
+    text = hot_modules()[module].with_suffix(".pxd").read_text(encoding="utf-8")
+    owner = ""
+    for match in _OWNER_OR_LOCALS.finditer(text):
+        if match["names"] is None:
+            owner = match["owner"]
+        else:
+            names = {each.partition("=")[0].strip() for each in match["names"].split(",")}
+            yield owner if match["indent"] else "", match["function"], names - {""}
+
+
+def local_variables(module: str) -> Mapping[tuple[str, str], set[str]]:
+    """Names that each function of a module takes or sets, by its class, or "", and its name."""
+    found: dict[tuple[str, str], set[str]] = {}
+    tree = ast.parse(hot_modules()[module].read_text(encoding="utf-8"))
+    owners = [("", tree), *((node.name, node) for node in tree.body if isinstance(node, ast.ClassDef))]
+    for owner, body in owners:
+        for function in body.body:
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                stored = {
+                    node.id
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                }
+                found[owner, function.name] = stored | {each.arg for each in function.args.args}
+    return found
 
 
 @cache

@@ -18,7 +18,17 @@ import pytest
 from router.binding import generate, proton_functions
 from router.binding.cdef import PROTON
 from router.speed import hot_modules
-from tests.speed.declarations import HANDLES, ROOT, Declared, classes, defined, hidden_functions, inherited
+from tests.speed.declarations import (
+    HANDLES,
+    ROOT,
+    Declared,
+    classes,
+    defined,
+    hidden_functions,
+    inherited,
+    local_variables,
+    typed_locals,
+)
 
 TEXT = HANDLES.read_text(encoding="utf-8")
 FUNCTIONS = [name for _, name, _ in generate.prototypes()]
@@ -145,6 +155,14 @@ def test_every_attribute_is_declared(declared: Declared) -> None:
 def test_every_declared_attribute_is_one(declared: Declared) -> None:
     _, named = defined(declared)
     assert (declared.visible | declared.hidden) - named == set()
+
+
+@pytest.mark.parametrize("module", hot_modules())
+def test_variables_that_have_types_are_those_of_their_function(module: str) -> None:
+    """A line of types that stands above another function leaves its own one slow, and nobody would see it."""
+    sources = local_variables(module)
+    wrong = {(owner, name): names - sources[owner, name] for owner, name, names in typed_locals(module)}
+    assert {place: names for place, names in wrong.items() if names} == {}
 
 
 @attrs.frozen

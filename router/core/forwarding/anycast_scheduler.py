@@ -9,8 +9,8 @@ Source: docs/explanation/credit.md#who-gets-how-much.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from math import inf
 from typing import Final
 
 from router.core.forwarding.credit_actions import Key
@@ -160,7 +160,7 @@ class AnycastScheduler(CreditPoolScheduler):
             again, seconds.
         """
         found: list[tuple[Key, int, int]] = []
-        due = math.inf
+        due = inf
         if not self.has_choice:
             return found, due
         for pool in self.candidates:

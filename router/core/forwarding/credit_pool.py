@@ -16,9 +16,9 @@ for each hop.
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Iterable
+from heapq import heapify, heappop, heapreplace
+from math import inf
 
 from router.core.forwarding.credit_actions import Key
 from router.core.forwarding.credit_scheduler import CreditTiming
@@ -67,10 +67,10 @@ class CreditPool:
         """Credit held by all claimants that can be asked for it."""
         self.returning = 0
         """Part of the capacity that downstream asks back."""
-        self.returning_since = math.inf
-        self.withdrawn_at = math.inf
+        self.returning_since = inf
+        self.withdrawn_at = inf
         """Since when all local subscribers have taken back what they granted."""
-        self.debt_since = math.inf
+        self.debt_since = inf
         """Since when less than nothing is free."""
 
     # What the kinds differ in
@@ -103,7 +103,7 @@ class CreditPool:
             if self.returning:
                 for claimant in self.holders():
                     claimant.has_returned = False
-            self.returning_since = math.inf
+            self.returning_since = inf
         elif self.returning == 0:
             self.returning_since = now
         self.returning = credit
@@ -123,7 +123,7 @@ class CreditPool:
 
     def note_debt(self, now: float) -> None:
         """Remember since when more is out than there is, *now* if that is new."""
-        self.debt_since = math.inf if self.free() >= 0 else min(self.debt_since, now)
+        self.debt_since = inf if self.free() >= 0 else min(self.debt_since, now)
 
     def renew_debt(self, now: float) -> None:
         """Give a debt the same time again from *now* (seconds) on: it was asked for and may not come back."""
@@ -141,10 +141,10 @@ class CreditPool:
             batches: a claimant's target is dealt in so many batches; 0 for one by one.
         Returns: how well the last one was served when it was its turn; minus infinity when it was nobody's.
         """
-        level = -math.inf
+        level = -inf
         able = [(claimant.served, at, self.target(claimant, total), claimant) for at, claimant in enumerate(claimants)]
         able = [item for item in able if item[3].out < item[2]]
-        heapq.heapify(able)
+        heapify(able)
         while free > 0 and able:
             level, at, target, claimant = able[0]
             claimant.goal = target
@@ -152,9 +152,9 @@ class CreditPool:
             claimant.take(credit)
             free -= credit
             if claimant.out < target:
-                heapq.heapreplace(able, (claimant.served, at, target, claimant))
+                heapreplace(able, (claimant.served, at, target, claimant))
             else:
-                heapq.heappop(able)
+                heappop(able)
         return level
 
     def limit_claims(self, claimants: list[Claimant], total: int, level: float) -> None:
@@ -200,7 +200,7 @@ class CreditPool:
 
         Returns: when the next will be due, seconds.
         """
-        due = math.inf
+        due = inf
         for claimant in holders:
             if claimant.is_draining:
                 continue
@@ -222,7 +222,7 @@ class CreditPool:
         assert all(c.out >= 0 and c.weight >= 0 for c in self.holders())
         assert not any(c.is_draining and c.out == 0 for c in self.holders())
         assert self.out == sum(c.out for c in self.holders())
-        assert self.free() >= 0 or self.debt_since < math.inf
+        assert self.free() >= 0 or self.debt_since < inf
 
 
 def total_weight(claimants: list[Claimant]) -> int:

@@ -16,7 +16,7 @@ Source: docs/explanation/credit.md#who-gets-how-much; AMQP 1.0 part 2, 2.6.7.
 
 from __future__ import annotations
 
-import math
+from math import inf
 
 from router.core.forwarding.credit_actions import (
     KEPT,
@@ -47,7 +47,7 @@ class CreditPoolScheduler(CreditScheduler):
         """Publishers are given no credit any more."""
         self._is_lending = False
         """Publishers have at least one credit each, or are being given it."""
-        self._debt_since = math.inf
+        self._debt_since = inf
         """Since when X is below 0, seconds."""
         self.is_due = True
         """Something has happened since the last turn that another would do something about."""
@@ -55,7 +55,7 @@ class CreditPoolScheduler(CreditScheduler):
         """X when it was last added up, and since then in step with what was sent at once."""
         self._left_halves = 0
         """Halves of what was dealt that are for messages whose publishers are not here, though others are busy."""
-        self._rest_at = -math.inf
+        self._rest_at = -inf
         """Time from which all that is not lent is for these, seconds."""
         self._is_sated = False
         """No publisher waits for credit."""
@@ -310,9 +310,9 @@ class CreditPoolScheduler(CreditScheduler):
         if self._unlent > 0 and self.publishers.left and self._rest_at > now:
             self._deadline = min(self._deadline, self._rest_at)
         self._is_sated = not self.publishers.is_backlogged
-        self.is_calm = self.is_open() and self._debt_since == math.inf
+        self.is_calm = self.is_open() and self._debt_since == inf
         for pool in self.pools.values():
-            is_quiet = pool.debt_since == math.inf and not (pool.returning or pool.core or pool.uncredited)
+            is_quiet = pool.debt_since == inf and not (pool.returning or pool.core or pool.uncredited)
             self.is_calm = self.is_calm and is_quiet
         return self.take_actions()
 
@@ -404,7 +404,7 @@ class CreditPoolScheduler(CreditScheduler):
 
         Returns: when to look again without an event, seconds.
         """
-        due = math.inf
+        due = inf
         is_scarce = False
         is_hungry = self.is_open() and self.publishers.is_backlogged
         for pool in self.pools.values():
@@ -448,8 +448,8 @@ class CreditPoolScheduler(CreditScheduler):
         """Take back what is lent beyond what was allotted, when it stays so. Returns: when to look again, seconds."""
         unlent = self._count_unlent()
         if unlent >= 0:
-            self._debt_since = math.inf
-        elif self._debt_since == math.inf:
+            self._debt_since = inf
+        elif self._debt_since == inf:
             self._debt_since = now
         elif self._debt_since + self._timing.debt_s <= now:
             self.publishers.lower_for(-unlent, now)

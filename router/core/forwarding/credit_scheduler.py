@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from math import inf
 
 import attrs
 
@@ -54,7 +54,7 @@ class CreditScheduler:
     def __init__(self) -> None:
         self.actions: list[CreditAction] = []
         self.egresses: list[RouterId] = []
-        self._deadline = math.inf
+        self._deadline = inf
 
     def take_actions(self) -> list[CreditAction]:
         """Take what is to be done. Whoever owns the machine carries it out before it writes to any link."""
@@ -99,6 +99,6 @@ class CreditScheduler:
     def next_deadline(self) -> float:
         """Tell the time at which a turn is due without an event, seconds.
 
-        It is in the past for at once, and `math.inf` for never.
+        It is in the past for at once, and `inf` for never.
         """
         return self._deadline

@@ -5,7 +5,7 @@ Source: docs/explanation/credit.md#who-gets-how-much.
 
 from __future__ import annotations
 
-import math
+from math import inf
 from typing import Final
 
 FIRST_WINDOW: Final = 4
@@ -52,14 +52,14 @@ class DoublingWindow:
     __slots__ = ("goal", "look_at", "look_s", "since", "to_use", "used", "was_slow", "window")
 
     def __init__(self, window: int, look_s: float) -> None:
-        self.since = -math.inf
-        """Time of its last use of credit, or of getting some after it had none, seconds; `-math.inf` before."""
+        self.since = -inf
+        """Time of its last use of credit, or of getting some after it had none, seconds; `-inf` before."""
         self.window = window
         """Most that it may hold, messages: what lies idle at one is missing elsewhere."""
         self.used = 0
         """Credit used since the window was last doubled."""
         self.look_s = look_s
-        self.look_at = -math.inf
+        self.look_at = -inf
         """Time of the next look, seconds; it takes place with the next use."""
         self.to_use = 0
         """Credit still to be used until then, by one that is not slow."""

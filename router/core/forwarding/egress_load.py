@@ -7,7 +7,7 @@ router tells, through the circuits that lead to it (`router.dataplane.anycast_co
 
 from __future__ import annotations
 
-import math
+from math import inf
 from typing import Final
 
 from router.core.forwarding.credit_actions import Key
@@ -36,7 +36,7 @@ class EgressLoad:
         self.elsewhere = 0
         """Other messages there, as the egress router tells; below 0 when some of `unsettled` is at subscribers that can
         take no other message."""
-        self.believed_until = -math.inf
+        self.believed_until = -inf
         """Time from which on that is too old, seconds."""
         self.subscribers = 1
         """Those that can take a message, as the egress router tells; at least 1."""
@@ -98,7 +98,7 @@ class LoadToldToNeighbor:
     def __init__(self) -> None:
         self.elsewhere = 0
         self.subscribers = 1
-        self.told_at = -math.inf
+        self.told_at = -inf
 
     def next_time(self, load: EgressLoad, own: int, now: float) -> float:
         """Find the time at which the neighbor is to be told, seconds.
@@ -115,7 +115,7 @@ class LoadToldToNeighbor:
         believed = max(0, self.elsewhere + own) / self.subscribers
         if abs(wait - believed) >= max(1.0, wait / 4) or (subscribers != self.subscribers and wait + believed > 0):
             return self.told_at + TELL_S
-        return self.told_at + RENEW_S if self.elsewhere else math.inf
+        return self.told_at + RENEW_S if self.elsewhere else inf
 
     def tell(self, load: EgressLoad, own: int, now: float) -> tuple[int, int]:
         """Tell the neighbor at *now* (seconds).

@@ -18,7 +18,6 @@ cdef class MulticastScheduler(CreditScheduler):
     cdef TimerQueue _timers
     cdef tuple _seen
 
-    @cython.locals(tree=MulticastTree)
     cpdef Py_ssize_t published(self, object key, object message, double now, bint is_ready=*)
     @cython.locals(tree=MulticastTree)
     cpdef bint ready(self, object message)
@@ -27,12 +26,10 @@ cdef class MulticastScheduler(CreditScheduler):
     cpdef bint drop(self, object message)
     cdef list _lost(self)
     cdef bint _has_child(self, object ingress, object neighbor)
-    @cython.locals(tree=MulticastTree)
     cpdef Py_ssize_t arrived(self, object root, object key, object message, double now, bint is_ready=*)
     cpdef bint is_upstream(self, object ingress, object key)
     cdef _add_tree(self, object ingress)
     cdef MulticastTree _touched(self, object ingress)
-    @cython.locals(tree=MulticastTree)
     cdef _forget_idle(self)
     cpdef object set_stopping(self, bint is_stopping)
     @cython.locals(tree=MulticastTree, turned=list)

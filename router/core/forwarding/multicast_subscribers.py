@@ -13,7 +13,7 @@ Times are seconds, monotonic; credit is messages. Source: docs/explanation/credi
 
 from __future__ import annotations
 
-import math
+from math import inf
 
 import attrs
 
@@ -89,7 +89,7 @@ class Subscriber:
         """It took its credit back by itself."""
         self.usual = 0
         """The largest credit that it had after a grant, while live."""
-        self.zero_since = math.inf
+        self.zero_since = inf
         """Since when it is live without credit."""
         self.held_from = 0.0
         """`MulticastSubscribers.held_s` at that time."""
@@ -97,11 +97,11 @@ class Subscriber:
         """In its window, time at zero while others were held up, up to its last grant."""
         self.window_from = 0
         """Messages that had been sent when its window began."""
-        self.excluded_at = math.inf
-        """Since when it is excluded; `math.inf` when it is live or has never granted."""
-        self.granted_at = math.inf
+        self.excluded_at = inf
+        """Since when it is excluded; `inf` when it is live or has never granted."""
+        self.granted_at = inf
         """Time of its first grant."""
-        self.readmitted_at = -math.inf
+        self.readmitted_at = -inf
         self.pause_s = 0.0
         """From its last exclusion on."""
         self.missed = 0
@@ -109,8 +109,8 @@ class Subscriber:
 
     @property
     def live_since(self) -> float:
-        """Since when it counts without a break; `math.inf` while it does not."""
-        return max(self.granted_at, self.readmitted_at) if self.is_live else math.inf
+        """Since when it counts without a break; `inf` while it does not."""
+        return max(self.granted_at, self.readmitted_at) if self.is_live else inf
 
     def enter(self, event: SubscriberEvent) -> None:
         """Go where *event* leads from the present state."""
@@ -158,7 +158,7 @@ class MulticastSubscribers:
         self._noted_at = 0.0
         self._is_pressed = False
         """Since then, publishers wait and somebody could take what they have."""
-        self._typical = (-math.inf, 0)
+        self._typical = (-inf, 0)
         """Time at which it was last looked up what half the live ones can take, and what that was."""
 
     # What stands
@@ -262,7 +262,7 @@ class MulticastSubscribers:
         else:
             if subscriber.state is STALLED:
                 subscriber.enter(SubscriberEvent.GRANTS)
-            subscriber.zero_since = math.inf
+            subscriber.zero_since = inf
             self._zero.pop(key, None)
         if subscriber.is_excluded and subscriber.credit > 0 and not subscriber.is_draining:
             self._put_off(subscriber)
@@ -332,7 +332,7 @@ class MulticastSubscribers:
     def _note_grant(self, subscriber: Subscriber, now: float) -> None:
         """Begin the window of a live one that grants and was at zero when it came to that, if it is in none."""
         held_s = self.held_s(now) - subscriber.held_from
-        if self._windows.time_of(subscriber) < math.inf:
+        if self._windows.time_of(subscriber) < inf:
             subscriber.held_s += held_s
         elif self.patience.grace_s > 0:
             subscriber.held_s = held_s
@@ -342,7 +342,7 @@ class MulticastSubscribers:
     def _judge(self, subscriber: Subscriber, judged_at: float, now: float) -> None:
         """End a window: exclude one that has held up the others and taken next to nothing."""
         held_s = subscriber.held_s
-        if subscriber.zero_since < math.inf:
+        if subscriber.zero_since < inf:
             held_s += self.held_s(now) - subscriber.held_from
         window_s = now - judged_at + self.patience.grace_s
         taken = self._sent - subscriber.window_from
@@ -410,14 +410,14 @@ class MulticastSubscribers:
             subscriber.usual = subscriber.credit  # its habit has changed
         subscriber.enter(SubscriberEvent.COMES_BACK)
         subscriber.readmitted_at = now
-        subscriber.excluded_at = math.inf
+        subscriber.excluded_at = inf
         del self._excluded[subscriber.key]
         self._live[subscriber.key] = subscriber
         self._count(subscriber, now)
 
     def next_deadline(self) -> float:
         """Tell the time at which `update` has something to do, seconds."""
-        due = math.inf
+        due = inf
         if self._is_held_up and self._zero:
             due = next(iter(self._zero.values())).zero_since + self.patience.grace_s
         subscriber = self._returns.first()
@@ -431,15 +431,15 @@ class MulticastSubscribers:
         for subscriber in self.subscribers.values():
             assert subscriber.credit >= 0
             assert (subscriber.state is STALLED) == (subscriber.is_live and subscriber.credit == 0)
-            assert (subscriber.zero_since < math.inf) == (subscriber.state is STALLED)
-            assert (subscriber.excluded_at < math.inf) == subscriber.is_excluded
+            assert (subscriber.zero_since < inf) == (subscriber.state is STALLED)
+            assert (subscriber.excluded_at < inf) == subscriber.is_excluded
             assert subscriber.credit == 0 or subscriber.is_live or subscriber.is_excluded
             assert not (subscriber.is_draining and subscriber.credit == 0)
-            assert subscriber.is_live or self._windows.time_of(subscriber) == math.inf
+            assert subscriber.is_live or self._windows.time_of(subscriber) == inf
         everybody = self.subscribers.items()
         assert self._live == {key: s for key, s in everybody if s.is_live}
         assert self._excluded == {key: s for key, s in everybody if s.is_excluded}
-        assert self._zero == {key: s for key, s in everybody if s.zero_since < math.inf}
+        assert self._zero == {key: s for key, s in everybody if s.zero_since < inf}
         assert self.draining == {key: s for key, s in everybody if s.is_draining}
         assert self.capacity == min((s.credit for s in self._live.values()), default=0)
         assert self.is_draining == any(s.is_draining for s in self._live.values())

@@ -16,8 +16,8 @@ Source: docs/explanation/credit.md#multicast.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from math import inf
 from typing import Final
 
 import attrs
@@ -135,7 +135,7 @@ class MulticastTree:
         self.weight = 0
         """Busy publishers upstream, as the branches are told; each counts as `HUNGRY` while they lack credit."""
         self._busy = 0
-        self._hungry_until = -math.inf
+        self._hungry_until = -inf
         self.is_due = False
         """Its last turn was reason for another."""
 
@@ -270,7 +270,7 @@ class MulticastTree:
     def add_circuit(self, key: Key, neighbor: RouterId) -> None:
         """Take up a circuit of this tree that *neighbor* attached."""
         self.machine.add_circuit(self.ingress, key, neighbor)
-        self._pass_on(self.machine.take_actions(), -math.inf)  # it may be told that nobody is live; nothing is sent
+        self._pass_on(self.machine.take_actions(), -inf)  # it may be told that nobody is live; nothing is sent
 
     def set_weight(self, key: Key, weight: int) -> None:
         """Set how many busy publishers are behind a circuit, as its neighbor tells."""
@@ -367,7 +367,7 @@ class MulticastTree:
     def _holds_due(self) -> float:
         """Tell when `_judge_branches` has something to do, seconds."""
         due = [branch.due for branch in self._holding] + [branch.returns_at for branch in self._excluded]
-        return min(due, default=math.inf)
+        return min(due, default=inf)
 
     def _weigh(self, now: float) -> None:
         if self.machine.publishers.is_backlogged:

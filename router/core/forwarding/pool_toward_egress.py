@@ -12,9 +12,9 @@ Source: docs/explanation/credit.md#who-gets-how-much.
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Iterable
+from math import inf
 
 from router.core.forwarding.credit_actions import (
     KEPT,
@@ -59,7 +59,7 @@ class IncomingCircuit(Claimant):
         """In a multicast's tree: its weight as its neighbor told it."""
         self.was_told_closed = False
         """In a multicast's tree: it was told that nobody is live, and has not been granted any credit since."""
-        self.answer_due = math.inf
+        self.answer_due = inf
         """Time until which its neighbor has to answer the last drain, seconds."""
         self.unreturned = 0
         """Credit that was asked back and is overdue. Others have it now; the neighbor gets none until it is returned or
@@ -110,7 +110,7 @@ class PoolTowardEgress(CreditPool):
         """Messages of circuits that are not there as a whole."""
         self.late = 0
         """Those of them that are late."""
-        self._late_at = math.inf
+        self._late_at = inf
         """Time at which the next of them may be, seconds."""
         self.uncredited = FairQueue()
         """Messages that came on no credit of this address: datagrams, and those of anonymous senders."""
@@ -128,7 +128,7 @@ class PoolTowardEgress(CreditPool):
         """Messages at its subscribers."""
         self.distance = 0.0
         """Worth of its cost, messages."""
-        self.wanted_until = -math.inf
+        self.wanted_until = -inf
         """Until when local messages are expected to go here though there is credit toward nearer egresses, seconds."""
         self.is_missed = False
         """The last time that a local message would have gone here there was no credit."""
@@ -184,7 +184,7 @@ class PoolTowardEgress(CreditPool):
         if credit > 0 and self.state != OPEN:
             self.enter(PoolEvent.CREDIT)
         # Credit that is merely used up closes nothing, however long the subscriber works on it.
-        self.withdrawn_at = min(self.withdrawn_at, now) if is_withdrawn and credit == 0 else math.inf
+        self.withdrawn_at = min(self.withdrawn_at, now) if is_withdrawn and credit == 0 else inf
         self.capacity = credit
         self.set_returning(min(returning, credit), now)
 
@@ -227,7 +227,7 @@ class PoolTowardEgress(CreditPool):
         Nothing is granted on the next one yet. Claimants keep theirs for a while.
         """
         self.capacity = self.local.out = self.unbacked.out = self.told_weight = 0
-        self.withdrawn_at = math.inf
+        self.withdrawn_at = inf
         self.set_returning(0, now)
 
     def remove_circuit(self, key: Key) -> None:
@@ -264,7 +264,7 @@ class PoolTowardEgress(CreditPool):
         """
         if self._late_at > now:
             return
-        self._late_at = math.inf
+        self._late_at = inf
         for message in self.coming.values():
             if message.is_late:
                 continue
@@ -506,7 +506,7 @@ class PoolTowardEgress(CreditPool):
 
     def drain_idle(self, now: float) -> float:
         """Drain circuits that use little or none of their credit at *now* (seconds). Returns: as `ask_unused`."""
-        self.ask_unused([c for c in self.circuits.values() if c.out > 0 and c.is_slow], -math.inf, now)
+        self.ask_unused([c for c in self.circuits.values() if c.out > 0 and c.is_slow], -inf, now)
         return self.ask_unused([c for c in self.circuits.values() if c.out > 0], self.timing.idle_s, now)
 
     def drain_unneeded(self, now: float) -> float:
@@ -518,7 +518,7 @@ class PoolTowardEgress(CreditPool):
         """
         much = self.timing.first_window
         looping = [c for c in self.circuits.values() if c.neighbor == self.next_hop and c.out > 0]
-        self.ask_unused(looping, -math.inf, now)
+        self.ask_unused(looping, -inf, now)
         unneeded = [c for c in self.circuits.values() if c.weight == 0 and c.out > much]
         return self.ask_unused(unneeded, self.timing.busy_s, now)
 
@@ -556,7 +556,7 @@ class PoolTowardEgress(CreditPool):
     def close(self) -> None:
         """Close the pool, since the egress's subscribers have withdrawn, and pass it on."""
         self.enter(PoolEvent.WITHDRAWN)
-        self.withdrawn_at = math.inf
+        self.withdrawn_at = inf
         for circuit in self.circuits.values():
             self._actions.append(TellNeighborSubscribersWithdrew(circuit.key))
 

@@ -15,8 +15,8 @@ Source: docs/explanation/credit.md#who-gets-how-much; AMQP 1.0 part 2, 2.6.7.
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
+from math import inf
 
 from router.core.forwarding.credit_actions import CreditAction, Grant, Key
 from router.core.forwarding.credit_scheduler import CreditTiming
@@ -53,7 +53,7 @@ class Publisher(DoublingWindow):
         """Credit on its link."""
         self.lowered = 0
         """Credit taken back from it that it may still use."""
-        self.lowered_until = -math.inf
+        self.lowered_until = -inf
         """End of the quarantine, seconds."""
         self.queue: dict[Key, None] = {}
         """Its messages that wait here, those that are not there as a whole among them, oldest first."""
@@ -63,7 +63,7 @@ class Publisher(DoublingWindow):
         """Its transfers that found no credit, and none that was taken back a short time ago."""
         self.lent = 0
         """Its part of the sum."""
-        self.active_at = -math.inf
+        self.active_at = -inf
         """Time at which it last sent, or could not and was made able to, seconds."""
         self.is_attached = True
         self.is_busy = False
@@ -399,7 +399,7 @@ class LocalPublishers:
             if due > now:
                 return due
             self._lower(publisher, publisher.kept(), now)
-        return math.inf
+        return inf
 
     def lower_for(self, credit: int, now: float) -> None:
         """Take back until *credit* (messages) is on its way back, the least recently used first, but what is `kept`.
@@ -454,11 +454,13 @@ class LocalPublishers:
 
     def next_deadline(self) -> float:
         """Tell the time at which `expire` has something to do, seconds."""
-        due = math.inf
+        due = inf
         if self._recent:
-            due = next(iter(self._recent)).active_at + self._timing.busy_s
+            publisher = next(iter(self._recent))
+            due = publisher.active_at + self._timing.busy_s
         if self._quarantined:
-            due = min(due, next(iter(self._quarantined)).lowered_until)
+            publisher = next(iter(self._quarantined))
+            due = min(due, publisher.lowered_until)
         return due
 
     def _update(self, publisher: Publisher) -> None:
@@ -475,7 +477,7 @@ class LocalPublishers:
         self.demand += is_busy - publisher.is_busy
         publisher.is_busy = is_busy
         if is_attached and standing == 0:
-            (self._starved if publisher.active_at > -math.inf else self._fresh).setdefault(publisher)
+            (self._starved if publisher.active_at > -inf else self._fresh).setdefault(publisher)
         else:
             self._starved.pop(publisher, None)
             self._fresh.pop(publisher, None)

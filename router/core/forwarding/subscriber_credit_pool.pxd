@@ -32,7 +32,6 @@ cdef class SubscriberCreditPool(CreditPool):
     cpdef list claimants(self)
     @cython.locals(part=TreeShare, by_weight=Py_ssize_t, use=Py_ssize_t, target=Py_ssize_t)
     cpdef Py_ssize_t target(self, Claimant claimant, Py_ssize_t total)
-    @cython.locals(part=TreeShare)
     cpdef object ask(self, Claimant claimant, double now)
     @cython.locals(part=TreeShare)
     cpdef TreeShare add(self, object ingress)

@@ -15,8 +15,8 @@ Source: docs/explanation/credit.md#multicast.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
+from math import inf
 from typing import Final
 
 from router.core.forwarding.credit_actions import Key
@@ -39,7 +39,7 @@ class TreeShare(Claimant):
     __slots__ = ("failed", "ingress", "passed", "recent", "uses")
 
     def __init__(self, ingress: RouterId) -> None:
-        super().__init__(ingress, 0, math.inf)
+        super().__init__(ingress, 0, inf)
         self.ingress = ingress
         self.passed = 0.0
         """Messages of it that were sent here, each divided by its weight at the time: who has least is next."""
@@ -76,12 +76,12 @@ class SubscriberCreditPool(CreditPool):
         """Trees of which the part is another one than when this was last emptied."""
         self._backlogged = 0
         """Trees in which publishers wait."""
-        self._quiet_since = math.inf
+        self._quiet_since = inf
         """Since when trees are backlogged and nothing was sent, or the order was last changed, seconds."""
         self._changes = 0
         """Number of times that the order was changed since anything was sent."""
-        self._counted_at = -math.inf
-        self._deadline = math.inf
+        self._counted_at = -inf
+        self._deadline = inf
 
     @property
     def is_backlogged(self) -> bool:
@@ -164,7 +164,7 @@ class SubscriberCreditPool(CreditPool):
         part.passed += 1 / max(1, part.weight)
         part.reckon()
         part.failed = self._changes = 0
-        self._quiet_since = math.inf
+        self._quiet_since = inf
 
     def give_back(self, ingress: RouterId) -> None:
         """Free the part of a tree that returns it."""
@@ -204,7 +204,7 @@ class SubscriberCreditPool(CreditPool):
         local_subscribers = self.local_subscribers
         self.capacity = local_subscribers.capacity
         is_withdrawn = local_subscribers.is_withdrawn and self.capacity == 0
-        self.withdrawn_at = min(self.withdrawn_at, now) if is_withdrawn else math.inf
+        self.withdrawn_at = min(self.withdrawn_at, now) if is_withdrawn else inf
         self.is_closed = not local_subscribers.has_live or self.withdrawn_at + self.timing.linger_s <= now
         self.set_returning(self.capacity if local_subscribers.is_draining else 0, now)
         self.note_debt(now)
@@ -264,7 +264,7 @@ class SubscriberCreditPool(CreditPool):
             self.renew_debt(now)
             due = now + self.timing.debt_s
         if not (self.free() <= 0 < self.capacity and self.is_starving(self.claimants())):
-            self._quiet_since = math.inf
+            self._quiet_since = inf
             return due
         self._quiet_since = min(self._quiet_since, now)
         return min(due, self._change_order(now), self._ask_idle(now))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Hashable
+from math import inf
 
 SPARE = 64
 """Times that were put off or canceled, before these are thrown away."""
@@ -22,12 +22,12 @@ class TimerQueue:
 
     def time_of(self, thing: Hashable) -> float:
         """Find the time at which *thing* is due, seconds; infinity for never."""
-        time: float = self._times.get(thing, math.inf)
+        time: float = self._times.get(thing, inf)
         return time
 
     def set(self, thing: Hashable, time: float) -> None:
         """Make *thing* due at *time* (seconds) instead of when it was; infinity for never."""
-        if time == math.inf:
+        if time == inf:
             self._times.pop(thing, None)
             return
         self._times[thing] = time
@@ -49,11 +49,11 @@ class TimerQueue:
             if self._times.get(thing) == time:
                 return time
             heapq.heappop(self._heap)
-        return math.inf
+        return inf
 
     def first(self) -> Hashable | None:
         """Find the one that is due before all others, of equals the one set first; None when none is."""
-        return None if self.next() == math.inf else self._heap[0][2]
+        return None if self.next() == inf else self._heap[0][2]
 
     def take(self, now: float) -> list[Hashable]:
         """Take those that are due at *now* (seconds), in the order of their times. They have none any more."""

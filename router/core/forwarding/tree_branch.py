@@ -10,7 +10,7 @@ Times are seconds, monotonic. Source: docs/explanation/credit.md#multicast.
 
 from __future__ import annotations
 
-import math
+from math import inf
 
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
@@ -68,9 +68,9 @@ class TreeBranch:
         """Messages that it took in that time."""
         self.missed = 0
         """Copies that went past it."""
-        self.excluded_at = math.inf
-        """Time since which it is excluded, seconds; `math.inf` when it counts."""
-        self.readmitted_at = -math.inf
+        self.excluded_at = inf
+        """Time since which it is excluded, seconds; `inf` when it counts."""
+        self.readmitted_at = -inf
         self.pause_s = 0.0
         """It stays excluded for at least so long: not at all for the first time, since its fault may be none."""
         self._is_holding = False
@@ -95,7 +95,7 @@ class TreeBranch:
     @property
     def is_excluded(self) -> bool:
         """Whether it does not count, since it held up the others for too long."""
-        return self.excluded_at < math.inf
+        return self.excluded_at < inf
 
     @property
     def is_of_note(self) -> bool:
@@ -122,8 +122,8 @@ class TreeBranch:
 
     @property
     def due(self) -> float:
-        """Time at which it will have held up the others for too long, seconds; `math.inf` while it does not."""
-        return self._noted_at + self.limit_s - self.held_s if self._is_holding else math.inf
+        """Time at which it will have held up the others for too long, seconds; `inf` while it does not."""
+        return self._noted_at + self.limit_s - self.held_s if self._is_holding else inf
 
     def exclude(self, now: float) -> bool:
         """Let it count no more from *now* (seconds) on; for longer each time, if it was excluded a short time ago.
@@ -145,12 +145,12 @@ class TreeBranch:
             has_granted: it is given the whole time anew. Else it counts since it holds up nobody now, and what it held
                 up before is remembered for when it does again.
         """
-        self.excluded_at = math.inf
+        self.excluded_at = inf
         self.readmitted_at = now
         if has_granted:
             self.held_s, self.taken = 0.0, 0
 
     @property
     def returns_at(self) -> float:
-        """Time from which it may count again, seconds; `math.inf` when it counts or has not granted."""
-        return self.excluded_at + self.pause_s if self.credit > 0 and not self.is_draining else math.inf
+        """Time from which it may count again, seconds; `inf` when it counts or has not granted."""
+        return self.excluded_at + self.pause_s if self.credit > 0 and not self.is_draining else inf
