@@ -306,19 +306,21 @@ def _take_section(message: Message, code: int, value: object) -> None:
     """Put the content of one section where it belongs."""
     if code == HEADER:
         durable, priority, ttl, _, delivery_count = _fields(value, 5)
-        message.durable = _optional(durable, bool)
-        message.priority = _optional(priority, int)
-        message.ttl_ms = _optional(ttl, int)
-        message.delivery_count = _optional(delivery_count, int)
+        message.durable = _optional("durable", durable, bool)
+        message.priority = _optional("priority", priority, int)
+        message.ttl_ms = _optional("ttl", ttl, int)
+        message.delivery_count = _optional("delivery-count", delivery_count, int)
     elif code == MESSAGE_ANNOTATIONS:
         message.annotations = _map(value)
     elif code == PROPERTIES:
         fields = _fields(value, 13)
+        message.reply_to = _optional(
+            "reply-to", fields[4], str
+        )  # first: there it is told what is wrong with the others
         message.message_id = _read_message_id(fields[0])
-        message.user_id = _optional(fields[1], bytes)
-        message.to = _optional(fields[2], str)
-        message.subject = _optional(fields[3], str)
-        message.reply_to = _optional(fields[4], str)
+        message.user_id = _optional("user-id", fields[1], bytes)
+        message.to = _optional("to", fields[2], str)
+        message.subject = _optional("subject", fields[3], str)
         message.correlation_id = _read_message_id(fields[5])
     elif code == APPLICATION_PROPERTIES:
         message.application_properties = _map(value)
@@ -341,9 +343,15 @@ def _map(value: object) -> dict[str, object]:
     return value
 
 
-def _optional(value: object, kind: type[_T]) -> _T | None:
-    if value is not None and not isinstance(value, kind):
-        raise MalformedMessage(f"a field is {type(value).__name__}, not {kind.__name__}")
+_KINDS: Final[Mapping[type, str]] = {bool: "boolean", int: "number", bytes: "binary", str: "string"}
+
+
+def _optional(name: str, value: object, kind: type[_T]) -> _T | None:
+    if value is None:
+        return None
+    # Symbols and chars are text too in Python, but not where AMQP wants a string, nor where compiled code does.
+    if not isinstance(value, kind) or isinstance(value, proton.symbol | proton.char):
+        raise MalformedMessage(f"{name} is no {_KINDS[kind]}: {type(value).__name__}")
     return value
 
 

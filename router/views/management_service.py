@@ -183,6 +183,9 @@ class ManagementService:
             next(waiting.work)
         except StopIteration:
             waiting.work = None
+        except Exception:  # a fault of ours: it must not keep others from their answers, nor end a connection
+            waiting.work = None
+            self._runtime.log.exception("management_fault")
 
     def _answer(self, data: bytes, access: Access, rights: ClientRights | None) -> Generator[None, None, None]:
         """Answer one request. Whatever it is, it does no harm to the connection that it came on."""

@@ -6,9 +6,11 @@ import itertools
 from typing import Any
 
 import pytest
-from proton import symbol
+from proton import Data, Described, char, symbol, ulong
+from structlog.testing import capture_logs
 
 from router import logs
+from router.engine import message_codec
 from router.management.node import MAX_COUNT, MAX_LOG_LINES
 from router.management.schema import encoded_schema, json_schema
 from router.management.snapshot import ConnectionRow
@@ -214,3 +216,69 @@ def test_an_answer_that_goes_to_a_management_node_harms_nobody(
     sender.send(query(replies, "router"))
     bench.run()
     assert len(replies.messages) == 1
+
+
+def properties_section(*fields: Any) -> bytes:
+    """A message's properties section, each field of the very type that it is given as."""
+    data = Data()
+    data.put_object(Described(ulong(0x73), list(fields)))
+    return bytes(data.encode())
+
+
+@pytest.mark.parametrize("kind", [symbol, char, ulong])
+def test_a_reply_to_that_is_no_string_is_told_of_and_hurts_nobody(bench: Bench, kind: Any) -> None:
+    """A symbol is text to Python, and compiled code takes it for none."""
+    router, _ = served(bench, 0)
+    sender, replies = asker(bench, router)
+    bad = properties_section(None, None, "$management", None, kind(1) if kind is ulong else kind("x"), "id")
+    with capture_logs() as lines:
+        sent = sender.send(bad + query(replies, "router"))
+        bench.run()
+    assert sent.outcome == "accepted"
+    (line,) = lines
+    assert (line["event"], line["reason"]) == (
+        "management_request_malformed",
+        f"reply-to is no string: {kind.__name__}",
+    )
+    sender.send(query(replies, "router"))
+    bench.run()
+    assert len(replies.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "reason"),
+    [
+        (0, [1], "a message id is list"),
+        (1, "me", "user-id is no binary: str"),
+        (2, symbol("$management"), "to is no string: symbol"),
+        (3, ulong(5), "subject is no string: ulong"),
+        (5, {}, "a message id is dict"),
+    ],
+)
+def test_whoever_names_where_to_reply_is_told_what_is_wrong(bench: Bench, at: int, value: object, reason: str) -> None:
+    router, _ = served(bench, 0)
+    sender, replies = asker(bench, router)
+    fields: list[object] = [None, None, "$management", None, replies.address, "id"]
+    fields[at] = value
+    sender.send(properties_section(*fields))
+    bench.run()
+    (reply,) = (decode(one.data) for one in replies.messages)
+    assert reply.properties["statusCode"] == 400
+    assert reply.properties["statusDescription"] == f"the request is not read: {reason}"
+
+
+def test_a_fault_of_ours_with_one_answer_keeps_nobody_else_from_theirs(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    router, _ = served(bench, 0)
+    sender, replies = asker(bench, router)
+    other, other_replies = asker(bench, router)
+    with monkeypatch.context() as patch, capture_logs() as lines:
+        patch.setattr(message_codec, "encode_message", lambda _: 1 / 0)
+        sender.send(query(replies, "router", 1))
+        bench.advance(1)
+    assert [line["event"] for line in lines] == ["management_fault"] * 2
+    for one, to in ((sender, replies), (other, other_replies)):
+        one.send(query(to, "router", 2))
+    bench.advance(1)
+    assert (numbers(replies), numbers(other_replies)) == ([2], [2])
