@@ -130,7 +130,7 @@ class MulticastController(CreditController):
         self._forget_subscriber(link)
         if link in self._known:
             del self._known[link]
-            for message in messages_of(self.machine.remove_subscriber(link)):
+            for message in messages_of(self.machine.remove_subscriber(link, self._context.clock.now)):
                 self._try_elsewhere(message)
         self.touch()
 

@@ -153,7 +153,7 @@ class MulticastRouter(CreditRouter):
         """A local subscriber's detach arrived."""
         del self.subscribers[link]
         link.end_sender()
-        self.do(lambda _: self._lose(self.machine.remove_subscriber(link)))
+        self.do(lambda now: self._lose(self.machine.remove_subscriber(link, now)))
 
     def _lose(self, messages: Sequence[Key]) -> None:
         for message in messages:

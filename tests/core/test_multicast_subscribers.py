@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from router.core.forwarding.multicast_subscribers import ExclusionTiming, MulticastSubscribers
@@ -165,7 +167,7 @@ def test_nobody_is_excluded_while_all_are_at_zero_at_once_when_another_has_credi
 def test_one_that_leaves_holds_up_nobody() -> None:
     room = Room(1, 5)
     room.send()
-    room.local_subscribers.remove(0)
+    room.local_subscribers.remove(0, room.now)
     assert room.local_subscribers.capacity == 4
 
 
@@ -344,3 +346,127 @@ def test_one_that_took_next_to_nothing_counts_again_after_a_pause_and_may_relaps
     drip(room, count=1, every_s=0.9, times=2)
     assert room.live == [1]
     assert room.local_subscribers.subscribers[0].pause_s == 2 * PAUSE_S
+
+
+# Leaving, and coming back as another one
+
+
+def sent_beside_deserters(room: Room, *, stays_s: float, at_once: int, duration_s: float) -> list[float]:
+    """So many subscribers at once that grant one credit, are waited for, leave, and come back as others.
+
+    Publishers always wait, and who stays grants as much as is sent.
+
+    Returns: times at which messages were sent, seconds from the first one's coming.
+    """
+    began, times, next_key = room.now, list[float](), 1000
+    usual = {each.key: each.credit for each in room.local_subscribers.live}
+    here: list[tuple[int, float]] = []
+    while room.now < began + duration_s:
+        if not here or (len(here) < at_once and room.now >= here[-1][1] + stays_s / at_once):
+            room.local_subscribers.add(next_key)
+            here.append((next_key, room.now))
+            room.grant(next_key, 1)
+            next_key += 1
+        while room.local_subscribers.capacity and any(key >= 1000 for key in room.live):
+            room.send()
+            times.append(room.now - began)
+            for key, credit in usual.items():
+                room.grant(key, credit)
+            room.local_subscribers.press(room.now, is_wanted=True)
+        room.local_subscribers.press(room.now, is_wanted=True)
+        room.wait(stays_s / at_once / 4)
+        if not any(key >= 1000 for key in room.live):
+            times.append(room.now - began)
+        if here and room.now >= here[0][1] + stays_s:
+            room.local_subscribers.remove(here.pop(0)[0], room.now)
+            room.look()
+    return times
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("stays_s", [0.3, 0.9, 0.999])
+def test_those_that_leave_and_come_back_hold_up_a_multicast_a_tenth_of_the_time(stays_s: float, at_once: int) -> None:
+    room = Room(100, 100)
+    times = sent_beside_deserters(room, stays_s=stays_s, at_once=at_once, duration_s=60.0)
+    idle = [b - a for a, b in pairwise(times) if b - a > stays_s / at_once]
+    assert sum(idle) <= 2 * GRACE_S + 0.1 * 60.0 + stays_s
+
+
+def newcomer_beside(deserters: int, *, stays_s: float) -> Room:
+    """Two that stay; so many others came, were waited for and left; then a newcomer, 7, has used up its only credit."""
+    room = Room(100, 100)
+    for key in range(1000, 1000 + deserters):
+        room.local_subscribers.add(key)
+        room.grant(key, 1)
+        room.send()
+        room.local_subscribers.press(room.now, is_wanted=True)
+        room.wait(stays_s)
+        room.local_subscribers.remove(key, room.now)
+    room.local_subscribers.add(7)
+    room.grant(7, 1)
+    room.send()
+    room.local_subscribers.press(room.now, is_wanted=True)
+    room.look()
+    return room
+
+
+@pytest.mark.parametrize(("deserters", "is_waited_for"), [(0, True), (1, True), (2, False)])
+def test_who_comes_after_many_that_left_is_not_waited_for(deserters: int, is_waited_for: bool) -> None:
+    room = newcomer_beside(deserters, stays_s=0.9)
+    assert (7 in room.live) is is_waited_for
+
+
+def test_one_that_is_not_waited_for_has_what_is_sent_while_it_holds_credit() -> None:
+    room = newcomer_beside(2, stays_s=0.9)
+    assert room.send() == ([0, 1], [7])
+    room.grant(7, 1)
+    assert room.send() == ([0, 1, 7], [])
+    room.local_subscribers.press(room.now, is_wanted=True)
+    room.look()
+    assert room.send() == ([0, 1], [7])
+
+
+def test_one_that_has_been_here_for_long_is_waited_for_whoever_leaves() -> None:
+    room = Room(100, 1)
+    room.wait(600.0)
+    assert room.live == [0, 1]
+    for key in range(1000, 1003):
+        room.local_subscribers.add(key)
+        room.grant(key, 1)
+        room.send()
+        room.local_subscribers.press(room.now, is_wanted=True)
+        room.wait(0.9)
+        room.local_subscribers.remove(key, room.now)
+        room.grant(1, 1)
+    room.send()
+    room.local_subscribers.press(room.now, is_wanted=True)
+    room.look()
+    assert 1 in room.live
+
+
+def test_many_that_leave_at_once_count_once() -> None:
+    room = Room(100, 100)
+    for key in range(1000, 1100):
+        room.local_subscribers.add(key)
+        room.grant(key, 1)
+    room.send()
+    room.local_subscribers.press(room.now, is_wanted=True)
+    room.wait(0.5)
+    for key in range(1000, 1100):
+        room.local_subscribers.remove(key, room.now)
+    room.local_subscribers.add(7)
+    room.grant(7, 1)
+    room.send()
+    room.local_subscribers.press(room.now, is_wanted=True)
+    room.look()
+    assert 7 in room.live
+
+
+def test_those_that_left_are_forgotten_in_ten_times_the_time_that_they_held_up() -> None:
+    room = newcomer_beside(2, stays_s=0.9)
+    room.wait(8.0)  # 1.8 s, of which a grace is nobody's fault
+    room.grant(7, 1)
+    room.send()
+    room.local_subscribers.press(room.now, is_wanted=True)
+    room.look()
+    assert 7 in room.live

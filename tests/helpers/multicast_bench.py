@@ -86,7 +86,7 @@ class MulticastBench:
         return self.credit(key, credit)
 
     def unsubscribe(self, key: Key) -> list[Key]:
-        lost = self.machine.remove_subscriber(key)
+        lost = self.machine.remove_subscriber(key, self.now)
         self.turn()
         return lost
 

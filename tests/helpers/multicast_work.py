@@ -51,7 +51,7 @@ EVENTS: dict[str, Callable[[MulticastBench], object]] = {
     "one grants": lambda bench: bench.machine.local_subscribers.changed(3, 200, bench.now),
     "one has less": lambda bench: bench.machine.local_subscribers.changed(3, 2, bench.now),
     "one comes": subscribes,
-    "one goes": lambda bench: bench.machine.remove_subscriber(3),
+    "one goes": lambda bench: bench.machine.remove_subscriber(3, bench.now),
     "one asks for its credit": asks_back,
     "one is excluded": is_late,
     "a message comes to others": lambda bench: bench.machine.add_publisher("q"),

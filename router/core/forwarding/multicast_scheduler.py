@@ -132,9 +132,15 @@ class MulticastScheduler(CreditScheduler):
 
     # Local subscribers
 
-    def remove_subscriber(self, key: Key) -> list[Key]:
-        """Forget a local subscriber that is gone. Returns: messages that have nowhere to go now, forgotten here."""
-        self.local_subscribers.remove(key)
+    def remove_subscriber(self, key: Key, now: float) -> list[Key]:
+        """Forget a local subscriber that is gone.
+
+        Args:
+            key: the subscriber.
+            now: seconds.
+        Returns: messages that have nowhere to go now, forgotten here.
+        """
+        self.local_subscribers.remove(key, now)
         return self._lost()
 
     # Paths

@@ -41,12 +41,23 @@ cdef class MulticastSubscribers:
     cdef double _held_s
     cdef double _noted_at
     cdef bint _is_pressed
+    cdef dict _hasty
+    cdef double _deserted_s
+    cdef double _deserted_at
+    cdef double _deserted_to
     cdef tuple _typical
 
     cpdef object add(self, object key)
     cpdef object set_elsewhere(self, bint is_elsewhere)
     @cython.locals(subscriber=Subscriber)
-    cpdef object remove(self, object key)
+    cpdef object remove(self, object key, double now)
+    @cython.locals(held_s=double)
+    cdef _note_deserter(self, Subscriber subscriber, double now)
+    @cython.locals(is_counted=bint, held_s=double)
+    cdef double _held_by(self, Subscriber subscriber, double now)
+    cdef double _deserted(self, double now)
+    @cython.locals(deserted_s=double)
+    cdef bint _is_waited_for(self, Subscriber subscriber, double now)
     @cython.locals(subscriber=Subscriber)
     cpdef object changed(self, object key, Py_ssize_t credit, double now, bint is_draining=*, bint is_withdrawn=*)
     cdef _leave_out(self, Subscriber subscriber)
@@ -64,6 +75,8 @@ cdef class MulticastSubscribers:
     cpdef double held_s(self, double now)
     @cython.locals(held_s=double)
     cdef _note_grant(self, Subscriber subscriber, double now)
-    cdef _exclude(self, Subscriber subscriber, double now)
+    @cython.locals(is_relapse=bint, pause_s=double)
+    cdef _give_up(self, Subscriber subscriber, double now, double held_s)
+    cdef _exclude(self, Subscriber subscriber, double now, double pause_s, double held_s)
     cdef _readmit(self, Subscriber subscriber, double now)
     cpdef double next_deadline(self)

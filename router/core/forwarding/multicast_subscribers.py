@@ -8,6 +8,10 @@ comes back only to stall again holds up the others for less and less of the time
 One that grants a little within each grace is judged by what it takes in one, its *window*: it is excluded too if
 messages waited for its credit nearly all that time and it took next to nothing of what others could have taken.
 
+One that leaves while it is waited for has held up the others as well, and may come back as another one. So the time is
+counted for which those that have left held them up, and while that is more than a tenth of the time those that came
+after them are waited for no longer: they have what is sent while they hold credit.
+
 Times are seconds, monotonic; credit is messages. Source: docs/explanation/credit.md#multicast.
 """
 
@@ -26,6 +30,10 @@ HELD_UP_PART = 0.9
 they."""
 FAR_BELOW = 10
 """It took no more than the so-manieth part of what half the subscribers can take at once, or one message."""
+DESERTED_PART = 0.1
+"""Part of the time for which those that leave while they are waited for may hold up the others."""
+AGE_FOR_S = 60.0
+"""One that has been here for so long, seconds, for each second that these held up the others, is none of them."""
 MOST_COUNTED = 1000
 """One that can take more than this at once counts as if this were all, messages: 100 in a window are always enough."""
 
@@ -94,7 +102,8 @@ class Subscriber:
         self.held_from = 0.0
         """`MulticastSubscribers.held_s` at that time."""
         self.held_s = 0.0
-        """In its window, time at zero while others were held up, up to its last grant."""
+        """In its window, time at zero while others were held up, up to its last grant; or, when it is excluded, for how
+        long it held them up before."""
         self.window_from = 0
         """Messages that had been sent when its window began."""
         self.excluded_at = inf
@@ -158,6 +167,14 @@ class MulticastSubscribers:
         self._noted_at = 0.0
         self._is_pressed = False
         """Since then, publishers wait and somebody could take what they have."""
+        self._hasty: dict[Key, Subscriber] = {}
+        """Those of `_zero` that are not waited for."""
+        self._deserted_s = 0.0
+        """Time for which those that have left held up the others, less the part that they may, as it was"""
+        self._deserted_at = 0.0
+        """at this time, seconds."""
+        self._deserted_to = 0.0
+        """`held_s` up to which that is counted: what several held up at once counts once."""
         self._typical = (-inf, 0)
         """Time at which it was last looked up what half the live ones can take, and what that was."""
 
@@ -202,14 +219,37 @@ class MulticastSubscribers:
         """Set whether other routers have subscribers too."""
         self.is_elsewhere = is_elsewhere
 
-    def remove(self, key: Key) -> None:
-        """Forget a subscriber that is gone."""
+    def remove(self, key: Key, now: float) -> None:
+        """Forget a subscriber that is gone, at *now* (seconds), but not what it held up as it left."""
         subscriber = self.subscribers.pop(key)
+        self._note_deserter(subscriber, now)
         self._leave_out(subscriber)
         self._limits.cancel(subscriber)
         self._windows.cancel(subscriber)
-        for table in (self._live, self._excluded, self._zero, self.draining):
+        for table in (self._live, self._excluded, self._zero, self._hasty, self.draining):
             table.pop(key, None)
+
+    def _note_deserter(self, subscriber: Subscriber, now: float) -> None:
+        """Count for how long one that leaves held up the others, if they still wait for it, or gave it up."""
+        held_s = min(self._held_by(subscriber, now), self.held_s(now) - self._deserted_to)
+        if held_s > 0:
+            self._deserted_s = min(self._deserted(now) + held_s, self.patience.longest_pause_s)
+            self._deserted_at = now
+            self._deserted_to = self.held_s(now)
+
+    def _held_by(self, subscriber: Subscriber, now: float) -> float:
+        """Sum up for how long one held up the others in its window, or before it was excluded, seconds."""
+        is_counted = subscriber.is_excluded or self._windows.time_of(subscriber) < inf
+        held_s = subscriber.held_s if is_counted else 0.0
+        return held_s + (self.held_s(now) - subscriber.held_from if subscriber.state is STALLED else 0.0)
+
+    def _deserted(self, now: float) -> float:
+        return max(0.0, self._deserted_s - DESERTED_PART * (now - self._deserted_at))
+
+    def _is_waited_for(self, subscriber: Subscriber, now: float) -> bool:
+        """Whether the others wait for one that is at zero: not while those that came like it leave like that."""
+        deserted_s = self._deserted(now)
+        return deserted_s <= self.patience.grace_s or now - subscriber.granted_at >= AGE_FOR_S * deserted_s
 
     def changed(self, key: Key, credit: int, now: float, is_draining: bool = False, is_withdrawn: bool = False) -> None:
         """Set what a subscriber can take.
@@ -264,6 +304,7 @@ class MulticastSubscribers:
                 subscriber.enter(SubscriberEvent.GRANTS)
             subscriber.zero_since = inf
             self._zero.pop(key, None)
+            self._hasty.pop(key, None)
         if subscriber.is_excluded and subscriber.credit > 0 and not subscriber.is_draining:
             self._put_off(subscriber)
 
@@ -272,9 +313,11 @@ class MulticastSubscribers:
         subscriber.zero_since = now
         subscriber.held_from = self.held_s(now)
         self._zero[subscriber.key] = subscriber
+        if not self._is_waited_for(subscriber, now):
+            self._hasty[subscriber.key] = subscriber
 
     def _put_off(self, subscriber: Subscriber) -> None:
-        is_usual = 2 * subscriber.credit >= subscriber.usual
+        is_usual = subscriber.pause_s == 0 or 2 * subscriber.credit >= subscriber.usual
         pause_s = subscriber.pause_s if is_usual else self.patience.longest_pause_s
         self._returns.set(subscriber, subscriber.excluded_at + pause_s)
 
@@ -350,7 +393,7 @@ class MulticastSubscribers:
         if is_alone or held_s < HELD_UP_PART * window_s or taken > MOST_COUNTED // FAR_BELOW:
             return
         if taken <= 1 or FAR_BELOW * taken <= self._typical_credit(now):
-            self._exclude(subscriber, now)
+            self._give_up(subscriber, now, held_s)
 
     def _typical_credit(self, now: float) -> int:
         """Find what half of the live ones can take at once, as it is or was a short time ago.
@@ -375,11 +418,14 @@ class MulticastSubscribers:
             if self._returns.next() > now and (self.is_elsewhere or self._live):
                 break
             self._readmit(subscriber, now)  # at once if it can hold up nobody
+        if self._is_pressed and self._is_held_up:
+            for subscriber in list(self._hasty.values()):
+                self._exclude(subscriber, now, 0.0, 0.0)
         while self._is_held_up and self._zero:
             subscriber = next(iter(self._zero.values()))
             if subscriber.zero_since + self.patience.grace_s > now:
                 break
-            self._exclude(subscriber, now)
+            self._give_up(subscriber, now, self._held_by(subscriber, now))
         while (judged_at := self._windows.next()) <= now:
             judged = self._windows.first()
             assert isinstance(judged, Subscriber)
@@ -391,11 +437,16 @@ class MulticastSubscribers:
         """Whether somebody could take messages if those at zero did not count: the only one holds up nobody."""
         return self.is_elsewhere or len(self._live) > len(self._zero)
 
-    def _exclude(self, subscriber: Subscriber, now: float) -> None:
-        patience = self.patience
-        is_relapse = subscriber.readmitted_at + patience.longest_pause_s >= now
+    def _give_up(self, subscriber: Subscriber, now: float, held_s: float) -> None:
+        """Exclude one that has held up the others for too long."""
+        is_relapse = subscriber.readmitted_at + self.patience.longest_pause_s >= now
+        pause_s = self.patience.longer_pause_s(subscriber.pause_s if is_relapse else 0.0)
+        self._exclude(subscriber, now, pause_s, held_s)
+
+    def _exclude(self, subscriber: Subscriber, now: float, pause_s: float, held_s: float) -> None:
         self._leave_out(subscriber)
-        subscriber.pause_s = patience.longer_pause_s(subscriber.pause_s if is_relapse else 0.0)
+        subscriber.pause_s = pause_s
+        subscriber.held_s = held_s
         subscriber.enter(SubscriberEvent.TAKES_TOO_LITTLE)
         self._limits.cancel(subscriber)
         self._windows.cancel(subscriber)
@@ -420,6 +471,8 @@ class MulticastSubscribers:
         due = inf
         if self._is_held_up and self._zero:
             due = next(iter(self._zero.values())).zero_since + self.patience.grace_s
+            if self._is_pressed and self._hasty:
+                due = min(due, next(iter(self._hasty.values())).zero_since)
         subscriber = self._returns.first()
         if isinstance(subscriber, Subscriber):
             can_hold_up = self.is_elsewhere or self._live
@@ -440,6 +493,7 @@ class MulticastSubscribers:
         assert self._live == {key: s for key, s in everybody if s.is_live}
         assert self._excluded == {key: s for key, s in everybody if s.is_excluded}
         assert self._zero == {key: s for key, s in everybody if s.zero_since < inf}
+        assert self._hasty.keys() <= self._zero.keys()
         assert self.draining == {key: s for key, s in everybody if s.is_draining}
         assert self.capacity == min((s.credit for s in self._live.values()), default=0)
         assert self.is_draining == any(s.is_draining for s in self._live.values())
