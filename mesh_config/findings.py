@@ -7,13 +7,15 @@ import enum
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import attrs
 
 Step = str | int
 """One step of a key path: a key, or a place in a list counted from 0."""
 
+MOST_COMPARED: Final = 5
+"""Words of equal likeness among which that with the nearest characters is taken: of versions the nearest one."""
 _PLAIN_KEY = re.compile(r"[\w-]+")
 
 
@@ -105,8 +107,17 @@ def nearest(found: str, known: Iterable[str]) -> str | None:
     by_folded: dict[str, str] = {}
     for word in known:
         by_folded.setdefault(_folded(word), word)
-    close = difflib.get_close_matches(_folded(found), list(by_folded), n=1, cutoff=0.6)
-    return by_folded[close[0]] if close else None
+    word = _folded(found)
+    close = difflib.get_close_matches(word, list(by_folded), n=MOST_COMPARED, cutoff=0.6)
+    if not close:
+        return None
+    matcher = difflib.SequenceMatcher(b=word)
+
+    def likeness(other: str) -> tuple[float, int]:
+        matcher.set_seq1(other)
+        return matcher.ratio(), -sum(abs(ord(one) - ord(two)) for one, two in zip(word, other, strict=False))
+
+    return by_folded[max((other for other in by_folded if other in close), key=likeness)]
 
 
 def _folded(word: str) -> str:

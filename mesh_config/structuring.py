@@ -6,8 +6,9 @@ import enum
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import cattrs
@@ -33,6 +34,8 @@ _TRUTH = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false
 _OTHER_WORDS = ("true", "false", "null", *_TRUTH)
 _PLAIN_TEXT = r"[A-Za-z_][\w.-]*"
 """Texts that YAML takes for such without quotes, but for other words."""
+MOST_DIGITS: Final = 100
+"""Of a text that is suggested as a number."""
 
 
 class _UnfitError(ValueError):
@@ -102,7 +105,7 @@ def _scalar(value: Any, base: type) -> Any:
     if base is str and isinstance(value, (bool, int, float)):
         near = f'"{yaml_text.write(value).split()[0]}"'
     if base in (int, float) and isinstance(value, str) and value.strip().isdecimal():
-        near = value.strip()
+        near = "".join(str(unicodedata.decimal(digit)) for digit in value.strip())
     raise _UnfitError(Fault(message=found_words(value), expected=base_words(base), nearest=near))
 
 
@@ -160,13 +163,26 @@ def _field_hook(converter: cattrs.Converter, field: attrs.Attribute[Any]) -> Cal
             result: Any = converter.structure(value, kind.base)
         except _UnfitError as unfit:
             # The field knows the range too, which the base type does not.
-            raise _UnfitError(attrs.evolve(unfit.fault, expected=expectation(field))) from None
+            raise _UnfitError(
+                attrs.evolve(unfit.fault, expected=expectation(field), nearest=_right(field, unfit.fault.nearest))
+            ) from None
         fault = fault_of(field, result)
         if fault is not None:
             raise _UnfitError(fault)
         return result
 
     return hook
+
+
+def _right(field: attrs.Attribute[Any], near: str | None) -> str | None:
+    """The suggestion *near*, if it can stand at the setting; else what is nearest to it there."""
+    base = kind_of(field.type).base
+    if near is None or base not in (str, int, float):
+        return near
+    if base is not str and len(near) > MOST_DIGITS:
+        return None
+    fault = fault_of(field, near.strip('"') if base is str else base(near))
+    return near if fault is None else fault.nearest
 
 
 def _findings(error: BaseException, node: yaml_text.Node, cls: SettingsClass) -> Iterator[Finding]:

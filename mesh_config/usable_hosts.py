@@ -18,6 +18,7 @@ MOST_NAME_BYTES: Final = 253
 EXPECTED: Final = "a host name or an address"
 
 _UNWRITABLE: Final = re.compile(r"[\s/\x00-\x1f\x7f-\x9f]")
+_NUMBER: Final = re.compile("[0-9]+|0[xX][0-9a-fA-F]*")
 _DOT: Final = re.compile("[.\u3002\uff0e\uff61]")
 """The characters that part a name. Source: RFC 3490, 3.1."""
 
@@ -39,6 +40,9 @@ def host_fault(host: str) -> str | None:
     parts = _DOT.split(host)
     if "" in (parts[:-1] if len(parts) > 1 else parts):
         return "has a dot with nothing before it"
+    if ":" not in host and _NUMBER.fullmatch(_DOT.split(host.removesuffix("."))[-1]) and not _is_ipv4(host):
+        # A resolver would take some for numbers of other sizes, `127.1` for 127.0.0.1, and ask name servers for others.
+        return "ends in a number, as addresses of IPv4 do, and is none: those are four numbers up to 255"
     try:
         name = encoded(host).removesuffix(".")
     except UnicodeError as error:
@@ -57,6 +61,14 @@ def encoded(host: str) -> str:
     Source: RFC 5891; mapped by UTS 46, so that capital letters don't matter.
     """
     return host if host.isascii() else idna.encode(host, uts46=True).decode()
+
+
+def _is_ipv4(host: str) -> bool:
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_ipv6(host: str) -> bool:

@@ -10,7 +10,8 @@ import math
 import re
 import types
 import typing
-from typing import Any
+import unicodedata
+from typing import Any, Final
 
 import attrs
 
@@ -18,6 +19,7 @@ from mesh_config.models import (
     ENVIRONMENT_PATTERN,
     HOST_PATTERN,
     ID_PATTERN,
+    NAME_PATTERN,
     PRINCIPAL_PATTERN,
     TEXT_PATTERN,
     VHOST_PATTERN,
@@ -27,10 +29,17 @@ from mesh_config.usable_hosts import host_fault
 
 SettingsClass = type[attrs.AttrsInstance]
 
+EVERY_ROUTER: Final = "all"
+"""Stands for every router in addresses."""
+MOST_ID_CHARACTERS: Final = 255
+
+_UNSEEN_BEYOND: Final = re.compile("[\U000e0000-\U000e0fff\ud800-\udfff]")
+"""Further characters of no width; a pattern of ECMA 262 and Python alike can't name them."""
 _PATTERN_WORDS = {
-    ID_PATTERN: "a word of at most 255 characters without blanks, control characters and `/`, and not `all`",
+    ID_PATTERN: "a word of 1 to 255 visible characters, without blanks and `/`, and not `all`",
+    NAME_PATTERN: "a name of visible characters, without a blank at its ends",
     HOST_PATTERN: HOST_EXPECTED,
-    VHOST_PATTERN: "a name without blanks, `/` and `:`, which does not begin with `$` or `_`",
+    VHOST_PATTERN: "a word of 1 to 255 visible characters, without blanks, `/` and `:`, and no `$` or `_` first",
     ENVIRONMENT_PATTERN: "the name of a variable of the environment",
     PRINCIPAL_PATTERN: "a word without blanks, `/` and `@`",
     TEXT_PATTERN: "text, not empty and without control characters",
@@ -127,7 +136,7 @@ def found_words(value: object) -> str:
             return f"the number `{_short(str(value))}`"
         case str():
             # In quotes, or "5" where a number belongs would look right.
-            return f"the text {json.dumps(value if len(value) <= 60 else value[:57] + '...', ensure_ascii=False)}"
+            return f"the text {_quoted(value if len(value) <= 60 else value[:57] + '...')}"
         case dict():
             return "a mapping"
         case _:
@@ -148,13 +157,53 @@ def fault_of(field: attrs.Attribute[Any], value: object) -> Fault | None:
         is_nan = isinstance(value, float) and math.isnan(value)  # there are whole numbers beyond any float
         nearest = None if limit is None or is_nan else str(limit)
         return Fault(message=f"{_short(str(value))} is out of range", expected=expectation(field), nearest=nearest)
-    if isinstance(value, str) and pattern and not re.fullmatch(pattern, value):
+    if isinstance(value, str) and pattern and not _fits(pattern, value):
         # Who writes a password where the name of its variable belongs must not find it in an error.
-        found = "the name" if pattern == ENVIRONMENT_PATTERN else found_words(value)
-        return Fault(message=f"{found} has characters that it may not have", expected=expectation(field))
+        is_secret = pattern == ENVIRONMENT_PATTERN
+        found = "the name" if is_secret else found_words(value)
+        misfit = "has characters that it may not have" if is_secret else _misfit(value, pattern)
+        return Fault(message=f"{found} {misfit}", expected=expectation(field))
     if isinstance(value, str) and pattern == HOST_PATTERN and (said := host_fault(value)) is not None:
         return Fault(message=f"{found_words(value)} {said}", expected=expectation(field))
     return None
+
+
+def _fits(pattern: str, value: str) -> bool:
+    is_name = pattern in (ID_PATTERN, NAME_PATTERN, VHOST_PATTERN)
+    return re.fullmatch(pattern, value) is not None and not (is_name and _UNSEEN_BEYOND.search(value))
+
+
+def _misfit(value: str, pattern: str) -> str:
+    """Why a text does not fit a pattern of names, in words that go on from it."""
+    if not value:
+        return "is empty"
+    if pattern == ID_PATTERN and value == EVERY_ROUTER:
+        return "means every router, so none can have it for an id"
+    for character in value:
+        if not _fits(pattern, f"x{character}x"):
+            return f"has {_character_words(character)}, which it may not have"
+    if value[0].isspace() or value[-1].isspace():
+        return "begins or ends with a blank"
+    if len(value) > MOST_ID_CHARACTERS and not re.fullmatch(pattern, "x" * len(value)):
+        return f"has {len(value)} characters"
+    return f"begins with `{value[0]}`" if not re.fullmatch(pattern, value[0]) else "does not fit"
+
+
+def _character_words(character: str) -> str:
+    if character == " ":
+        return "a blank"
+    if character.isprintable():
+        return f"`{character}`"
+    name = unicodedata.name(character, "a control character").lower()
+    return f"the character U+{ord(character):04X} ({name})"
+
+
+def _quoted(text: str) -> str:
+    """*text* in quotes, with escapes for what could not be seen."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in json.dumps(text, ensure_ascii=False)
+    )
 
 
 def _short(number: str) -> str:

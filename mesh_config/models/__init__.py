@@ -25,7 +25,7 @@ from mesh_config.models.security import (
     TlsSettings,
     TlsVersion,
 )
-from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, TEXT_PATTERN, setting
+from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, NAME_PATTERN, TEXT_PATTERN, setting
 from mesh_config.models.vhosts import VHOST_PATTERN, GroupSettings, ManagementRight, VhostSettings
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "HOST_PATTERN",
     "ID_PATTERN",
     "MIB",
+    "NAME_PATTERN",
     "PASSWORD_MECHANISMS",
     "TEXT_PATTERN",
     "VHOST_PATTERN",

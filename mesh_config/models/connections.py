@@ -14,7 +14,7 @@ from mesh_config.models.security import (
     Mechanism,
     TlsMode,
 )
-from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, TEXT_PATTERN, setting
+from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, NAME_PATTERN, TEXT_PATTERN, setting
 from mesh_config.models.vhosts import VHOST_PATTERN
 
 
@@ -61,7 +61,7 @@ class ConnectionSettings:
         high=86400,
     )
     tls: str | None = setting(
-        "Name of a TLS profile of the router; without one nothing is encrypted.", default=None, pattern=TEXT_PATTERN
+        "Name of a TLS profile of the router; without one nothing is encrypted.", default=None, pattern=NAME_PATTERN
     )
     allowed_prefixes: tuple[str, ...] = setting(
         "Of connections to routers: prefixes of addresses, whole words; all when absent. Of others nobody hears that"
@@ -78,7 +78,9 @@ class ConnectionSettings:
 class ListenerSettings(ConnectionSettings):
     """A socket that waits for connections."""
 
-    name: str | None = setting("Name in logs and management; host:port when absent.", default=None)
+    name: str | None = setting(
+        "Name in logs and management; host:port when absent.", default=None, pattern=NAME_PATTERN
+    )
     host: str = setting("Address to bind.", default="127.0.0.1", pattern=HOST_PATTERN)
     port: int = setting("TCP port; 0 lets the system choose.", default=5672, low=0, high=65535)
     handshake_timeout_s: float = setting(
@@ -176,7 +178,9 @@ class ListenerSettings(ConnectionSettings):
 class ConnectorSettings(ConnectionSettings):
     """A connection that this router makes and keeps up."""
 
-    name: str | None = setting("Name in logs and management; host:port when absent.", default=None)
+    name: str | None = setting(
+        "Name in logs and management; host:port when absent.", default=None, pattern=NAME_PATTERN
+    )
     role: Role = setting(
         "What is at the other end: another router. With the role `normal` it would carry nothing, and is refused.",
         default=Role.INTER_ROUTER,

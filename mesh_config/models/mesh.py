@@ -15,7 +15,7 @@ from mesh_config.models.link_state import LinkStateSettings
 from mesh_config.models.log import LogSettings
 from mesh_config.models.recorder import RecorderSettings
 from mesh_config.models.security import NeighborSettings, TlsSettings
-from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, TEXT_PATTERN, setting
+from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, NAME_PATTERN, setting
 from mesh_config.models.vhosts import VhostSettings
 
 LEAST_ROUTER_SILENCE_S: Final = 4.0
@@ -27,18 +27,21 @@ class RouterSettings:
     """Everything one router process needs."""
 
     id: str = setting(
-        "Name of the router, unique in the mesh, without blanks and `/`, and not `all`.", pattern=ID_PATTERN
+        "Name of the router, unique in the mesh: up to 255 visible characters, but no blank and no `/`, and not `all`.",
+        pattern=ID_PATTERN,
     )
     host: str | None = setting(
         "Host by which other routers reach this one; where a listener binds to all addresses, `to` resolves to it.",
         default=None,
         pattern=HOST_PATTERN,
     )
-    site: str | None = setting("Where it stands; routers of one site may fail together.", default=None)
+    site: str | None = setting(
+        "Where it stands; routers of one site may fail together.", default=None, pattern=NAME_PATTERN
+    )
     mesh: str | None = setting(
         "Name of its mesh; a neighbor of a mesh with another name is refused. In a file of a mesh it is `mesh.name`.",
         default=None,
-        pattern=TEXT_PATTERN,
+        pattern=NAME_PATTERN,
     )
     tls: tuple[TlsSettings, ...] = setting("TLS profiles.", default=())
     neighbors: tuple[NeighborSettings, ...] = setting(
@@ -99,5 +102,6 @@ class MeshSettings:
     name: str = setting(
         "Name of the mesh, in pictures and reports. Routers of meshes with two names, `mesh` apart, are no neighbors.",
         default="mesh",
+        pattern=NAME_PATTERN,
     )
     routers: Mapping[str, RouterSettings] = setting("The routers by id.", factory=dict)

@@ -6,7 +6,7 @@ import enum
 
 import attrs
 
-from mesh_config.models.setting_field import TEXT_PATTERN, setting
+from mesh_config.models.setting_field import NAME_PATTERN, TEXT_PATTERN, setting
 
 ENVIRONMENT_PATTERN = "[A-Za-z_][A-Za-z0-9_]*"
 """Name of a variable of the environment."""
@@ -71,7 +71,7 @@ PASSWORD_MECHANISMS = (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256, Mechanism.SCRAM
 class TlsSettings:
     """A TLS profile: what a router shows of itself, and whom it believes."""
 
-    name: str = setting("Name by which listeners and connectors refer to it.", pattern=TEXT_PATTERN)
+    name: str = setting("Name by which listeners and connectors refer to it.", pattern=NAME_PATTERN)
     certificate: str | None = setting(
         "File of the certificate and those of the authorities between it and `ca`, PEM; a listener needs one.",
         default=None,

@@ -9,13 +9,23 @@ import attrs
 
 MIB = 1024 * 1024
 
-ID_PATTERN = "(?!all$)[^\\s/\\u0000-\\u001f\\u007f-\\u009f]{1,255}"
+UNSEEN = (
+    "\\u0000-\\u001f\\u007f-\\u009f"  # controls
+    "\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f"
+    "\\u3164\\ufeff\\uffa0\\ufff0-\\ufffb"
+)
+"""Characters of no width, of which no name consists, as a part of a class of characters: controls, and what turns the
+direction of writing or is shown as nothing. Two names that look alike would be two; or one would look like another.
+Source: Unicode, Default_Ignorable_Code_Point, without the selectors of a form, which emoji have."""
+ID_PATTERN = f"(?!all$)[^\\s/{UNSEEN}]{{1,255}}"
 """Of what a router id consists: it becomes a word of `amqp:/_topo/0/<id>/...`, so no blank and no `/` may be in it, and
 `all` means every router there. Neighbors take no longer one."""
+NAME_PATTERN = f"(?!\\s)[^{UNSEEN}]+(?<!\\s)"
+"""A name by which people and settings refer to something."""
 HOST_PATTERN = "[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+"
 """A host name or an address; IPv6 without brackets. `mesh_config.usable_hosts` looks at its form."""
 TEXT_PATTERN = "[^\\u0000-\\u001f\\u007f-\\u009f]+"
-"""An address, or a name for people."""
+"""An address, a path, or the name of a user."""
 
 
 def setting(

@@ -6,9 +6,9 @@ import enum
 
 import attrs
 
-from mesh_config.models.setting_field import MIB, TEXT_PATTERN, setting
+from mesh_config.models.setting_field import MIB, NAME_PATTERN, UNSEEN, setting
 
-VHOST_PATTERN = "(?![$_])[^\\s/:\\u0000-\\u001f\\u007f-\\u009f]{1,255}"
+VHOST_PATTERN = f"(?![$_])[^\\s/:{UNSEEN}]{{1,255}}"
 """Of which the name of a virtual host consists: it becomes the first word of addresses, which `$` and `_` would make
 the router's own, and a `:` a scheme."""
 
@@ -31,7 +31,7 @@ def _bound(what: str, unit: str, beyond: str, high: int = 1000000) -> int:
 class GroupSettings:
     """Users of a virtual host, and what they may do. What is not written they may not."""
 
-    name: str = setting("Name in logs and management, unique in the virtual host.", pattern=TEXT_PATTERN)
+    name: str = setting("Name in logs and management, unique in the virtual host.", pattern=NAME_PATTERN)
     users: tuple[str, ...] = setting(
         "Users as SASL names them; `*` is everybody who said who it is, `anonymous` who did not. A group that names a"
         " user goes before one with `*`.",

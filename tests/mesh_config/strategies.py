@@ -12,6 +12,7 @@ from mesh_config.models import (
     ENVIRONMENT_PATTERN,
     HOST_PATTERN,
     ID_PATTERN,
+    NAME_PATTERN,
     PRINCIPAL_PATTERN,
     TEXT_PATTERN,
     VHOST_PATTERN,
@@ -27,6 +28,7 @@ _WORDS = {
     PRINCIPAL_PATTERN: "aZ09._-",
     ID_PATTERN: "AbZ09.-_é\"'#:{",
     HOST_PATTERN: "az09-",
+    NAME_PATTERN: "az09/.-_é:#'\"",
     TEXT_PATTERN: "az09/.-_é :#'\"",
     VHOST_PATTERN: "az09.-",
 }
@@ -71,4 +73,4 @@ def meshes(draw: st.DrawFn) -> MeshSettings:
     targets = st.none() | st.sampled_from(ids) | st.sampled_from(["elsewhere"])
     connectors = st.lists(settings(ConnectorSettings, to=targets), max_size=2).map(tuple)
     routers = {key: draw(settings(RouterSettings, id=st.just(key), connectors=connectors)) for key in ids}
-    return MeshSettings(name=draw(_TEXT), routers=routers)
+    return MeshSettings(name=draw(values(fields_of(MeshSettings)[0])), routers=routers)

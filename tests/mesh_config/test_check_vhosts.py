@@ -56,8 +56,8 @@ CASES = (
         "a name that would be a scheme",
         f"{HEAD}  vhosts:\n  - {{name: 'amqp:', groups: [{{name: x, users: [u]}}]}}  # here",
         "router.vhosts[0].name",
-        "characters that it may not have",
-        "which does not begin with `$`",
+        'the text "amqp:" has `:`, which it may not have',
+        "no `$` or `_` first",
     ),
     row(
         "a user in two groups",

@@ -13,7 +13,8 @@ from mesh_config.loader import parse_document
 from mesh_config.usable_hosts import encoded, host_fault
 
 HOSTS = [
-    "localhost", "localhost.", "a.example", "A_b.example", "127.0.0.1", "127.1", "0x7f.1", "::1", "fe80::1%eth0.5",
+    "localhost", "localhost.", "a.example", "A_b.example", "127.0.0.1", "1.example", "1a", "a.1b", "::1",
+    "fe80::1%eth0.5",
     "::ffff:1.2.3.4", "0.0.0.0", "::", "xn--mnchen-3ya.de", "münchen.de", "ß.example", "例え。テスト", "x" * 63,
     ".".join(["a" * 63] * 3 + ["a" * 61]),
 ]  # fmt: skip
@@ -27,7 +28,10 @@ NO_HOSTS = {
     "http:x": "no address of IPv6", "::1%" + "x" * 64: "a part of more than 63 characters", "::1%é": "can't be written",
     "::1%a..b": "a dot with nothing before it", "\ud800": "can't be written", "\u200b": "can't be written",
     "xn--\u00fc": "can't be written",
-}  # fmt: skip
+} | dict.fromkeys(
+    ("256.1.1.1", "1.2.3", "127.1", "0x7f.1", "0x", "5672", "010.0.0.1", "1.2.3.4.", "1.2.3.4.5", "a.1"),
+    "ends in a number, as addresses of IPv4 do, and is none: those are four numbers up to 255",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("host", HOSTS)
