@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
 from mesh_config.check_security import http_security_findings, security_findings
 from mesh_config.check_vhosts import vhost_findings
-from mesh_config.connector_matching import is_loopback, is_same_host, is_wildcard
+from mesh_config.connector_matching import is_loopback, is_same_host, is_same_target, is_wildcard
 from mesh_config.defaults_merging import address_key
 from mesh_config.findings import Finding, Severity, Step
-from mesh_config.models import AddressSettings, ListenerSettings, Role, RouterSettings
+from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, Role, RouterSettings
 from mesh_config.multi_pattern_matcher import ANY_WORD, ANY_WORDS, split_words
 from mesh_config.value_rules import fault_of, fields_of, kind_of
 from mesh_config.yaml_text import Place
@@ -46,6 +46,7 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
     for index, listener in enumerate(router.listeners):
         yield from _listener_findings(listener, at("listeners", index), router.id)
     yield from _http_findings(router, at)
+    yield from _repeated_connectors(router.connectors, at)
     for index, connector in enumerate(router.connectors):
         if connector.role is not Role.INTER_ROUTER:
             yield at("connectors", index, "role").finding(
@@ -53,6 +54,21 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
                 " links to routers alone",
                 expected=f"`{Role.INTER_ROUTER}`; clients connect to a listener with the role `{Role.NORMAL}`",
                 nearest=Role.INTER_ROUTER.value,
+            )
+
+
+def _repeated_connectors(connectors: Sequence[ConnectorSettings], at: Callable[..., Place]) -> Iterator[Finding]:
+    """Connectors that dial what one before them dials, whatever their names are."""
+    for index, connector in enumerate(connectors):
+        first = next(other for other, each in enumerate(connectors) if is_same_target(each, connector))
+        if first != index and connector.role is Role.INTER_ROUTER:
+            line = at("connectors", first).line
+            where = f" (line {line})" if line is not None else ""
+            yield at("connectors", index).finding(
+                f"a second connector to {connector.host}:{connector.port}, as connectors[{first}]{where}: one of"
+                " their connections is active, the others stand by",
+                expected="one connector for each neighbor",
+                severity=Severity.WARNING,
             )
 
 

@@ -63,6 +63,11 @@ def is_same_host(one: str, other: str) -> bool:
         return False
 
 
+def is_same_target(one: ConnectorSettings, other: ConnectorSettings) -> bool:
+    """Whether two connectors dial certainly one address."""
+    return one.port == other.port and is_same_host(one.host, other.host)
+
+
 def may_share_machine(one: RouterSettings, other: RouterSettings) -> bool:
     """Whether two routers may run on one machine: they do not if both say their `host` and the hosts differ."""
     return one.host is None or other.host is None or is_same_host(one.host, other.host)

@@ -63,13 +63,26 @@ routers:
         "router.listeners[1].port",
         "localhost:5 collides with 127.0.0.1:5",
     ),
-    row(
-        "a connector to no listener",
+    warning(
+        "a connector to no listener, where another router may be",
         f"routers:\n{B_LISTENS}  A:\n    connectors:\n    - {{to: B}}\n    - {{port: 8}}  # here",
         "routers.A.connectors[1].port",
         "no router of this mesh listens at 127.0.0.1:8",
-        "a listener for other routers",
+        "a listener for other routers, or a router that is not of this file",
         "127.0.0.1:7",
+    ),
+    warning(
+        "two connectors to one place under two names",
+        """
+router:
+  id: A
+  connectors:
+  - {name: x, host: far, port: 7}
+  - {name: y, host: far, port: 7}  # here
+""",
+        "router.connectors[1]",
+        "a second connector to far:7, as connectors[0] (line 4): one of their connections is active, the others stand by",
+        "one connector for each neighbor",
     ),
     row(
         "a connector to a router that does not listen there",
