@@ -11,7 +11,7 @@ import click
 
 from router.cli.amqp_value_formatting import from_json, jsonable
 from router.cli.did_you_mean import HintingChoice
-from router.cli.management import ManagementClient
+from router.cli.management import NOT_OF_VHOST, ManagementClient
 from router.cli.management_errors import ForeignRouterError, ManagementError
 from router.cli.options import UTF8, router_option
 from router.cli.router_access import RouterAccess, access_options
@@ -64,6 +64,8 @@ def manage(
             if kind is None:
                 raise click.UsageError("query needs --type")
             found: Any = client.query(kind, attributes, router=router, is_checked=False)
+            if client.shown_alone:
+                click.echo(f"Shown alone: what is of {printable(client.shown_alone)} (`management: own`)", err=True)
         else:
             is_of_node = operation.startswith("get-") or operation in OF_NODE
             if kind is not None:
@@ -73,7 +75,7 @@ def manage(
             if is_of_node:
                 properties |= _properties(operation, body)
             found = client.request(operation.upper(), properties, body, router=router).body
-    if found:
+    if found or operation == "query":
         click.echo(json.dumps(jsonable(found), indent=2))
 
 
@@ -108,6 +110,8 @@ def ping(access: RouterAccess) -> None:
     is_missing = False
     with ManagementClient(access) as client:
         attached = client.attached_router()
+        if not client.sees_all:
+            raise ManagementError(NOT_OF_VHOST.format("ping"))
         for node in sorted(client.query("router.node"), key=lambda each: (each["cost"] is None, each["id"])):
             there, took_ms = _ping(client, node, None if node["id"] == attached else node["id"])
             is_missing |= took_ms is None

@@ -26,7 +26,7 @@ from router.cli.management_errors import ForeignRouterError, ManagementError, Re
 from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError
 from router.core.addressing.address import MANAGEMENT, router_address
 from router.core.ids_and_conditions import RouterId
-from router.management.node import FORBIDDEN, OWN_CONNECTION
+from router.management.node import FORBIDDEN, OWN_CONNECTION, SHOWN_ALONE
 
 PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""
@@ -36,6 +36,8 @@ MOST_NAMED: Final = 20
 """Routers that an error lists."""
 
 RIGHTS: Final = "its group has no `management` for it; `read` is for every router, `own` for the one attached to"
+
+NOT_OF_VHOST: Final = "{}: not shown to who sees a virtual host alone; needs `management: read`"
 
 OWN_CONTAINER: Final = "amqp-mesh-"
 """Beginning of the container ids of these clients."""
@@ -81,6 +83,8 @@ class ManagementClient:
         self.timeout_s = access.timeout_s
         self.sees_all = True
         """False once `attached_router` has found that this user sees a virtual host alone."""
+        self.shown_alone = ""
+        """Words of the router for what the last query was limited to by the rights of this user; empty for no limit."""
         self.container = f"{OWN_CONTAINER}{os.getpid()}-{secrets.token_hex(4)}"
         """Container id of this client, by which its own connection and links are known."""
         self._connection = self._connect()
@@ -174,6 +178,7 @@ class ManagementClient:
             try:
                 reply = self.request("QUERY", properties, {"attributeNames": list(attributes)}, router=router)
                 page = _entities(reply, whom)
+                self.shown_alone = reply.description.partition(SHOWN_ALONE)[2]
                 found.extend(checked(kind, page, whom) if is_checked else page)
             except ManagementError:
                 if router is not None and not self._is_lost:

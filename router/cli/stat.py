@@ -22,7 +22,7 @@ from router.cli.entity_rows import told
 from router.cli.errors import say_error
 from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.live_screen import interval_option, looks_option, watch
-from router.cli.management import ManagementClient
+from router.cli.management import NOT_OF_VHOST, ManagementClient
 from router.cli.management_errors import ManagementError
 from router.cli.options import UTF8, router_option
 from router.cli.router_access import RouterAccess, access_options
@@ -67,8 +67,8 @@ SHORTEST: Final = 12
 """Characters to which a name is cut where there is no room for more."""
 
 PROBLEMS: Final = "amqp-mesh.problem"
-OF_ALL: Final = ("problems", "routers", "mesh")
-"""Choices of the whole mesh, not shown to who sees a virtual host alone."""
+OF_ALL: Final = ("problems", "routers", "mesh", "connectors", "listeners")
+"""Choices of the mesh or a whole router, not shown to who sees a virtual host alone."""
 
 WHAT: Final = ("general", "problems", *VIEWS, "credit")
 
@@ -297,7 +297,7 @@ def _ask(client: ManagementClient, wanted: StatSelection, me: str, router: str |
         router: the same as *me*; None when the client is attached to it.
     """
     if wanted.what in OF_ALL and not client.sees_all:
-        raise ManagementError(f"{wanted.what}: not shown to who sees a virtual host alone; needs `management: read`")
+        raise ManagementError(NOT_OF_VHOST.format(wanted.what))
     if wanted.what == "general":
         return [client.read("router", router=router)]
     if router is not None:

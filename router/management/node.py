@@ -70,6 +70,8 @@ MAX_RESULT_VALUES: Final = 50_000
 SETTABLE: Final = "text, a number, `true` or `false`"
 """Values that an attribute can be set to, whatever it is: none that can be set is a list or a map."""
 
+SHOWN_ALONE: Final = "; shown alone: "
+"""In the description of the reply to a QUERY, before that to which the requester's rights limit it."""
 OWN_CONNECTION: Final = "self"
 """Name by which a requester that is attached here may read its own connection."""
 NAMES_COMPARED: Final = 500
@@ -350,6 +352,8 @@ class ManagementNode:
         description = "OK"
         if request.offset + len(results) < total and len(results):
             description = f"OK: {request.offset} to {request.offset + len(results) - 1} of {total}"
+        if request.access.vhost is not None:
+            description += f"{SHOWN_ALONE}virtual host {request.access.vhost}"
         return Answer(description=description, body={"attributeNames": names, "results": results})
 
     def _wanted(self, request: Request, kinds: Sequence[EntityType]) -> list[str]:

@@ -87,6 +87,7 @@ def test_a_tenant_sees_its_own(stat: Callable[..., Result]) -> None:
         (("general", "--vhost", "blue"), "is of the whole router, and not of a virtual host (403)"),
         (("connections", "--vhost", "green"), "may not use the management of this router in virtual host `green`"),
         (("problems", "--vhost", "blue"), "problems: not shown to who sees a virtual host alone"),
+        (("listeners", "--vhost", "blue"), "listeners: not shown to who sees a virtual host alone"),
         (("routers", "--vhost", "blue"), "needs `management: read`"),
         (("general", "--router", "B", "--vhost", "blue"), "this user may not ask router B: its group has no"),
         (("general", "--url", "amqp://bob:secret@127.0.0.1:1"), "no router answers at amqp://bob:***@127.0.0.1:1"),
@@ -100,6 +101,18 @@ def test_who_may_not_is_told_why(stat: Callable[..., Result], words: tuple[str, 
     assert "secret" not in result.output
     assert "cannot be reached" not in result.output
     assert said in result.output + (result.stderr or "")
+
+
+def test_ping_and_query_say_that_a_tenant_sees_its_own_alone(call: Callable[..., Result]) -> None:
+    pinged = call("ping", "--vhost", "blue")
+    assert (pinged.exit_code, pinged.stdout) == (1, "")
+    assert "ping: not shown to who sees a virtual host alone; needs `management: read`" in pinged.stderr
+    listeners = call("manage", "query", "--type", "listener", "--vhost", "blue")
+    assert (listeners.stdout, listeners.stderr) == (
+        "[]\n",
+        "Shown alone: what is of virtual host blue (`management: own`)\n",
+    )
+    assert call("manage", "query", "--type", "listener", "--vhost", "operators").stderr == ""
 
 
 def test_who_finds_nobody_is_told_in_which_virtual_host_was_looked(call: Callable[..., Result]) -> None:

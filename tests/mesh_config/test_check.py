@@ -81,7 +81,7 @@ router:
   - {name: y, host: far, port: 7}  # here
 """,
         "router.connectors[1]",
-        "a second connector to far:7, as connectors[0] (line 4): one of their connections is active, the others stand by",
+        "a second connector to far:7, as connectors[0] (line 4): one of their connections is active, the others stand",
         "one connector for each neighbor",
     ),
     row(
