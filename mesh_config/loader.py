@@ -120,7 +120,7 @@ def chosen(path: FilePath, routers: Mapping[str, object], router_id: str | None)
     start = Place(file=os.fspath(path), line=1, path=("routers",))
     message = "the file has several routers" if router_id is None else f"no router `{router_id}`"
     near = nearest(router_id, routers) if router_id is not None else None
-    expected = f"{'' if router_id else '--router with '}one of {_some(routers)}"
+    expected = f"{'' if router_id is not None else '--router with '}one of {_some(routers)}"
     raise SettingsError([start.finding(message, expected=expected, nearest=near)])
 
 

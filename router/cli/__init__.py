@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gc
 import importlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
+from typing import Any, Final
 
 import click
 
 from router import __version__, speed
 from router.cli.did_you_mean import did_you_mean
 from router.cli.errors import CommandError
+from router.core.escapes import escaped
 
 COMMANDS = {
     "bench": ("router.cli.bench", "bench"),
@@ -37,6 +42,27 @@ COMMANDS = {
 """Module and object of each command."""
 
 
+_WRITTEN_BYTE: Final = re.compile(r"(?<!\\)\\udc([89a-f][0-9a-f])")
+"""Such a byte as Python writes it, half of a surrogate pair."""
+
+
+_RANGES: Final = {"integer range": "whole number", "float range": "number"}
+"""Words of click for what is no number at all, and plainer ones."""
+
+
+@contextmanager
+def _plain_words() -> Iterator[None]:
+    """Have click's own errors in the words of all others, and bytes that are no UTF-8 shown as by them."""
+    try:
+        yield
+    except click.UsageError as error:
+        message = escaped(_WRITTEN_BYTE.sub(r"\\x\1", error.message))
+        for words, plainer in _RANGES.items():
+            message = message.replace(f"is not a valid {words}", f"is not a valid {plainer}")
+        error.message = message
+        raise
+
+
 class _Commands(click.Group):
     """Commands that are imported when they are called: `config check` needs no engine."""
 
@@ -52,6 +78,16 @@ class _Commands(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             raise click.UsageError(error.message + did_you_mean(args[0], COMMANDS), ctx=ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command."""
+        with _plain_words():
+            return super().invoke(ctx)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options before the name of the command."""
+        with _plain_words():
+            return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name."""

@@ -21,7 +21,7 @@ from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError, file_error, show
-from router.cli.options import file_argument
+from router.cli.options import NamedPath, file_argument
 from router.cli.referenced_files import referenced_file_findings
 
 GRAPH_FORMS: Final = {"": "dot", ".dot": "dot", ".gv": "dot", ".svg": "svg"}
@@ -30,7 +30,7 @@ GRAPH_FORMS: Final = {"": "dot", ".dot": "dot", ".gv": "dot", ".svg": "svg"}
 _output = click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, writable=True, allow_dash=True),
+    type=NamedPath(dir_okay=False, writable=True, allow_dash=True),
     default="-",
     metavar="OUT",
     help="File to write, instead of standard output.",
@@ -43,7 +43,7 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=NamedPath(dir_okay=False))
 @click.option(
     "--files",
     "with_named",
@@ -76,7 +76,10 @@ def check(
         except SettingsError as error:
             raise InvalidInputError(error) from error
     if as_json:
-        click.echo(json.dumps([attrs.asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+        rows = [attrs.asdict(finding) for finding in findings]
+        text = json.dumps(rows, indent=2, ensure_ascii=False)
+        # What UTF-8 can't have, as the escape of JSON: the name of the file can be had back.
+        click.echo(text.encode("utf-8", "backslashreplace").decode())
     else:
         show(findings)
         count = Counter(finding.severity for finding in findings)

@@ -82,6 +82,6 @@ def show(findings: Iterable[Finding], *, err: bool = False) -> None:
         err: to standard error.
     """
     for finding in findings:
-        text = str(finding)
+        text = escaped(str(finding))
         line = text if finding.place else text[:1].upper() + text[1:]  # without a place as every other error
         click.secho(line, fg=_COLORS[finding.severity], err=err)

@@ -13,7 +13,7 @@ from router.cli.amqp_value_formatting import from_json, jsonable
 from router.cli.did_you_mean import HintingChoice
 from router.cli.management import NOT_OF_VHOST, ManagementClient
 from router.cli.management_errors import ForeignRouterError, ManagementError
-from router.cli.options import UTF8, router_option
+from router.cli.options import NAME, UTF8, router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import aligned, printable
 
@@ -31,10 +31,10 @@ OPERATIONS = (
 @click.command(short_help="Ask a router for any operation of management.")
 @click.argument("operation", type=HintingChoice(OPERATIONS))
 @click.argument("attributes", nargs=-1, type=UTF8, metavar="[NAME=VALUE]...")
-@click.option("--type", "kind", metavar="TYPE", type=UTF8, help="Entity type, such as `listener` or `router.link`.")
-@click.option("--name", type=UTF8, help="Name of the entity.")
+@click.option("--type", "kind", metavar="TYPE", type=NAME, help="Entity type, such as `listener` or `router.link`.")
+@click.option("--name", type=NAME, help="Name of the entity.")
 @click.option(
-    "--id", "identity", metavar="IDENTITY", type=UTF8, help="Identity of the entity; it is enough without a type."
+    "--id", "identity", metavar="IDENTITY", type=NAME, help="Identity of the entity; it is enough without a type."
 )
 @router_option
 @access_options

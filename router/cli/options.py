@@ -31,6 +31,10 @@ class BoundedNumber(click.FloatRange):
 class Utf8Text(click.types.StringParamType):
     """Text that AMQP can carry: words of the command line may be any bytes."""
 
+    def __init__(self, *, may_be_empty: bool = True) -> None:
+        """*may_be_empty*: false for the name of something, which none is there without."""
+        self._may_be_empty = may_be_empty
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check the text.
 
@@ -39,8 +43,24 @@ class Utf8Text(click.types.StringParamType):
         """
         text: str = super().convert(value, param, ctx)
         if not is_utf8(text):
-            self.fail(f"{escaped(text)!r} is not UTF-8.", param, ctx)
+            self.fail(f"'{escaped(text)}' is not UTF-8.", param, ctx)
+        if not text and not self._may_be_empty:
+            self.fail("it is empty.", param, ctx)
         return text
+
+
+class NamedPath(click.Path):
+    """Path of a file; an empty one would be taken for the folder that one is in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Check the path.
+
+        Raises:
+            BadParameter: it is empty.
+        """
+        if not value:
+            self.fail("it is empty.", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def is_utf8(text: str) -> bool:
@@ -49,11 +69,12 @@ def is_utf8(text: str) -> bool:
 
 
 UTF8: Final = Utf8Text()
+NAME: Final = Utf8Text(may_be_empty=False)
 
 MAX_COUNT: Final = (1 << 63) - 1
 """Messages that an option takes at most."""
 
-file_argument: Final = click.argument("file", type=click.Path(dir_okay=False))
+file_argument: Final = click.argument("file", type=NamedPath(dir_okay=False))
 
 timeout_option: Final = click.option(
     "--timeout",
@@ -65,7 +86,7 @@ timeout_option: Final = click.option(
 )
 
 router_option: Final = click.option(
-    "--router", metavar="ID", type=UTF8, help="Router to ask, by way of the one at URL; by default that one itself."
+    "--router", metavar="ID", type=NAME, help="Router to ask, by way of the one at URL; by default that one itself."
 )
 
 
@@ -77,7 +98,7 @@ def _not_empty(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 address_argument: Final = click.argument("address", type=UTF8, callback=_not_empty)
 
-router_argument: Final = click.argument("router", type=UTF8)
+router_argument: Final = click.argument("router", type=NAME)
 
 verbose_messages_option: Final = click.option(
     "-v", "--verbose", "form", flag_value="verbose", help="Show header and properties too."

@@ -25,7 +25,7 @@ from router.cli.close_timeout_connection import CloseTimeoutConnection
 from router.cli.connection_failure_words import failed_connection
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, file_error
-from router.cli.options import UTF8, is_utf8, timeout_option
+from router.cli.options import NAME, UTF8, is_utf8, timeout_option
 from router.core.escapes import escaped, without_passwords
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
@@ -196,7 +196,7 @@ _OPTIONS: Final = (
         help="Client listener of a router; `amqps://HOST:PORT` for TLS.",
     ),
     click.option(
-        "--user", envvar="AMQP_MESH_USER", show_envvar=True, metavar="NAME", type=UTF8, help="User to come as."
+        "--user", envvar="AMQP_MESH_USER", show_envvar=True, metavar="NAME", type=NAME, help="User to come as."
     ),
     click.option(
         "--password-file",

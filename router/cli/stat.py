@@ -24,7 +24,7 @@ from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import NOT_OF_VHOST, ManagementClient
 from router.cli.management_errors import ManagementError
-from router.cli.options import UTF8, router_option
+from router.cli.options import NAME, router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.row_choice import RowChoice
 from router.cli.stat_columns import (
@@ -79,7 +79,7 @@ WHAT: Final = ("general", "problems", *VIEWS, "credit")
 @click.option("--all-routers", is_flag=True, help="Ask every router that can be reached.")
 @click.option("--credit", "is_credit", is_flag=True, help="The same as `credit`.")
 @click.option(
-    "--address", metavar="ADDRESS", type=UTF8, help="With credit: this address alone, with everybody who takes part."
+    "--address", metavar="ADDRESS", type=NAME, help="With credit: this address alone, with everybody who takes part."
 )
 @click.option(
     "--limit",

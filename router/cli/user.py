@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import stringprep
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import click
 
@@ -13,12 +15,15 @@ from router.cli.did_you_mean import did_you_mean
 from router.cli.errors import CommandError
 from router.cli.options import file_argument
 from router.core.errors import LocalError
+from router.core.escapes import escaped
 from router.security.sasl_frames import SaslError
 from router.security.sasl_server import RESERVED
 from router.security.scram import DEFAULT_ITERATIONS, LEAST_ITERATIONS, MOST_ITERATIONS, prepare
 from router.security.users import Keys, locked, new_keys, read_users, write_users
 
 MOST_PASSWORD_CHARS = 1024
+NAME: Final = "visible characters, and blanks between them alone"
+"""What a user's name consists of, in words."""
 
 
 _name = click.argument("name")
@@ -48,6 +53,9 @@ def user() -> None:
 def add(file: str, name: str, iterations: int) -> None:
     """Add the user NAME; FILE is made when it isn't there."""
     prepared = _prepared(name)
+    if prepared != prepared.strip():
+        near = f"; did you mean '{prepared.strip()}'?" if prepared.strip() else ""
+        raise CommandError(f"user '{prepared}': the name begins or ends with a blank; expected {NAME}{near}")
     if prepared in RESERVED:
         raise CommandError(f"user {prepared}: policy means others by that name, so nobody can have it")
     if ":" in prepared:  # RFC 7617, 2: what stands behind the first one is the password
@@ -100,7 +108,21 @@ def _prepared(name: str) -> str:
     try:
         return prepare(name)
     except SaslError as error:
-        raise CommandError(f"{name!r} cannot be a user's name: {error}") from None
+        shown = escaped(name)
+        for character in filter(_is_prohibited, name):
+            said = f"no name has the character {escaped(character)}"
+            raise CommandError(f"user '{shown}': {said}; expected {NAME}") from None
+        if not any(map(str.isprintable, name)):
+            raise CommandError(f"user '{shown}': an empty name; expected {NAME}") from None
+        raise CommandError(f"user '{shown}' cannot be a name: {error}") from None
+
+
+def _is_prohibited(character: str) -> bool:
+    try:
+        prepare(f"x{character}")
+    except SaslError:
+        return not stringprep.in_table_d1(character)  # right to left, which is good among its like
+    return False
 
 
 def _check_unknown(file: str, users: dict[str, Keys], prepared: str) -> None:
@@ -111,7 +133,8 @@ def _check_unknown(file: str, users: dict[str, Keys], prepared: str) -> None:
 def _known(file: str, users: dict[str, Keys], name: str) -> str:
     prepared = _prepared(name)
     if prepared not in users:
-        raise CommandError(f"{file}: no user {prepared}{did_you_mean(prepared, users)}")
+        hint = did_you_mean(prepared, users)
+        raise CommandError(f"{file}: no user {prepared}{f'.{hint}' if hint else ''}")
     return prepared
 
 

@@ -21,6 +21,9 @@ def without_passwords(text: str) -> str:
 def escaped(text: str, most_characters: int | None = None) -> str:
     r"""*text* with an escape, such as `\x1b` or `\u202e`, for each character that is not printable.
 
+    A byte that is no UTF-8 stands in the names of files and the words of a command as half of a surrogate pair (PEP
+    383); it is shown as that byte, `\xff`.
+
     Not printable are controls (ESC, CR, NEL), marks that turn the direction of writing, line separators, blanks other
     than the ordinary one, halves of surrogate pairs, and what Unicode has not assigned.
 
@@ -45,4 +48,6 @@ def escaped(text: str, most_characters: int | None = None) -> str:
 
 
 def _escaped_character(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":
+        return f"\\x{ord(character) - 0xDC00:02x}"
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

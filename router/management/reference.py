@@ -84,9 +84,9 @@ application properties `statusCode` and `statusDescription`.
 A reply is made in pieces, between which messages pass. It holds fewer entities than were asked for when they fill
 1 MiB, or are more values than a client's proton decodes: the description then says which ones of how many, and
 `offset` gives the others. With `management: own` the description of a QUERY ends with `; shown alone: virtual host X`:
-what is of the whole router, such as listeners, is not among the answers. A request larger than `management_request_bytes` is rejected with
-`amqp:link:message-size-exceeded`; so is one of a connection of which 100 wait already, with
-`amqp:resource-limit-exceeded`.
+what is of the whole router, such as listeners, is not among the answers. A request larger than
+`management_request_bytes` is rejected with `amqp:link:message-size-exceeded`; so is one of a connection of which 100
+wait already, with `amqp:resource-limit-exceeded`.
 
 Names that routers made for reply addresses are shown masked, with a `*` for most of their random part: who knows such a
 name can send to it. A masked key does as `key` too. Of what a peer says of itself 20 properties are shown, and 200

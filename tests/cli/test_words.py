@@ -54,6 +54,8 @@ def test_a_word_that_is_like_none_is_answered_with_those_that_there_are() -> Non
         ("ping --url amqp://127.0.0.1:abc", "abc is no address of AMQP: amqp://HOST:PORT is expected"),
         ("stat connections --timeout inf", "Invalid value for '--timeout': inf is not in the range 0<x<=2592000.0."),
         ("stat connections --timeout nan", "Invalid value for '--timeout': 'nan' is not a valid number."),
+        ("stat --interval x", "Invalid value for '--interval': 'x' is not a valid number."),
+        ("stat credit --limit x", "Invalid value for '--limit': 'x' is not a valid whole number."),
         ("send x m --rate inf", "Invalid value for '--rate': 'inf' is not a valid number."),
         ("send x m -p n=9223372036854775808", "9223372036854775808 is no whole number that AMQP has: -2^63 to 2^63-1"),
         ("send x [-9223372036854775809] --as json", "-9223372036854775809 is no whole number that AMQP has"),
