@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 import attrs
 
@@ -21,6 +23,15 @@ ATTACH_BYTES = 512
 """Of an Attach of a circuit beside its address; 163 were seen."""
 MOST_PATTERN_WORDS = 10_000
 """Words of all patterns of a router. An address of 1 kB has 500 words at most, which take some 2 ms then."""
+TOPOLOGICAL: Final = {
+    "_local": "is of one router, whatever the treatment of its address",
+    "_topo": "is of the routers that it names, whatever the treatment of its address",
+    "_edge": "is of one edge router, whatever the treatment of its address",
+}
+"""First words of addresses that say where they are, and why they have no treatment."""
+DYNAMIC_TARGETS: Final = "_$temp"
+"""First word of the addresses that routers make for dynamic targets, which are as any client's."""
+_SCHEME: Final = re.compile("/*amqps?:/(/[^/]*)?/*")
 Locate = Callable[..., Place]
 """Key of a router and steps below it to the place where the setting stands."""
 
@@ -174,6 +185,7 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
                 expected="`pattern` in place of `prefix`",
             )
             continue
+        yield from _reserved_findings(text, at("addresses", index, kind), kind)
         key = address_key(address.prefix, address.pattern)
         if key in first:
             line = at("addresses", first[key]).line
@@ -183,6 +195,25 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
                 expected="each prefix and pattern once (`.` and `/` are the same)",
             )
         first.setdefault(key, index)
+
+
+def _reserved_findings(text: str, place: Place, kind: str) -> Iterator[Finding]:
+    """Prefixes and patterns of what no client receives from by a treatment. Source: core.addressing.address."""
+    scheme = _SCHEME.match(text)
+    if scheme is not None:
+        yield place.finding(
+            f"no address begins with `{scheme[0]}` once it is read, so the {kind} `{text}` fits none",
+            expected="the address without scheme and host",
+            nearest=text[scheme.end() :] or None,
+        )
+        return
+    head = split_words(text.strip("/."))[0]
+    if head.startswith(("$", "_")) and head != DYNAMIC_TARGETS:
+        whose = TOPOLOGICAL.get(head, "belongs to the routers themselves, and nobody may receive from it")
+        yield place.finding(
+            f"the {kind} `{text}` has no effect: what begins with `{head}` {whose}",
+            expected="an address of clients, which begins with neither `$` nor `_`",
+        )
 
 
 def _pattern_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ def _plain_words() -> Iterator[None]:
         message = escaped(_WRITTEN_BYTE.sub(r"\\x\1", error.message))
         for words, plainer in _RANGES.items():
             message = message.replace(f"is not a valid {words}", f"is not a valid {plainer}")
-        error.message = message
+        error.message = message  # type: ignore[misc]  # of an error that is on its way
         raise
 
 

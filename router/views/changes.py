@@ -18,6 +18,7 @@ from mesh_config.connector_matching import target_of
 from mesh_config.findings import Finding
 from mesh_config.loader import parse_document
 from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, MeshSettings, RouterSettings
+from mesh_config.value_rules import fault_of, fields_of
 from router import logs
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition, ConnectionId
@@ -54,6 +55,8 @@ ADDRESS: Final = {
     "distribution": "treatment",
     "distanceMessages": "distance_messages",
 }
+NAME: Final = next(field for field in fields_of(ListenerSettings) if field.name == "name")
+"""Setting whose rule holds for the names of all that is created."""
 INTEGERS: Final = ("port", "cost", "max_frame_bytes", "max_sessions", "max_connections")
 SAID_ALREADY: Final[Mapping[str, object]] = {
     "authenticatePeer": False,
@@ -206,6 +209,9 @@ class RuntimeChanges:
         name = attributes.get("name")
         if name is not None and not isinstance(name, str):
             raise ChangeError(f"name is `{name}`; expected text")
+        fault = fault_of(NAME, str(name)) if name is not None else None
+        if fault is not None:
+            raise ChangeError(f"name: {fault.message}; expected {fault.expected}")
         if name is not None and name in names:
             raise ChangeError(f"there is a {kind} `{name[:200]}` already")
 
@@ -307,7 +313,7 @@ def _settings(
         if name not in known or value is None:
             continue
         key = known[name]
-        is_number = isinstance(value, str) and value.isdecimal() and key in INTEGERS
+        is_number = isinstance(value, str) and value.isdecimal() and value.isascii() and key in INTEGERS
         found[key] = int(str(value)) if is_number else value
     return found
 

@@ -172,7 +172,7 @@ def test_an_address_has_the_treatment_that_was_created(client: ManagementClient)
         ("listener", {"connectionCount": 1}, "`connectionCount` of a new entity can't be set"),
         ("connector", {"port": 1, "role": "normal"}, "would carry nothing"),
         ("connector", {"port": 1, "host": "a..b"}, 'host: the text "a..b" has a dot with nothing before'),
-        ("listener", {"port": 0, "host": "a\0b"}, "has characters that it may not have; expected a host name"),
+        ("listener", {"port": 0, "host": "a\0b"}, "which it may not have; expected a host name"),
         ("listener", {"port": 0, "host": "x" * 64}, "has a part of more than 63 characters"),
         ("listener", {"port": 0, "idleTimeoutSeconds": Described(symbol("a"), 1)}, "is a described value; exp"),
         ("connector", {"port": UUID(int=1)}, "port is a uuid; expected text, a number, `true` or `false`"),
@@ -187,6 +187,7 @@ def test_an_address_has_the_treatment_that_was_created(client: ManagementClient)
             "distance_messages: nan is out of range",
         ),
         ("router.config.address", {"pattern": "a/" * 600}, "pattern: a pattern of 1200 bytes fits no address"),
+        ("router.config.address", {"prefix": "_local/x"}, "what begins with `_local` is of one router"),
         ("router.config.address", {"distribution": "closest"}, "neither `prefix` nor `pattern`"),
         ("router.config.address", {"prefix": "a", "distribution": "nearest"}, "treatment: "),
     ],
@@ -221,10 +222,35 @@ def test_an_update_to_what_is_no_scalar_is_refused(
 
 
 def test_a_name_may_have_any_letters(client: ManagementClient) -> None:
-    name = "\N{GRINNING FACE} \u2028 null: 'é'"
+    name = "\N{GRINNING FACE} null: 'é'"
     made = create(client, "listener", name, host=LOOPBACK, port=0)
     assert made["name"] == name
     delete(client, "listener", name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [
+        ("listener", {"port": 0}),
+        ("connector", {"port": 1}),
+        ("router.config.address", {"prefix": "named"}),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a\nb", 'name: the text "a\\nb" has the character U+000A (a control character), which it may not have'),
+        ("a\u2028b", "has the character U+2028 (line separator), which it may not have"),
+        ("", 'name: the text "" is empty; expected a name of visible characters'),
+    ],
+)
+def test_a_name_is_as_a_file_may_have_it(
+    client: ManagementClient, kind: str, attributes: dict[str, object], name: str, said: str
+) -> None:
+    with pytest.raises(RefusedError) as refused:
+        create(client, kind, name, **attributes)
+    assert refused.value.status == 400
+    assert said in str(refused.value)
 
 
 def test_a_port_that_is_taken_and_a_name_that_is_taken_are_refused(

@@ -85,6 +85,26 @@ router:
         "one connector for each neighbor",
     ),
     row(
+        "a treatment of management",
+        "router:\n  id: A\n  addresses:\n  - prefix: $management  # here",
+        "router.addresses[0].prefix",
+        "the prefix `$management` has no effect: what begins with `$management` belongs to the routers themselves",
+        "an address of clients, which begins with neither `$` nor `_`",
+    ),
+    row(
+        "a treatment of what is of one router",
+        "router:\n  id: A\n  addresses:\n  - pattern: _topo/0/A/#  # here",
+        "router.addresses[0].pattern",
+        "what begins with `_topo` is of the routers that it names, whatever the treatment of its address",
+    ),
+    row(
+        "a treatment of an address with its scheme",
+        "router:\n  id: A\n  addresses:\n  - prefix: amqp://host/jobs  # here",
+        "router.addresses[0].prefix",
+        "no address begins with `amqp://host/` once it is read, so the prefix `amqp://host/jobs` fits none",
+        nearest="jobs",
+    ),
+    row(
         "a connector to a router that does not listen there",
         f"routers:\n{B_LISTENS}  A:\n    connectors:\n    - {{to: B}}\n    - {{to: B, port: 9}}  # here",
         "routers.A.connectors[1].to",
