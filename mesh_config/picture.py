@@ -35,7 +35,7 @@ def svg(graph: nx.Graph[str]) -> str:
     height = max((y for _, y in points.values()), default=0.0) + _MARGIN
     links = costs(graph)
     is_uniform = len(links) > _MANY_LINKS and len({cost for _, _, cost in links}) == 1
-    title = f"{graph.name or 'mesh'}: {len(graph)} routers, {len(links)} links"
+    title = f"{graph.name or 'mesh'}: {_count(len(graph), 'router')}, {_count(len(links), 'link')}"
     title += f" of cost {links[0][2]}" if is_uniform else ""
     width = max(width, len(title) * _LETTER + 2 * 16)
     by_node = sites(graph)
@@ -121,3 +121,7 @@ def _legend(names: list[str], top: float) -> list[str]:
 def _text(text: str) -> str:
     """Text for XML, which has no place for most control characters, not even escaped."""
     return escape("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text))
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"

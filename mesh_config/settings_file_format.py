@@ -56,7 +56,7 @@ def _sections() -> dict[str, DefaultsKey]:
     )
     for word, cls, without in items:
         sections[word] = DefaultsKey(cls=cls, doc=f"Of every {word}.", without=without, list_key=f"{word}s")
-        for role in Role:
+        for role in Role if cls is ListenerSettings else (Role.INTER_ROUTER,):  # connectors to clients are refused
             sections[f"{role.value.replace('-', '_')}_{word}"] = DefaultsKey(
                 cls=cls,
                 doc=f"Of every {word} with the role `{role.value}`; goes before `{word}`.",

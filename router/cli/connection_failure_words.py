@@ -22,6 +22,16 @@ WORDS: Final = (
         "certificate verify failed",
         "its certificate is not signed by an authority that is trusted (--ca), or is of another name",
     ),
+    ("alert certificate required", "its listener wants a certificate of who comes: --certificate, and --key"),
+    ("alert certificate expired", "the certificate of --certificate has expired"),
+    ("alert certificate revoked", "the certificate of --certificate is revoked"),
+    ("alert unknown ca", "it doesn't trust the authority of the certificate of --certificate"),
+    ("alert bad certificate", "it refuses the certificate of --certificate"),
+    (
+        "alert handshake failure",
+        "TLS could not be agreed on: it wants a certificate of who comes (--certificate, --key), or other ciphers",
+    ),
+    ("alert protocol version", "it takes other versions of TLS alone"),
     ("SSL Failure: Unknown error", "TLS could not be agreed on; is it a listener for TLS?"),
     ("wrong version number", "it does not speak TLS there: amqp:// is for a listener in the clear"),
     ("protocol header got: AMQP TLS", "it requires TLS there: use amqps:// in --url"),
@@ -29,11 +39,28 @@ WORDS: Final = (
         "Expected SASL protocol header: no protocol header found",
         "it speaks TLS there (amqps://), or no AMQP, or takes no more connections",
     ),
+    ("Unknown protocol ['AMQP", "it speaks another version of AMQP there, not 1.0"),
+    ("Unknown protocol [", "it speaks another protocol there, not AMQP"),
     ("no mechanism available", "it offers no SASL mechanism for that; --user and --password-file, or --certificate?"),
-    ("Authentication failed [mech=none]", "it offers no SASL mechanism that may be used here; see --sasl"),
+    (
+        "Authentication failed [mech=none]",
+        "it offers no SASL mechanism that may be used here: is --user or --certificate needed? See --sasl",
+    ),
     ("Authentication failed", "user or password is wrong, or the user may not come in there"),
 )
 """Words of proton, each with what to say instead."""
+
+
+HTTP: Final = (
+    "it speaks HTTP there, not AMQP: the port of a listener for clients is expected, often 5672; that of `http` is for "
+    "browsers and metrics"
+)
+SILENT: Final = (
+    "nothing has come from there in time (--timeout): no way leads there, it hangs, or it is no listener of AMQP,"
+    " perhaps one of HTTP"
+)
+ALL: Final = (("['HTTP/", HTTP), ("timed out: Opening connection", SILENT))
+"""Words of proton that say no more than what is said instead."""
 
 
 def failed_connection(shown: str, error: BaseException) -> str:
@@ -44,13 +71,16 @@ def failed_connection(shown: str, error: BaseException) -> str:
         error: of proton, or of the system.
     """
     text = str(error)
-    is_answered = "'amqp:" in text or any(words in text for words, _ in WORDS)
+    is_answered = "'amqp:" in text or any(words in text for words, _ in (*WORDS, ALL[0]))
     return f"{'no connection to' if is_answered else 'no router answers at'} {shown}: {reason(error)}"
 
 
 def reason(error: BaseException) -> str:
     """Words of a proton error, without the names of its classes; those that say little in plainer ones."""
     said = plain(error)
+    for text, words in ALL:
+        if text in said:
+            return words
     for text, words in WORDS:
         if text in said:
             return f"{words} ({said})"

@@ -14,6 +14,7 @@ from router.core.escapes import escaped, without_passwords
 FAILED: Final = 1
 BAD_INPUT: Final = 2
 
+_SAID: Final = f"{__name__}.said"
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
@@ -72,6 +73,17 @@ def faults_of(path: object, exit_code: int = FAILED) -> Iterator[None]:
 def say_error(message: str) -> None:
     """Write an error after which the command goes on."""
     click.echo(f"Error: {_lines(message)}", err=True)
+
+
+def say_warning_once(message: str) -> None:
+    """Write a warning, unless this call of a command has done so already; nothing where no command is called."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return
+    said = context.find_root().meta.setdefault(_SAID, set())
+    if message not in said:
+        said.add(message)
+        click.echo(f"Warning: {_lines(message)}", err=True)
 
 
 def show(findings: Iterable[Finding], *, err: bool = False) -> None:

@@ -24,7 +24,7 @@ from mesh_config.usable_hosts import EXPECTED, host_fault
 from router.cli.close_timeout_connection import CloseTimeoutConnection
 from router.cli.connection_failure_words import failed_connection
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import CommandError, file_error
+from router.cli.errors import CommandError, file_error, say_warning_once
 from router.cli.options import NAME, UTF8, is_utf8, timeout_option
 from router.core.escapes import escaped, without_passwords
 
@@ -44,6 +44,9 @@ DEFAULT_PORTS: Final = {"amqp": 5672, "amqps": 5671}
 REST_OF_URL: Final = re.compile(r"([^/@]*@)?(\[[^\[\]/@]+\]|[^\[\]:/@]+)(:-?\w+)?(/.*)?")
 """User and password, host, port and path. Proton takes a host that it doesn't find there for the own machine."""
 NO_ADDRESS: Final = "{} is no address of AMQP: amqp://HOST:PORT is expected, or amqps://HOST:PORT for TLS"
+
+ANONYMOUS: Final = MECHANISMS[0]
+NOT_ASKED: Final = "{url} has not asked who comes: user {user} is anonymous there, as everybody is"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -111,9 +114,13 @@ class RouterAccess:
                 options["container_id"] = container
             if url.scheme == "amqps":
                 options |= {"ssl_domain": self._tls(), "sni": url.host}
-            return CloseTimeoutConnection(url, timeout=self.timeout_s, reconnect=False, heartbeat=silence_s, **options)
+            found = CloseTimeoutConnection(url, timeout=self.timeout_s, reconnect=False, heartbeat=silence_s, **options)
         except (ProtonException, OSError, ValueError) as error:
             raise UnreachableError(failed_connection(self.shown, error)) from error
+        user = self.user if self.user is not None else url.username
+        if user and self.sasl is None and _mechanism(found) == ANONYMOUS:
+            say_warning_once(NOT_ASKED.format(url=self.shown, user=user))
+        return found
 
     def _tls(self) -> SSLDomain:
         """Raises: UnreachableError when a file can't be used."""
@@ -140,11 +147,20 @@ class RouterAccess:
         return domain
 
 
+def _mechanism(connection: BlockingConnection) -> str | None:
+    """SASL mechanism by which a connection was opened; None where none was used."""
+    transport = connection.conn.transport if connection.conn is not None else None
+    return transport.sasl().mech if transport is not None else None
+
+
 def _checked_url(ctx: click.Context | None, param: click.Parameter | None, value: str) -> str:
     shown = without_passwords(value)
     if not value.strip("/") or not is_utf8(value):
         raise click.BadParameter(escaped(NO_ADDRESS.format(shown)), ctx=ctx, param=param)
     scheme, separator, rest = value.rpartition("://")
+    if scheme in ("http", "https"):
+        said = f"{NO_ADDRESS.format(shown)}: a listener for clients is expected, and HTTP is for browsers and metrics"
+        raise click.BadParameter(said, ctx=ctx, param=param)
     if (separator and scheme not in SCHEMES) or not REST_OF_URL.fullmatch(rest):
         raise click.BadParameter(NO_ADDRESS.format(shown), ctx=ctx, param=param)
     try:

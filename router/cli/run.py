@@ -14,7 +14,7 @@ import click
 
 from mesh_config.check import check_router_and_mesh
 from mesh_config.findings import Finding, SettingsError
-from mesh_config.models import MeshSettings, RouterSettings
+from mesh_config.models import LogLevel, MeshSettings, RouterSettings
 from router import logs
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError
@@ -30,9 +30,9 @@ from router.security.bounded_file import check_bounded
 @click.option("--router", "router_id", metavar="ID", help="Which router to be; needed when FILE has several.")
 @click.option(
     "--log-level",
-    type=HintingChoice(["debug", "info", "warning", "error"]),
+    type=HintingChoice([level.value for level in LogLevel]),
     metavar="LEVEL",
-    help="Least severe lines to write: debug, info, warning or error; by default what FILE says in `log`.",
+    help="Least severe lines to write: debug, info, warning or error, or none; by default what FILE says in `log`.",
 )
 def run(file: str, router_id: str | None, log_level: str | None) -> None:
     """Run one router until SIGTERM or SIGINT.

@@ -180,7 +180,7 @@ def _screen(
     counts = {"flooding": "is_full", "slow": "is_slow", "blocked": "is_blocked"}
     told = [(sum(getattr(each, name) for each in links), word) for word, name in counts.items()]
     head = (
-        f"{len(links)} links, {sums[0]:.0f} msg/s in, {sums[1]:.0f} out, "
+        f"{len(links)} link{'s' * (len(links) != 1)}, {sums[0]:.0f} msg/s in, {sums[1]:.0f} out, "
         f"{sum(each.waiting for each in links)} waiting, {', '.join(f'{count} {word}' for count, word in told)}; "
         f"look took {looking.took_s * 1000:.0f} ms"
     )

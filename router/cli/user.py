@@ -23,7 +23,7 @@ from router.security.users import Keys, locked, new_keys, read_users, write_user
 
 MOST_PASSWORD_CHARS = 1024
 NAME: Final = "visible characters, and blanks between them alone"
-"""What a user's name consists of, in words."""
+"""Rule of a user's name in words."""
 
 
 _name = click.argument("name")

@@ -22,6 +22,8 @@ AsgiApp = Callable[[MutableMapping[str, Any], Callable[..., Any], Callable[..., 
 VERSIONS: Final = frozenset({b"1.0", b"1.1"})
 PIECE_BYTES: Final = 2048
 """Read at once: no more of what a client sends ahead is held. Thousands of headers are many pieces."""
+AMQP: Final = b"AMQP"
+"""Beginning of what a client of AMQP sends first; no method of HTTP that is served has it."""
 HEADER_MARKS: Final = len(b": \r\n")
 
 
@@ -110,7 +112,11 @@ class HttpConnection:
                 return event
             if event is not h11.NEED_DATA:
                 return None
-            self._h11.receive_data(bytes(await self._stream.receive_some(PIECE_BYTES)))
+            data = bytes(await self._stream.receive_some(PIECE_BYTES))
+            if data.startswith(AMQP) and not self._h11.trailing_data[0]:
+                # It would wait for an answer, as h11 for the end of a line.
+                raise h11.RemoteProtocolError("AMQP in place of HTTP")
+            self._h11.receive_data(data)
 
     def _refusal(self, request: h11.Request, size: int) -> HTTPStatus | None:
         """Why a request is not answered, and the connection ends."""

@@ -253,6 +253,14 @@ async def test_whatever_comes_ends_its_own_connection_at_most(data: bytes, mock_
         assert (await bench.get("/healthz"))[0] == 200
 
 
+async def test_who_speaks_amqp_is_answered_by_http_at_once() -> None:
+    async with serving() as bench, await bench.connect() as stream:
+        await stream.send_all(b"AMQP\x03\x01\x00\x00")
+        data = await read_all(stream)
+        assert data.startswith(b"HTTP/1.1 400 ")
+        assert data.endswith(b"connection: close\r\n\r\n")
+
+
 @pytest.mark.parametrize("before", [b"", READY], ids=["first", "after a request"])
 async def test_http_2_is_refused_without_reading_its_frames(before: bytes) -> None:
     async with serving() as bench, await bench.connect() as stream:

@@ -1,0 +1,127 @@
+"""Who is called in place of a router, or wants another guest: what commands say of it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mesh_config.generators import generate
+from router.cli import main
+from tests.helpers.certificates import Certificates
+from tests.helpers.processes import MeshProcesses
+
+WAIT_S = 30.0
+
+
+def stat(url: str, *words: str) -> str:
+    """Standard error of a `stat` that fails."""
+    result = CliRunner().invoke(main, ["stat", "--url", url, *words], catch_exceptions=False)
+    assert result.exit_code == 1
+    return result.stderr
+
+
+@contextmanager
+def answering(answer: Callable[[socket.socket], object]) -> Iterator[str]:
+    """A server that has *answer* speak with the first who comes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(WAIT_S)
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                answer(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"amqp://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            thread.join(WAIT_S)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            b"HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n",
+            "it speaks HTTP there, not AMQP: the port of a listener for",
+        ),
+        (b"220 mail.example ESMTP\r\n", "it speaks another protocol there, not AMQP (Expected SASL"),
+        (b"AMQP\x00\x00\x09\x01", "it speaks another version of AMQP there, not 1.0 (Expected SASL"),
+    ],
+    ids=["HTTP", "SMTP", "AMQP 0-9-1"],
+)
+def test_who_speaks_something_else_is_told_of_what(answer: bytes, said: str) -> None:
+    def speak(connection: socket.socket) -> None:
+        connection.recv(8)
+        connection.sendall(answer)
+
+    with answering(speak) as url:
+        assert f"Error: no connection to {url}: {said}" in stat(url)
+
+
+def test_who_says_nothing_may_be_no_router() -> None:
+    with answering(lambda connection: connection.recv(100) and connection.recv(100)) as url:
+        assert stat(url, "--timeout", "0.5") == (
+            f"Error: no router answers at {url}: nothing has come from there in time (--timeout): no way leads there,"
+            " it hangs, or it is no listener of AMQP, perhaps one of HTTP\n"
+        )
+
+
+def ask_for_certificate(connection: socket.socket, certificates: Certificates, version: ssl.TLSVersion) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=certificates.ca)
+    context.load_cert_chain(certificates.issue("localhost"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.maximum_version = version
+    with contextlib.suppress(ssl.SSLError), context.wrap_socket(connection, server_side=True) as stream:
+        stream.recv(1)
+
+
+@pytest.mark.parametrize(
+    ("version", "own", "said"),
+    [
+        (ssl.TLSVersion.TLSv1_3, False, "its listener wants a certificate of who comes: --certificate, and --key"),
+        (ssl.TLSVersion.TLSv1_2, False, "TLS could not be agreed on: it wants a certificate of who comes"),
+        (ssl.TLSVersion.TLSv1_3, True, "it doesn't trust the authority of the certificate of --certificate"),
+    ],
+    ids=["1.3", "1.2", "of another authority"],
+)
+def test_a_listener_for_certificates_is_told_of_with_the_options(
+    version: ssl.TLSVersion, own: bool, said: str, tmp_path: Path
+) -> None:
+    certificates = Certificates(tmp_path)
+    words = ["--ca", certificates.ca]
+    if own:
+        words += ["--certificate", Certificates(tmp_path / "others").issue("alice")]
+    with answering(lambda connection: ask_for_certificate(connection, certificates, version)) as url:
+        tls = url.replace("amqp://127.0.0.1", "amqps://localhost")
+        assert f"Error: no connection to {tls}: {said}" in stat(tls, *words)
+
+
+def test_a_url_of_http_is_told_what_that_is_for() -> None:
+    result = CliRunner().invoke(main, ["whatif", "snapshot", "http://127.0.0.1:1", "-o", "model"])
+    assert result.exit_code == 2
+    assert "a listener for clients is expected, and HTTP is for browsers and metrics" in result.stderr
+
+
+@pytest.mark.interop
+def test_a_user_who_is_not_asked_for_is_warned_of_once(tmp_path: Path) -> None:
+    with MeshProcesses(generate("line", 1), tmp_path) as mesh:
+        mesh.start()
+        url = mesh.url("R1")
+        warning = f"Warning: {url} has not asked who comes: user alice is anonymous there, as everybody is\n"
+
+        def said(*words: str) -> str:
+            return CliRunner().invoke(main, [*words, "--url", url], catch_exceptions=False).stderr
+
+        assert said("stat", "links", "--user", "alice") == warning
+        assert said("send", "jobs", "x", "--user", "alice", "--timeout", "0.5").count(warning) == 1
+        assert said("stat", "links") == said("stat", "links", "--user", "alice", "--sasl", "ANONYMOUS") == ""
