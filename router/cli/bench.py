@@ -52,9 +52,16 @@ PICTURES = (".png", ".svg")
 @click.command()
 @click.argument("names", nargs=-1, metavar="[CASE]...")
 @click.option("--hops", default="1,2,3", show_default=True, help="Numbers of routers between the ends; empty: none.")
-@click.option("--rounds", type=click.IntRange(1, 1000), default=3, show_default=True, help="How often each is run.")
 @click.option(
-    "--seconds", type=BoundedNumber(0.01, 3600), default=1.0, show_default=True, help="Measured part of each run."
+    "--rounds", type=click.IntRange(1, 1000), metavar="N", default=3, show_default=True, help="How often each is run."
+)
+@click.option(
+    "--seconds",
+    type=BoundedNumber(0.01, 3600),
+    metavar="SECONDS",
+    default=1.0,
+    show_default=True,
+    help="Measured part of each run.",
 )
 @click.option("--quick", is_flag=True, help="One very short round: to see that it works, not for figures.")
 @click.option(

@@ -84,7 +84,8 @@ def check(
         show(findings)
         count = Counter(finding.severity for finding in findings)
         words = [f"{count[severity]} {severity}{'s' * (count[severity] != 1)}" for severity in Severity]
-        click.echo(f"{len(files)} file{'s' * (len(files) != 1)}: {', '.join(words)}")
+        number = len(set(files))
+        click.echo(f"{number} file{'s' * (number != 1)}: {', '.join(words)}")
     context.exit(1 if has_errors(findings) else 0)
 
 

@@ -31,7 +31,9 @@ interval_option: Final = click.option(
     metavar="SECONDS",
     help="Between two looks; longer when a look takes long.",
 )
-looks_option: Final = click.option("--looks", type=click.IntRange(min=1), help="End after so many.  [default: go on]")
+looks_option: Final = click.option(
+    "--looks", type=click.IntRange(min=1), metavar="N", help="End after so many.  [default: go on]"
+)
 
 
 def watch(look: Look, *, interval_s: float, looks: int | None, is_plain: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Collection
 from typing import Any
 
 import click
@@ -19,6 +20,8 @@ from router.cli.stat_columns import aligned, printable
 
 OF_NODE = ("reload", "drain", "resume")
 """Operations of the router itself that change it."""
+OF_ENTITY = ("read", "create", "update", "delete")
+"""Operations of one entity."""
 OF_REQUEST = {"get-log": ("limit",), "drain": ("stop",)}
 """Attributes that operations of the node take; those of GET-LOG are properties of the request."""
 OPERATIONS = (
@@ -59,15 +62,15 @@ def manage(
     """
     properties: dict[str, Any] = {key: value for key, value in (("name", name), ("identity", identity)) if value}
     body = dict(map(_pair, attributes)) if operation != "query" else {}  # what is wrong in itself needs no router
+    _check(operation, kind, properties, body)
     with ManagementClient(access) as client:
         if operation == "query":
-            if kind is None:
-                raise click.UsageError("query needs --type")
+            assert kind is not None
             found: Any = client.query(kind, attributes, router=router, is_checked=False)
             if client.shown_alone:
                 click.echo(f"Shown alone: what is of {printable(client.shown_alone)} (`management: own`)", err=True)
         else:
-            is_of_node = operation.startswith("get-") or operation in OF_NODE
+            is_of_node = operation not in OF_ENTITY
             if kind is not None:
                 properties["entityType" if is_of_node else "type"] = kind
             elif not is_of_node:
@@ -77,6 +80,20 @@ def manage(
             found = client.request(operation.upper(), properties, body, router=router).body
     if found or operation == "query":
         click.echo(json.dumps(jsonable(found), indent=2))
+
+
+def _check(operation: str, kind: str | None, named: Collection[str], attributes: Collection[str]) -> None:
+    """Say what doesn't go with the operation, before a router would leave it out. Raises: UsageError."""
+    if operation == "query" and kind is None:
+        raise click.UsageError("query needs --type")
+    if operation not in OF_ENTITY and named:
+        goes = f"--name and --id go with {', '.join(OF_ENTITY)}"
+        raise click.UsageError(f"{operation} is about no single entity: {goes}")
+    if operation == "create" and "identity" in named:
+        raise click.UsageError("the router gives what it creates an identity: --name goes with create, and not --id")
+    if operation in ("read", "delete"):
+        for name in attributes:
+            raise click.UsageError(f"{operation} has no attribute `{name}`; it takes none")
 
 
 def _properties(operation: str, attributes: dict[str, object]) -> dict[str, object]:

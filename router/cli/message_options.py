@@ -129,14 +129,18 @@ _OPTIONS: Final = (
         help="AMQP type of the body: a string, bytes (a data section), or the map, list or number that JSON is.  "
         "[default: binary with --file, else text]",
     ),
-    click.option("-n", "--count", type=click.IntRange(1, MAX_COUNT), default=1, show_default=True, help="How many."),
+    click.option(
+        "-n", "--count", type=click.IntRange(1, MAX_COUNT), metavar="N", default=1, show_default=True, help="How many."
+    ),
     click.option("--ttl", type=BoundedNumber(min=0.001, max=MAX_SECONDS), metavar="SECONDS", help="Time to live."),
     click.option("--subject", type=UTF8, help="Subject."),
     click.option("--id", "message_id", type=UTF8, help="Message id."),
     click.option("--correlation-id", type=UTF8, help="Correlation id; `call` gives each request one of its own."),
     click.option("--reply-to", metavar="ADDRESS", type=UTF8, help="Address for replies; `call` has one of its own."),
     click.option("--content-type", metavar="TYPE", type=UTF8, help="Content type, such as application/json."),
-    click.option("--priority", type=click.IntRange(0, 255), help="Priority; 4 is that of a message without one."),
+    click.option(
+        "--priority", type=click.IntRange(0, 255), metavar="N", help="Priority; 4 is that of a message without one."
+    ),
     click.option("--durable", is_flag=True, help="Mark as durable. Routers store nothing."),
     click.option(
         "-p",
@@ -175,6 +179,8 @@ def message_options(command: Command) -> Command:
     ) -> Any:
         if sum(each is not None for each in (body, file, size)) > 1:
             raise click.UsageError("BODY, --file and --size exclude each other")
+        if size is not None and body_type == JSON:
+            raise click.UsageError("--size fills with text or bytes: --as json has its body from BODY or --file")
         if lines and (file is None or count != 1):
             raise click.UsageError("--lines goes with --file, and has as many messages as there are lines")
         header = {

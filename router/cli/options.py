@@ -63,6 +63,11 @@ class NamedPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+def is_given(name: str) -> bool:
+    """Whether the command that is called was given the option *name*, so that it has not its default value."""
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
 def is_utf8(text: str) -> bool:
     """Whether a word of the command line was UTF-8."""
     return not any("\ud800" <= character <= "\udfff" for character in text)

@@ -29,7 +29,9 @@ TEXT, VERBOSE, JSON, RAW, QUIET = "text", "verbose", "json", "raw", "quiet"
 
 @click.command(short_help="Receive messages of an address.")
 @address_argument
-@click.option("-n", "--count", type=click.IntRange(1, MAX_COUNT), help="End after so many.  [default: go on]")
+@click.option(
+    "-n", "--count", type=click.IntRange(1, MAX_COUNT), metavar="N", help="End after so many.  [default: go on]"
+)
 @click.option(
     "--wait",
     type=BoundedNumber(min=0, min_open=True, max=MAX_SECONDS),
@@ -37,7 +39,12 @@ TEXT, VERBOSE, JSON, RAW, QUIET = "text", "verbose", "json", "raw", "quiet"
     help="End when none came for so long.",
 )
 @click.option(
-    "--credit", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Messages under way at most."
+    "--credit",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="Messages under way at most.",
 )
 @click.option(
     "--outcome",

@@ -32,7 +32,7 @@ from router.security.bounded_file import check_bounded
     "--log-level",
     type=HintingChoice([level.value for level in LogLevel]),
     metavar="LEVEL",
-    help="Least severe lines to write: debug, info, warning or error, or none; by default what FILE says in `log`.",
+    help="Least severe lines to write: debug, info, warning, error or none; by default what FILE says in `log`.",
 )
 def run(file: str, router_id: str | None, log_level: str | None) -> None:
     """Run one router until SIGTERM or SIGINT.

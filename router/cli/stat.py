@@ -24,7 +24,7 @@ from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import NOT_OF_VHOST, ManagementClient
 from router.cli.management_errors import ManagementError
-from router.cli.options import NAME, router_option
+from router.cli.options import NAME, is_given, router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.row_choice import RowChoice
 from router.cli.stat_columns import (
@@ -147,6 +147,8 @@ def stat(
         raise click.UsageError("--json and --csv exclude each other")
     if is_credit and what not in ("general", "credit"):
         raise click.UsageError(f"--credit and {what} exclude each other")
+    if not is_watched and (looks is not None or is_given("interval")):
+        raise click.UsageError("--interval and --looks go with --watch")
     if is_watched and (is_json or is_csv):
         raise click.UsageError("--watch goes with a table; see `amqp-mesh top --json`")
     is_table = not (is_json or is_csv)

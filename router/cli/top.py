@@ -56,7 +56,9 @@ BY: Final = ("links", "clients", "addresses", "routers")
     help="Largest first; trouble: who floods, is slow or without credit first, then what waits, then what passes.",
 )
 @click.option("--match", metavar="TEXT", help="Only what has TEXT in its client, address or router.")
-@click.option("--rows", type=click.IntRange(min=1), help="Rows at most.  [default: as many as the screen has]")
+@click.option(
+    "--rows", type=click.IntRange(min=1), metavar="N", help="Rows at most.  [default: as many as the screen has]"
+)
 @click.option("--json", "is_json", is_flag=True, help="Write each look as a line of JSON.")
 @router_option
 @interval_option

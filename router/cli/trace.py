@@ -10,12 +10,14 @@ import attrs
 import click
 
 from router.cli.address_path import Hop, Path, PathFinder, Trace
+from router.cli.errors import CommandError
 from router.cli.management import ManagementClient
 from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Entity, aligned, duration, printable
 from router.cli.stat_credit import party_state
-from router.core.addressing.address import with_vhost
+from router.core.addressing.address import AddressKind, parse_address, with_vhost
+from router.core.ids_and_conditions import RouterId
 from router.management.client_display_name import client_name
 
 SHOWN: Final = 10
@@ -36,6 +38,7 @@ CHOICES: Final = {
     type=BoundedNumber(min=0, max=MAX_SECONDS),
     default=1.0,
     show_default=True,
+    metavar="SECONDS",
     help="Look for so long how many messages pass on each link; 0 for no look.",
 )
 @click.option("--json", "is_json", is_flag=True, help="Write JSON.")
@@ -52,6 +55,8 @@ def trace(address: str, router: str | None, seconds: float, is_json: bool, acces
     """
     with ManagementClient(access) as client:
         attached = client.attached_router()
+        if (said := _no_mobile(address, attached)) is not None:
+            raise CommandError(said)
         found = PathFinder(client, attached, address).trace(router or attached, seconds)
     if is_json:
         click.echo(json.dumps(attrs.asdict(found), indent=2))
@@ -59,6 +64,25 @@ def trace(address: str, router: str | None, seconds: float, is_json: bool, acces
         click.echo("\n".join(_lines(found)))
     if not any(_is_free(path) for path in found.paths):
         sys.exit(1)
+
+
+def _no_mobile(address: str, me: str) -> str | None:
+    """Why no message for *address* looks for subscribers in the mesh; None when it does."""
+    meant = parse_address(address, me=RouterId(me))
+    match meant.kind:
+        case AddressKind.MOBILE:
+            return None
+        case AddressKind.ROUTER | AddressKind.LOCAL:
+            at = meant.router if meant.router is not None else me
+            return f"{address} is an address of router {at} alone: see amqp-mesh stat addresses --router {at}"
+        case AddressKind.EVERY_ROUTER:
+            return (
+                f"{address} is an address of every router, not of subscribers; expected one that clients receive from"
+            )
+        case AddressKind.EDGE:
+            return f"{address} is an address of edge router {meant.router}; expected one that clients receive from"
+        case _:
+            return f"{address} names nothing; expected an address that clients receive from"
 
 
 def _is_free(path: Path) -> bool:

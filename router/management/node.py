@@ -430,7 +430,9 @@ class ManagementNode:
         if request.access.vhost is not None:
             raise RefusedError(FORBIDDEN, "the log is of the whole router, and not of a virtual host")
         found = IncrementalList()
-        for line in self._view.log_lines(min(request.limit or DEFAULT_LOG_LINES, MAX_LOG_LINES)):
+        for line in self._view.log_lines(
+            min(DEFAULT_LOG_LINES if request.limit is None else request.limit, MAX_LOG_LINES)
+        ):
             found.append([LOG_MODULE, line.level, line.text, None, 0, line.time])
             yield
         return Answer(body=found)

@@ -104,6 +104,21 @@ def test_trace_says_that_nobody_subscribes(stage: Stage) -> None:
 
 
 @pytest.mark.interop
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("_topo/0/R7/x", "_topo/0/R7/x is an address of router R7 alone: see amqp-mesh stat addresses --router R7"),
+        ("amqp:/_topo/0/all/x", "is an address of every router, not of subscribers"),
+        ("_edge/E/x", "_edge/E/x is an address of edge router E"),
+        ("/", "/ names nothing; expected an address that clients receive from"),
+    ],
+)
+def test_a_trace_of_what_nobody_subscribes_to_anywhere_says_why(stage: Stage, address: str, said: str) -> None:
+    found = call(stage.mesh, "trace", address)
+    assert found.returncode == 1
+    assert said in found.stderr
+
+
 def test_top_puts_the_slow_subscriber_before_who_waits_for_it_at_another_router(stage: Stage) -> None:
     rows = as_json(stage, "top", "--json", "--looks", "1")["rows"]
     assert [(row["router"], row["address"], row["is_slow"], row["is_blocked"]) for row in rows] == [

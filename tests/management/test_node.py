@@ -100,7 +100,7 @@ def test_an_identity_that_nothing_has_is_not_found() -> None:
     assert status(ask({"operation": "READ", "identity": "nothing"}))[0] == 404
 
 
-@pytest.mark.parametrize(("limit", "count"), [(None, 3), (2, 2), ("2", 2)])
+@pytest.mark.parametrize(("limit", "count"), [(None, 3), (2, 2), ("2", 2), (0, 0)])
 def test_the_log_is_told_as_lists_of_six(limit: object, count: int) -> None:
     properties = {"operation": "get-log"} | ({"limit": limit} if limit is not None else {})
     body = ask(properties).body
