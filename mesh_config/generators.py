@@ -153,7 +153,7 @@ def _mesh(name: str, routers: int, edges: Iterable[Edge], base_port: int) -> Mes
     _at_least("routers", routers, 1)
     if base_port < 1 or base_port + 2 * routers - 1 > 65535:
         raise ValueError(
-            f"{routers} routers from port {base_port} need ports up to {base_port + 2 * routers - 1}, and the last is 65535"
+            f"{routers} routers from port {base_port} need ports up to {base_port + 2 * routers - 1}; the last is 65535"
         )
     width = len(str(routers))
     ids = [f"R{i + 1:0{width}d}" for i in range(routers)]

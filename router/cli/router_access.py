@@ -25,7 +25,7 @@ from router.cli.close_timeout_connection import CloseTimeoutConnection
 from router.cli.connection_failure_words import failed_connection
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, file_error, say_warning_once
-from router.cli.options import NAME, UTF8, is_utf8, timeout_option
+from router.cli.options import NAME, UTF8, is_given, is_utf8, timeout_option
 from router.core.escapes import escaped, without_passwords
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
@@ -46,7 +46,8 @@ REST_OF_URL: Final = re.compile(r"([^/@]*@)?(\[[^\[\]/@]+\]|[^\[\]:/@]+)(:-?\w+)
 NO_ADDRESS: Final = "{} is no address of AMQP: amqp://HOST:PORT is expected, or amqps://HOST:PORT for TLS"
 
 ANONYMOUS: Final = MECHANISMS[0]
-NOT_ASKED: Final = "{url} has not asked who comes: user {user} is anonymous there, as everybody is"
+NOT_ASKED: Final = "{url} has let user {user} in as anonymous: it asks nobody who comes{unless}"
+WITHOUT_ONE: Final = ", or only whoever has a password (--password-file)"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -119,7 +120,8 @@ class RouterAccess:
             raise UnreachableError(failed_connection(self.shown, error)) from error
         user = self.user if self.user is not None else url.username
         if user and self.sasl is None and _mechanism(found) == ANONYMOUS:
-            say_warning_once(NOT_ASKED.format(url=self.shown, user=user))
+            unless = "" if self.password or url.password else WITHOUT_ONE
+            say_warning_once(NOT_ASKED.format(url=self.shown, user=user, unless=unless))
         return found
 
     def _tls(self) -> SSLDomain:
@@ -261,6 +263,17 @@ def access_options_beside_urls(command: Command) -> Command:
     return _with_options(command, _OPTIONS[1:])
 
 
+def _check_tls(urls: Sequence[str]) -> None:
+    """Refuse options of TLS where nothing is encrypted: whoever gives one means it. Raises: UsageError."""
+    if not any(url.startswith("amqps://") for url in urls):
+        for name in ("ca", "certificate", "key", "insecure"):
+            if is_given(name):
+                shown = escaped(without_passwords(urls[0]))
+                raise click.UsageError(
+                    f"--{name} goes with TLS, which {shown} does without: expected amqps://HOST:PORT"
+                )
+
+
 def _with_options(command: Command, options: Sequence[Callable[[Any], Any]]) -> Command:
     @wraps(command)
     def called(
@@ -281,10 +294,10 @@ def _with_options(command: Command, options: Sequence[Callable[[Any], Any]]) -> 
         if key is not None and certificate is None:
             raise click.UsageError("--key goes with --certificate")
         urls: tuple[str, ...] | None = others.pop("urls", None)
-        for each in urls or ():
-            _checked_url(None, None, each)
+        every = [_checked_url(None, None, each) for each in (urls if urls is not None else (others.pop("url"),))]
+        _check_tls(every)
         access = RouterAccess(
-            url=urls[0] if urls else _checked_url(None, None, others.pop("url")),
+            url=every[0],
             timeout_s=timeout,
             vhost=vhost,
             user=user,

@@ -117,7 +117,10 @@ def test_a_user_who_is_not_asked_for_is_warned_of_once(tmp_path: Path) -> None:
     with MeshProcesses(generate("line", 1), tmp_path) as mesh:
         mesh.start()
         url = mesh.url("R1")
-        warning = f"Warning: {url} has not asked who comes: user alice is anonymous there, as everybody is\n"
+        warning = (
+            f"Warning: {url} has let user alice in as anonymous: it asks nobody who comes, or only whoever"
+            " has a password (--password-file)\n"
+        )
 
         def said(*words: str) -> str:
             return CliRunner().invoke(main, [*words, "--url", url], catch_exceptions=False).stderr

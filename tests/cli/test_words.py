@@ -54,6 +54,9 @@ def test_a_word_that_is_like_none_is_answered_with_those_that_there_are() -> Non
         ("ping --url amqp://127.0.0.1:abc", "abc is no address of AMQP: amqp://HOST:PORT is expected"),
         ("stat connections --timeout inf", "Invalid value for '--timeout': inf is not in the range 0<x<=2592000.0."),
         ("stat connections --timeout nan", "Invalid value for '--timeout': 'nan' is not a valid number."),
+        ("stat --ca x --url amqp://h", "--ca goes with TLS, which amqp://h does without: expected amqps://HOST:PORT"),
+        ("stat --insecure --url u:p@h", "--insecure goes with TLS, which"),
+        ("whatif snapshot amqp://h --certificate x -o y", "--certificate goes with TLS, which amqp://h does without"),
         ("stat --interval 3", "--interval and --looks go with --watch"),
         ("stat links --looks 2", "--interval and --looks go with --watch"),
         (
