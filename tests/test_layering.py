@@ -270,7 +270,7 @@ RINGS = (
         "router.cli",
         ours=(
             "router.daemon", "router.core", "router.bench", "router.management", "router.whatif",
-            "router.child_processes", "router.logs", "router.security", "mesh_config",
+            "router.child_processes", "router.findings_log", "router.logs", "router.security", "mesh_config",
         ),
         others=("attrs", "click", "cproton", "oslo_config", "oslo_messaging", "proton", "rich", "structlog", "trio"),
     ),
@@ -283,6 +283,7 @@ RINGS = (
     Ring("router.drain_state"),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.fib_resync", ours=("router.core",)),
+    Ring("router.findings_log", ours=("mesh_config.findings",)),
     Ring("router.denial_log", ours=("router.core",), others=("attrs",)),
     Ring(
         "router.mesh_presence",

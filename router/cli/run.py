@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 import click
 
@@ -22,6 +21,7 @@ from router.cli.options import file_argument
 from router.core.errors import LocalError
 from router.daemon import OTHERS, STOPPING
 from router.daemon import run as run_daemon
+from router.findings_log import log_findings
 from router.security.bounded_file import check_bounded
 
 
@@ -86,8 +86,7 @@ def _run(file: str, router_id: str | None, log_level: str | None) -> None:
     logs.configure(log_level or settings.log.level, form=settings.log.format, router=settings.id)
     log = logs.get(router=settings.id)
     try:
-        for finding in findings:
-            _log(log, finding)
+        log_findings(log, findings)
         run_daemon(settings, mesh, functools.partial(_read_again, file, router_id))
     except LocalError as error:
         log.error("cannot_start", reason=str(error))
@@ -102,15 +101,3 @@ def _run(file: str, router_id: str | None, log_level: str | None) -> None:
 def _read_again(file: str, router_id: str | None) -> tuple[RouterSettings, MeshSettings | None, tuple[Finding, ...]]:
     check_bounded(file)  # a pipe gives it once, at the start: whoever reads it again may wait for ever
     return check_router_and_mesh(file, router_id)
-
-
-def _log(log: Any, finding: Finding) -> None:
-    """One line, of the level that the finding's severity has."""
-    hints = {"expected": finding.expected or None, "nearest": finding.nearest}
-    getattr(log, finding.severity.value)(
-        "settings_finding",
-        place=finding.place,
-        key=finding.key,
-        message=finding.message,
-        **{word: hint for word, hint in hints.items() if hint is not None},
-    )

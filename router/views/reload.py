@@ -26,6 +26,7 @@ from router.core.ids_and_conditions import Condition
 from router.core.policy.policy import Policy
 from router.drain_state import DrainState
 from router.engine.connection import Connection
+from router.findings_log import log_findings
 from router.management.changes import ChangeError
 from router.mesh_presence import ExpectedMesh
 from router.net.connector import Connector
@@ -124,6 +125,7 @@ class SettingsReloader:
             self._is_busy = True
             try:
                 new, mesh, findings = yield from in_thread(self._read)
+                log_findings(self._runtime.log, findings)
                 if has_errors(findings):
                     raise ChangeError(_said(findings))
                 plan = plan_change(self._as_it_is(new), new)
@@ -139,6 +141,7 @@ class SettingsReloader:
             self._runtime.log.warning("reload_refused", reason=str(error))
             raise
         except SettingsError as error:
+            log_findings(self._runtime.log, error.findings)
             self._runtime.log.warning("reload_refused", reason=_said(error.findings))
             raise ChangeError(_said(error.findings)) from error
 

@@ -544,6 +544,7 @@ def test_a_file_with_a_fault_changes_nothing(mesh: MeshProcesses, text: str, sai
     with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client, pytest.raises(RefusedError, match=said):
         client.request("RELOAD", {})
     assert mesh["R1"].log_lines("reload_refused")[-1].level == "warning"
+    assert [line for line in mesh["R1"].log_lines("settings_finding") if line.level == "error"]
     assert reload_state(mesh) == before
 
 
