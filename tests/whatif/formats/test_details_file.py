@@ -197,7 +197,7 @@ groups:
             ':18: error: groups[0].kind: the text "slrg"; expected one of `srlg`, `site`, `maintenance`;'
             " did you mean `srlg`?"
         ),
-        ":18: error: groups[0].links[0]: no link `A--C`; expected a link of the model; did you mean `B--C`?",
+        ":18: error: groups[0].links[0]: no link `A--C`; expected a link of the model; did you mean `A--B`?",
         ":19: error: groups[1]: nothing belongs to it; expected `links` or `routers`",
         ":20: error: groups[2].links[1]: no link `A-C`; expected a link of the model",
         ":20: error: groups[2].routers[0]: no router `d`; expected a router of the model; did you mean `D`?",
@@ -216,9 +216,9 @@ groups:
         ("groups: [{name: g, kind: srlg, routers: [A, A]}]",
          [": error: groups.g: a member is given twice; expected each member once"]),
         ("subscribers: [{address: '/', router: A}]",
-         [(": error: addresses.\"\".text: the text \"\" has characters that it may not have; expected"
+         [(": error: addresses.\"\".text: the text \"\" is empty; expected"
 " text, not empty and without control characters"),
-          (": error: subscribers.\"\".A.address: the text \"\" has characters that it may not have; expected text,"
+          (": error: subscribers.\"\".A.address: the text \"\" is empty; expected text,"
           " not empty and without control characters")]),
     ],
 )  # fmt: skip

@@ -125,8 +125,8 @@ BAD = {
         ),
         [
             (
-                'routers."A b".id: the text "A b" has characters that it may not have;'
-                " expected a word of at most 255 characters without blanks, control characters and `/`, and not `all`"
+                'routers."A b".id: the text "A b" has a blank, which it may not have;'
+                " expected a word of 1 to 255 visible characters, without blanks and `/`, and not `all`"
             ),
             (
                 'routers."A b".latitude: 91.0 is out of range; expected a number from -90 to 90 (degrees);'
