@@ -57,6 +57,9 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
     for index, listener in enumerate(router.listeners):
         yield from _listener_findings(listener, at("listeners", index), router.id)
     yield from _http_findings(router, at)
+    yield from _repeated_names("listeners", router.listeners, at)
+    yield from _repeated_names("connectors", router.connectors, at)
+    yield from _wildcard_findings(router, at)
     yield from _repeated_connectors(router.connectors, at)
     for index, connector in enumerate(router.connectors):
         if connector.role is not Role.INTER_ROUTER:
@@ -65,6 +68,31 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
                 " links to routers alone",
                 expected=f"`{Role.INTER_ROUTER}`; clients connect to a listener with the role `{Role.NORMAL}`",
                 nearest=Role.INTER_ROUTER.value,
+            )
+
+
+def _repeated_names(
+    key: str, sockets: Sequence[ListenerSettings] | Sequence[ConnectorSettings], at: Callable[..., Place]
+) -> Iterator[Finding]:
+    names = [each.name for each in sockets]
+    for index, name in enumerate(names):
+        if name is not None and (first := names.index(name)) != index:
+            yield at(key, index, "name").finding(
+                f"{key}[{first}] is called `{name}` already", expected="a name of its own, or none"
+            )
+
+
+def _wildcard_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:
+    """Hosts that stand for every address where one is to be connected to."""
+    hosts = [(("connectors", index, "host"), each.host) for index, each in enumerate(router.connectors)]
+    for steps, host in [(("host",), router.host), *hosts]:
+        if host is not None and is_wildcard(host):
+            yield at(*steps).finding(
+                f"`{host}` stands for every address of a machine: it can be listened at, and not connected to",
+                expected="the host at which the other routers reach this one"
+                if steps == ("host",)
+                else "the host of the other router, 127.0.0.1 for one of this machine",
+                severity=Severity.WARNING,
             )
 
 

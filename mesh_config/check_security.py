@@ -17,10 +17,13 @@ from mesh_config.models import (
     RouterSettings,
     TlsSettings,
 )
+from mesh_config.value_rules import fault_of, fields_of
 from mesh_config.yaml_text import Place
 
 At = Callable[..., Place]
 
+ANY_ROUTER = "*"
+"""Id of a neighbor that stands for any."""
 ANONYMOUS_USER = "anonymous"
 """User of who did not say who it is."""
 
@@ -36,6 +39,7 @@ def security_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
     for index, profile in enumerate(router.tls):
         yield from _profile_findings(profile, profiles, functools.partial(at, "tls", index))
         profiles.setdefault(profile.name, profile)
+    yield from neighbor_id_findings(router, at)
     for index, listener in enumerate(router.listeners):
         place = functools.partial(at, "listeners", index)
         yield from _profile_name_findings(listener.tls, profiles, place)
@@ -79,6 +83,18 @@ def neighbor_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
                 expected="`neighbors` with the user of each router that may join, or a file of the whole mesh",
             )
             return
+
+
+def neighbor_id_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
+    """Findings about ids of neighbors that no router can have."""
+    field = next(field for field in fields_of(RouterSettings) if field.name == "id")
+    for index, neighbor in enumerate(router.neighbors):
+        for place, router_id in enumerate(neighbor.ids):
+            fault = fault_of(field, router_id) if router_id != ANY_ROUTER else None
+            if fault is not None:
+                yield at("neighbors", index, "ids", place).finding(
+                    fault.message, expected=f"{fault.expected}; or `{ANY_ROUTER}` for any"
+                )
 
 
 def has_known_routers(listener: ListenerSettings) -> bool:

@@ -118,6 +118,8 @@ def _group_findings(vhost: VhostSettings, at: At) -> Iterator[Finding]:
             yield below("name").finding(f"two groups are called `{group.name}`", expected="a name of its own")
         names.add(group.name)
         for place, user in enumerate(group.users):
+            if not user:
+                yield below("users", place).finding("an empty name, which nobody has", expected="the name of a user")
             if owners.setdefault(user, group.name) != group.name:
                 yield below("users", place).finding(
                     f"user `{user}` is in group `{owners[user]}` already", expected="each user in one group"

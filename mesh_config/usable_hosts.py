@@ -31,6 +31,8 @@ def host_fault(host: str) -> str | None:
     """
     if _UNWRITABLE.search(host):
         return "has characters that it may not have"
+    if "*" in host:
+        return "has `*`, which no host has: 0.0.0.0 and :: stand for every address of this machine"
     if host.startswith("[") or host.endswith("]"):
         return "is in brackets: the address alone belongs here"
     if ":" in host and not _is_ipv6(host):

@@ -27,7 +27,7 @@ NO_HOSTS = {
     "a b": "characters that it may not have", "a/b": "characters that it may not have", "[::1]": "in brackets",
     "http:x": "no address of IPv6", "::1%" + "x" * 64: "a part of more than 63 characters", "::1%é": "can't be written",
     "::1%a..b": "a dot with nothing before it", "\ud800": "can't be written", "\u200b": "can't be written",
-    "xn--\u00fc": "can't be written",
+    "xn--\u00fc": "can't be written", "*": "has `*`, which no host has: 0.0.0.0 and ::", "*.a": "has `*`",
 } | dict.fromkeys(
     ("256.1.1.1", "1.2.3", "127.1", "0x7f.1", "0x", "5672", "010.0.0.1", "1.2.3.4.", "1.2.3.4.5", "a.1"),
     "ends in a number, as addresses of IPv4 do, and is none: those are four numbers up to 255",
