@@ -55,6 +55,8 @@ def _plain_words() -> Iterator[None]:
     """Have click's own errors in the words of all others, and bytes that are no UTF-8 shown as by them."""
     try:
         yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise  # its message is the help, in lines
     except click.UsageError as error:
         message = escaped(_WRITTEN_BYTE.sub(r"\\x\1", error.message))
         for words, plainer in _RANGES.items():

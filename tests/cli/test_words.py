@@ -24,6 +24,12 @@ def test_a_wrong_word_is_answered_with_the_nearest_right_one(words: str, near: s
     assert result.output.rstrip().endswith(f"Did you mean '{near}'?")
 
 
+def test_a_group_without_a_command_shows_its_help() -> None:
+    help_text = CliRunner().invoke(main, ["user", "--help"]).stdout
+    assert "Commands:\n  add" in help_text
+    assert help_text in CliRunner().invoke(main, ["user"]).output
+
+
 def test_a_word_that_is_like_none_is_answered_with_those_that_there_are() -> None:
     result = CliRunner().invoke(main, ["stat", "xyz"])
     assert result.exit_code == 2
