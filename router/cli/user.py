@@ -101,7 +101,7 @@ def remove(file: str, name: str) -> None:
 def list_users(file: str) -> None:
     """Write the names of the users, sorted, one a line."""
     for name in sorted(_read(file)):
-        click.echo(name)
+        click.echo(escaped(name))
 
 
 def _prepared(name: str) -> str:
