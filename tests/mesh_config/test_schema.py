@@ -70,6 +70,8 @@ def test_the_schema_takes_generated_meshes(kind: str) -> None:
         "routers: {A: {listeners: [{role: x}]}}", "router: {id: A, listeners: [{tls: {}}]}",
         "routers: {A: {addresses: [{prefix: a, pattern: b}]}}",
         "routers: {A: {}}\ndefaults: {router: {id: A}}",
+        "router: {id: all}", "router: {id: ''}", 'router: {id: "a\\u202eb"}', "router: {id: A, site: ' x'}",
+        "routers: {A: {}}\nmesh: {name: 'x '}",
         "routers: {A: {}}\ndefaults: {normal_listener: {role: normal}}",
     ],
 )  # fmt: skip
