@@ -25,7 +25,7 @@ from router.cli.close_timeout_connection import CloseTimeoutConnection
 from router.cli.connection_failure_words import failed_connection
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, file_error, say_warning_once
-from router.cli.options import NAME, UTF8, is_given, is_utf8, timeout_option
+from router.cli.options import NAME, UTF8, is_given, is_utf8, shell_word, timeout_option
 from router.core.escapes import escaped, without_passwords
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
@@ -88,8 +88,11 @@ class RouterAccess:
         """Options to add to a command so that it reaches the same router; empty for the default."""
         options = [("--url", self.url, DEFAULT_URL), ("--vhost", self.vhost, None), ("--user", self.user, None)]
         options += [("--ca", self.ca, None), ("--certificate", self.certificate, None), ("--key", self.key, None)]
+        options += [("--sasl", self.sasl, None)]
         words = [
-            f" {name} {without_passwords(value)}" for name, value, default in options if value not in (default, None)
+            f" {name} {shell_word(without_passwords(value))}"
+            for name, value, default in options
+            if value not in (default, None)
         ]
         return "".join([*words, " --insecure" if self.is_unverified else ""])
 

@@ -12,7 +12,7 @@ import click
 from router.cli.address_path import Hop, Path, PathFinder, Trace
 from router.cli.errors import CommandError
 from router.cli.management import ManagementClient
-from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option
+from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option, shell_word
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Entity, aligned, duration, printable
 from router.cli.stat_credit import party_state
@@ -74,7 +74,9 @@ def _no_mobile(address: str, me: str) -> str | None:
             return None
         case AddressKind.ROUTER | AddressKind.LOCAL:
             at = meant.router if meant.router is not None else me
-            return f"{address} is an address of router {at} alone: see amqp-mesh stat addresses --router {at}"
+            return (
+                f"{address} is an address of router {at} alone: see amqp-mesh stat addresses --router {shell_word(at)}"
+            )
         case AddressKind.EVERY_ROUTER:
             return (
                 f"{address} is an address of every router, not of subscribers; expected one that clients receive from"

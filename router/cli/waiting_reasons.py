@@ -10,6 +10,7 @@ import attrs
 from router.cli.address_path import address_row
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError
+from router.cli.options import shell_word
 from router.cli.router_access import RouterAccess
 from router.cli.stat_columns import duration
 from router.cli.stat_credit import ask_credit
@@ -70,7 +71,7 @@ def _asked(access: RouterAccess, address: str, ask: Callable[[AskedAddress], str
             said = ask(AskedAddress(client, router, text, vhost if text != address else ""))
     except ManagementError:
         return ""
-    return f" {said} More: amqp-mesh trace {text}{access.suffix}" if said else ""
+    return f" {said} More: amqp-mesh trace {shell_word(text)}{access.suffix}" if said else ""
 
 
 def _nobody(asked: AskedAddress) -> str:

@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from router import cli
 from router.cli import main
+from router.cli.options import shell_word
+from router.cli.router_access import RouterAccess
 
 
 def nodes() -> Iterator[tuple[Path, ast.AST]]:
@@ -63,3 +65,22 @@ def test_no_number_is_refused(words: str, word: str) -> None:
     found = CliRunner().invoke(main, [*words.split(), word])
     assert found.exit_code == 2
     assert f"'{word}' is not a valid number" in found.output or "is not in the range" in found.output
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("amqp://u:***@[::1]:5672", "amqp://u:***@[::1]:5672"),
+        ("/etc/mesh/ca.pem", "/etc/mesh/ca.pem"),
+        ("a b", "'a b'"),
+        ("$management", "'$management'"),
+        ("", "''"),
+    ],
+)
+def test_a_hint_can_be_pasted_into_a_shell(text: str, word: str) -> None:
+    assert shell_word(text) == word
+
+
+def test_a_hint_has_the_options_that_reach_the_same_router() -> None:
+    access = RouterAccess(url="amqps://h", user="a b", ca="ca.pem", sasl="PLAIN", is_unverified=True)
+    assert access.suffix == " --url amqps://h --user 'a b' --ca ca.pem --sasl PLAIN --insecure"
