@@ -15,7 +15,7 @@ from mesh_config.models import HttpSettings, RouterSettings
 from router.core.errors import LocalError
 from router.security.credential_store import CredentialStore
 
-EXPECTED: Final = "files that the router can use"
+EXPECTED: Final = "files, and variables of the environment, that the router can use"
 STILL_GOOD: Final = "a certificate that has not ended"
 
 
