@@ -184,16 +184,10 @@ def check_engine(engine: str, master: str | None, remote: str | None) -> None:
 
     Raises: click.UsageError
     """
-    if master and remote:
-        raise click.UsageError("--master and --remote: only one of them can be given")
-    if engine == "local" and (master or remote):
-        raise click.UsageError(f"--engine local and {'--master' if master else '--remote'} contradict each other")
-    if master is not None:
-        masters = importlib.import_module("router.whatif.pipeline.spark_masters")
-        fault = masters.fault_of_master(master)
-        if fault is not None:
-            hint = f"; did you mean `{fault[1]}`?" if fault[1] else ""
-            raise click.UsageError(f"--master: {fault[0]}; expected {masters.EXPECTED}{hint}")
+    masters = importlib.import_module("router.whatif.pipeline.spark_masters")
+    fault = masters.fault_of_addresses(master, remote, is_local=engine == "local", prefix="--")
+    if fault is not None:
+        raise click.UsageError(str(fault).partition("error: ")[2])
 
 
 def spark_settings(texts: tuple[str, ...]) -> dict[str, str]:

@@ -30,12 +30,11 @@ from router.whatif.pipeline.chunk_evaluator import ECMP, LOADS, LOST, MESH, NO_L
 from router.whatif.pipeline.run_completeness import write_row_counts
 from router.whatif.pipeline.run_staging import LocalRunStaging, run_error
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage, is_elsewhere
-from router.whatif.pipeline.spark_masters import EXPECTED as MASTERS
-from router.whatif.pipeline.spark_masters import fault_of_master
+from router.whatif.pipeline.spark_masters import fault_of_addresses
 from router.whatif.pipeline.table_files import write_table
 from router.whatif.pipeline.table_layouts import FORMAT
 from router.whatif.scenarios.run_request import Request
-from router.whatif.scenarios.scenario_plan import Chunk, Plan, plan_error, second_of_work
+from router.whatif.scenarios.scenario_plan import Chunk, Plan, PlanError, plan_error, second_of_work
 
 AUTO: Final = "auto"
 LOCAL: Final = "local"
@@ -98,13 +97,8 @@ class Options:
         """Check what depends on several fields."""
         if self.workers is not None and self.workers < 1:
             raise plan_error("workers", f"{self.workers}", "1 or more, or None: as many as there are processors")
-        if self.master and self.remote:
-            raise plan_error("master", "remote is given too", "one of them")
-        if self.master is not None and (fault := fault_of_master(self.master)):
-            raise plan_error("master", fault[0], MASTERS, fault[1])
-        if self.engine == LOCAL and (self.master or self.remote):
-            name = "master" if self.master else "remote"
-            raise plan_error(name, f"it is given, and engine `{LOCAL}`", f"engine `{SPARK}` or `{AUTO}`")
+        if fault := fault_of_addresses(self.master, self.remote, is_local=self.engine == LOCAL):
+            raise PlanError([fault])
 
     @property
     def address(self) -> Any:

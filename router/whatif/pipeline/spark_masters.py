@@ -1,11 +1,12 @@
-"""Addresses of masters of Spark, checked before Java is started, which says of a wrong one only that it has ended."""
+"""Addresses of Spark, checked before Java is started, which says of a wrong one only that it has ended."""
 
 from __future__ import annotations
 
 import re
+import socket
 from typing import Final
 
-from mesh_config.findings import nearest
+from mesh_config.findings import Finding, Severity, nearest
 
 _MASTERS: Final = re.compile(
     r"local"
@@ -18,12 +19,63 @@ _MASTERS: Final = re.compile(
 )
 EXPECTED: Final = "local[N], spark://HOST:PORT, yarn or k8s://URL"
 _WORDS: Final = ("local", "yarn", "local[2]", "local[*]")
+_STANDALONE: Final = "spark://"
+REACHED_S: Final = 10.0
+"""Within which somebody has to answer at an address."""
 
 
-def fault_of_master(text: str) -> tuple[str, str | None] | None:
-    """Say why a text is no master of Spark, and which one it is nearly; None when it is one."""
+def fault_of_master(text: str, key: str = "master") -> Finding | None:
+    """Say why a text is no master of Spark, and which one it is nearly; None when it is one.
+
+    Args:
+        text: that was given.
+        key: field, option or variable by which it was given.
+    """
     if _MASTERS.fullmatch(text):
         return None
     if re.fullmatch(r"spark://[^\s:,/]+/?", text):
-        return f"`{text}` has no port", f"{text.rstrip('/')}:7077"
-    return f"`{text}` is no master of Spark", nearest(text, _WORDS)
+        return _fault(key, f"`{text}` has no port", EXPECTED, f"{text.rstrip('/')}:7077")
+    return _fault(key, f"`{text}` is no master of Spark", EXPECTED, nearest(text, _WORDS))
+
+
+def fault_of_addresses(master: str | None, remote: str | None, *, is_local: bool, prefix: str = "") -> Finding | None:
+    """Say what is wrong with the addresses of Spark that were given for a run; None when nothing is.
+
+    Args:
+        master: Spark's master.
+        remote: a server of Spark Connect.
+        is_local: whether the local engine is asked for, which needs neither.
+        prefix: of fields, where they are given as options: `--`.
+    """
+    if master and remote:
+        return _fault(f"{prefix}master", f"{prefix}remote is given too", "only one of them")
+    if is_local and (master or remote):
+        key = f"{prefix}{'master' if master else 'remote'}"
+        return _fault(key, f"{prefix}engine local, which works without Spark, is given too", "only one of them")
+    return None if master is None else fault_of_master(master, f"{prefix}master")
+
+
+def _fault(key: str, message: str, expected: str, near: str | None = None) -> Finding:
+    return Finding(severity=Severity.ERROR, key=key, message=message, expected=expected, nearest=near)
+
+
+def reach_master(master: str) -> None:
+    """Look whether any of the masters of a standalone Spark answers: Spark itself goes on trying for a minute.
+
+    Args:
+        master: as it was given: of `local[2]`, YARN and Kubernetes nobody is asked.
+    Raises: OSError that names it.
+    """
+    if not master.startswith(_STANDALONE):
+        return
+    said = None
+    for place in master.removeprefix(_STANDALONE).split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), REACHED_S).close()
+        except OSError as error:
+            said = said or error
+        else:
+            return
+    assert said is not None
+    raise OSError(f"no master answers at {master}: {said.strerror or said}") from said

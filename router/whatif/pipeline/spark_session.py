@@ -8,12 +8,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,16 +27,12 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 import router
-from router.whatif.pipeline.run_staging import SPARK_LOG, run_error
-from router.whatif.pipeline.spark_failures import task_error
-from router.whatif.pipeline.spark_masters import EXPECTED as MASTERS
-from router.whatif.pipeline.spark_masters import fault_of_master
+from router.whatif.pipeline.run_staging import SPARK_LOG, RunError
+from router.whatif.pipeline.spark_failures import start_error, task_error
+from router.whatif.pipeline.spark_masters import REACHED_S, fault_of_master, reach_master
 
 LOG: Final = SPARK_LOG
 """Name of the file for what Spark logs."""
-LAST_LINES: Final = 3
-"""Of a log, in an error."""
-_EXCEPTION: Final = re.compile(r"^(Exception in thread .*|(\w+\.)+\w+(Exception|Error)\b)")
 LOOPBACK: Final = "127.0.0.1"
 
 SETTINGS: Final[Mapping[str, str]] = {
@@ -66,8 +60,6 @@ CANCELLED_EVERY_S: Final = 0.1
 
 CONNECT_PORT: Final = 15002
 """Of Spark Connect, unless an address says another one."""
-REACHED_S: Final = 10.0
-"""Within which somebody has to answer there."""
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 """Exceptions with which a job ends when its tasks die: of Spark Connect, or a driver in Java."""
@@ -106,30 +98,7 @@ def start(address: SparkAddress, log: Path) -> SparkSession:
     try:
         return _connect(remote, address) if remote else _launch(address, log)
     except (*SPARK_ERRORS, ImportError, OSError) as error:
-        words = str(error).strip().splitlines()[:2]
-        expected = ""
-        if remote and isinstance(error, ImportError):  # grpcio and others, which only Spark Connect needs
-            expected = "pip install '.[connect]' in a clone of its repository"
-        message = f"Spark can't be started: {' '.join([*words, *_said(log)])}"
-        raise run_error(_kept(log), message, expected) from error
-
-
-def _said(log: Path) -> list[str]:
-    """The exception that a log begins with, else its last lines, without stacks."""
-    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("\t", " "))]
-    found = [line for line in lines if _EXCEPTION.search(line)]
-    return found[:1] or lines[-LAST_LINES:]
-
-
-def _kept(log: Path) -> str | None:
-    """Copy a log to where it stays. Returns: the place; None when nothing was logged."""
-    if not log.is_file() or not log.stat().st_size:
-        return None
-    number, place = tempfile.mkstemp(prefix="amqp-mesh-spark-", suffix=".log")
-    with os.fdopen(number, "wb") as copy:
-        copy.write(log.read_bytes())
-    return place
+        raise start_error(error, log, _master(address), is_remote=remote is not None) from error
 
 
 def session_of(address: SparkAddress) -> SparkSession | None:
@@ -190,17 +159,22 @@ def _reach(remote: str) -> None:
             raise OSError(f"nobody answers at {remote}: {error.strerror or error}") from error
 
 
+def _master(address: SparkAddress) -> str | None:
+    """The master that was given, by the variable too, which spark-submit does not heed."""
+    return address.master or (None if "PYSPARK_GATEWAY_PORT" in os.environ else os.environ.get("MASTER"))
+
+
 def _launch(address: SparkAddress, log: Path) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     conf = SparkConf(loadDefaults=False)
-    master = address.master or (None if is_submitted else os.environ.get("MASTER"))
-    if master is not None and (fault := fault_of_master(master)):
-        key = "master" if address.master else "MASTER"
-        message, near = fault
-        raise run_error(None, message, MASTERS, key=key, near=near)
+    master = _master(address)
+    if master is not None and (fault := fault_of_master(master, "master" if address.master else "MASTER")):
+        raise RunError([fault])
+    if master is not None:
+        reach_master(master)
     if master is None and not is_submitted:
         # A task that fails is tried again.
         master = f"local[{_cores_here(address)},2]"

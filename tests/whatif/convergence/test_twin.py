@@ -360,7 +360,7 @@ def test_the_command_refuses_a_model_without_links(tmp_path: Path) -> None:
         (("--generate", "ring:4", "--kinds", "links"), "`links` is none of link, router, silent-link, silent-router"),
         (("--generate", "ring:4", "--timers", "spf_hold_down=1"), "did you mean `spf_hold_down_s`"),
         (("--generate", "ring:4", "--instant", "--cores", "2"), "contradict each other"),
-        (("--generate", "ring:4", "--engine", "local", "--master", "local[2]"), "contradict each other"),
+        (("--generate", "ring:4", "--engine", "local", "--master", "local[2]"), "works without Spark"),
         (("missing",), "missing"),
     ],
 )

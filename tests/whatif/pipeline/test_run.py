@@ -323,7 +323,7 @@ def test_ecmp_loads_links_in_another_way(model_folder: Path, tmp_path: Path) -> 
         (["--growth", "x"], "--growth"),
         (["--sample", "0"], "--sample"),
         (["--master", "local[2]", "--remote", "sc://x"], "only one of them"),
-        (["--engine", "local", "--master", "local[2]"], "contradict"),
+        (["--engine", "local", "--master", "local[2]"], "works without Spark"),
         (["--spark-conf", "memory=2g"], "expected KEY=VALUE"),
         (["--engine", "spork"], "spork"),
     ],
@@ -430,8 +430,11 @@ def test_an_empty_value_is_not_taken_for_the_default(
             "master: `foo` is no master of Spark; expected local[N], spark://HOST:PORT, yarn or k8s://",
         ),
         ({"workers": 0}, "workers: 0; expected 1 or more"),
-        ({"master": "local", "remote": "sc://host"}, "master: remote is given too; expected one of them"),
-        ({"engine": "local", "remote": "sc://host"}, "remote: it is given, and engine `local`; expected engine"),
+        ({"master": "local", "remote": "sc://host"}, "master: remote is given too; expected only one of them"),
+        (
+            {"engine": "local", "remote": "sc://host"},
+            "remote: engine local, which works without Spark, is given too; expected only one of them",
+        ),
     ],
 )
 def test_options_that_cannot_be_are_refused_as_the_command_does(fields: dict[str, Any], words: str) -> None:
