@@ -10,7 +10,7 @@ import click
 
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
-from router.cli.whatif.options import down_option, folder_argument, json_option
+from router.cli.whatif.options import check_output, down_option, folder_argument, json_option
 from router.whatif.wording import SPLIT
 
 
@@ -24,7 +24,11 @@ from router.whatif.wording import SPLIT
 @click.option("--pair", nargs=2, metavar="FROM TO", help="Explain what connects these two routers.")
 @click.option("--address", metavar="TEXT", help="Explain this address.")
 @click.option(
-    "--picture", metavar="FILE.svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw it into a file."
+    "--picture",
+    metavar="FILE.svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw it into a file.",
+    callback=check_output,
 )
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows of each table, at most.")
 @json_option

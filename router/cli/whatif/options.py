@@ -145,13 +145,27 @@ def folder_argument(name: str, what: str, *, is_elsewhere: bool = True) -> Calla
     return click.argument(name, metavar=what, type=kind(exists=True, file_okay=False, path_type=Path))
 
 
+def check_output(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Refuse a place that can't be written before there is work for it; an address elsewhere is for Spark to refuse.
+
+    Raises: InvalidInputError
+    """
+    if value is not None and "://" not in str(value) and not ctx.resilient_parsing:
+        places = importlib.import_module("router.whatif.pipeline.output_place")
+        with faults_of(value, BAD_INPUT):
+            places.check_output_place(Path(value))
+    return value
+
+
 def output_option(what: str) -> Callable[[F], F]:
     """Take the folder to be written.
 
     Args:
         what: it will be, as the help shows it.
     """
-    return click.option("-o", "--output", metavar=what, type=click.Path(), required=True, help="Folder to write.")
+    return click.option(
+        "-o", "--output", metavar=what, type=click.Path(), required=True, help="Folder to write.", callback=check_output
+    )
 
 
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from router.cli.errors import BAD_INPUT, CommandError
 from router.cli.whatif.command_helpers import CAPACITIES_BY, answering, read_model, say_json, say_table
 from router.cli.whatif.options import (
     allowed_option,
+    check_output,
     fail_option,
     folder_argument,
     json_option,
@@ -42,7 +43,14 @@ NO_PLAN: Final = 1
 @lost_pairs_option
 @lost_messages_option
 @tries_option
-@click.option("-o", "--output", metavar="PLANNED", type=click.Path(path_type=Path), help="Write the model as planned.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="PLANNED",
+    type=click.Path(path_type=Path),
+    help="Write the model as planned.",
+    callback=check_output,
+)
 @json_option
 def plan(
     folder: Path,

@@ -84,7 +84,8 @@ ROWS: Final = 40
     "--addresses",
     "has_addresses",
     is_flag=True,
-    help="Read what enters at each router for each address, too: OUT has a table address_rate then, for `forecast`.",
+    help="With -o: read what enters at each router for each address, too, and write the table address_rate of OUT,"
+    " for `forecast`.",
 )
 @click.option("--once", is_flag=True, help="End after one interval: that since the last reading, if there is one.")
 @spark_conf_option
@@ -100,6 +101,8 @@ def watch(accesses: tuple[RouterAccess, ...], checkpoint: Path, interval: float,
     Ctrl-C ends it. Exit status: 2 for input that can't be used, 1 when it fails, or with --once when no router
     answers, else 0.
     """
+    if asked["has_addresses"] and asked["output"] is None:
+        raise click.UsageError("--addresses: its table is a part of OUT, and none is given; expected -o OUT too")
     with faults_of(checkpoint, BAD_INPUT), _places(accesses) as places:
         _watch(accesses, places, checkpoint, interval, once=once, **asked)
 
@@ -120,6 +123,9 @@ def _watch(
     stream = importlib.import_module("router.whatif.telemetry.counter_stream")
     spark = importlib.import_module("router.whatif.pipeline.spark_session")
     folders = importlib.import_module("router.whatif.formats.model_folder")
+    for place in (checkpoint, output):
+        if place is not None:
+            importlib.import_module("router.whatif.pipeline.output_place").check_output_place(place, is_whole=False)
     links = () if model is None else folders.read_model(model).links
     what = stream.WatchSpec(
         urls=places,

@@ -25,6 +25,7 @@ from mesh_config.models import LinkStateSettings
 from mesh_config.value_rules import expectation, fault_of, fields_of
 from router.whatif.convergence.twin import Row, TwinCase, TwinTopology, run_case
 from router.whatif.pipeline.atomic_files import write_atomically
+from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.table_files import from_rows, write_table
 from router.whatif.pipeline.table_layouts import CONVERGENCE, RUN
 from router.whatif.pipeline.worker_pool import work_off
@@ -231,6 +232,7 @@ def _check_place(target: Path) -> None:
     is_ours = any((target / name).is_dir() for name in (CONVERGENCE.name, RUN.name))
     if target.is_dir() and any(target.iterdir()) and not is_ours:
         raise _error("--output", f"something else is in {target}", expected)
+    check_output_place(target)
 
 
 def _put(table: pa.Table, stage: Path, target: Path) -> None:

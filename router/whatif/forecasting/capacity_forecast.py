@@ -36,6 +36,7 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.model.value_kinds import amount_of, shown
 from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.chunk_evaluator import ALL_LOADS, NO_PAIRS
+from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run_folder import write_variants
 from router.whatif.pipeline.run_staging import RunError, run_error
 from router.whatif.pipeline.spark_engine import write
@@ -161,6 +162,7 @@ def check(history: Path, model: Model, out: Path) -> None:
         raise run_error(history, "no link of the model has a capacity, so none can be full", expected)
     if out.exists() and not (out / LINK_FORECAST.name).is_dir():
         raise run_error(out, "something else is there", "a new folder, or a forecast to be replaced")
+    check_output_place(out)
 
 
 def soonest_full(out: Path) -> list[dict[str, Any]]:

@@ -83,7 +83,7 @@ def write_model(model: Model, folder: str | os.PathLike[str]) -> None:
         message = "something else is there"
         raise ModelError([_place(target).finding(message, expected="a new folder, or a model to be replaced")])
     beside = target.parent / f".{target.name}.{secrets.token_hex(4)}"
-    beside.mkdir()
+    beside.mkdir(parents=True)
     try:
         for part in PARTS:
             pq.write_table(_table(part, getattr(model, part)), beside / f"{part}.parquet")

@@ -27,6 +27,7 @@ from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import aggregate, local_engine, played_units, summaries
 from router.whatif.pipeline.chunk_evaluator import ECMP, LOADS, LOST, MESH, NO_LOADS, PAIRS, ROUTINGS, VariantWork
+from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run_completeness import write_row_counts
 from router.whatif.pipeline.run_staging import LocalRunStaging, run_error
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage, is_elsewhere
@@ -248,6 +249,7 @@ class RunStaging(Protocol):
 def _folder(out: str | os.PathLike[str], options: Options, on_progress: Progress) -> Iterator[RunStaging]:
     """The folder in which a run is made, by the place where it shall be in the end."""
     if not is_elsewhere(out):
+        check_output_place(Path(out))
         here = LocalRunStaging(Path(out))
         try:
             yield here
