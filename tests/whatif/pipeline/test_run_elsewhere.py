@@ -18,7 +18,7 @@ from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.library import open_run
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.hadoop_run_staging import copy_run
-from router.whatif.pipeline.hadoop_storage import HadoopStorage
+from router.whatif.pipeline.hadoop_storage import HadoopStorage, client_fault
 from router.whatif.pipeline.run import Options, run, silent
 from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.table_files import read_table
@@ -166,7 +166,7 @@ def test_what_cannot_be_is_told_in_one_line(spark: SparkSession, elsewhere: Else
     for out, words in (
         (f"{elsewhere.address}/notes", "something else is there; expected a new folder, or a run to be replaced"),
         (f"{elsewhere.address}/notes/diary", "a file is there"),
-        ("nothing://name/run", 'UnsupportedFileSystemException: No FileSystem for scheme "nothing"'),
+        ("nothing://name/run", "Spark's package has no client for nothing://"),
         ("viewfs://nowhere/run", "nowhere"),
         ("hdfs://no-such-host.invalid/run", "UnknownHostException: no-such-host.invalid"),
     ):
@@ -197,3 +197,54 @@ def test_files_elsewhere_appear_as_a_whole_and_are_replaced(spark: SparkSession,
     assert storage.children("none") == storage.files("none") == []
     assert storage.size("none") == 0
     assert storage.address("x", is_read=True).endswith("/run\\[1\\]/x")
+
+
+@pytest.mark.parametrize(
+    ("address", "said", "told"),
+    [
+        (
+            "s3a://bucket/run",
+            "RuntimeException: java.lang.ClassNotFoundException: Class org.apache.hadoop.S3AFileSystem not found",
+            (
+                "s3a://bucket/run: error: Spark's package has no client for s3a://, of which the class"
+                " org.apache.hadoop.S3AFileSystem is missing; expected the client's package by --spark-conf"
+                " spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.1, or by spark-defaults.conf in the folder"
+                " SPARK_CONF_DIR"
+            ),
+        ),
+        (
+            "abfss://box@host/run",
+            "NoClassDefFoundError: com/azure/core/Client",
+            (
+                "the class com.azure.core.Client is missing; expected the client's package by --spark-conf"
+                " spark.jars.packages=org.apache.hadoop:hadoop-azure:3.4.1"
+            ),
+        ),
+        (
+            "s3://bucket/run",
+            'UnsupportedFileSystemException: No FileSystem for scheme "s3"',
+            "s3://bucket/run: error: Spark's package has no client for s3://; did you mean `s3a://bucket/run`?",
+        ),
+        (
+            "gs://bucket/run",
+            'UnsupportedFileSystemException: No FileSystem for scheme "gs"',
+            "no client for gs://; expected the client's package by --spark-conf spark.jars.packages=GROUP:NAME:VERSION",
+        ),
+        (
+            "hdfs://nowhere/run",
+            "UnknownHostException: nowhere",
+            "hdfs://nowhere/run: error: UnknownHostException: nowhere",
+        ),
+    ],
+)
+def test_the_package_of_a_client_that_spark_lacks_is_named(address: str, said: str, told: str) -> None:
+    assert told in str(client_fault(address, said, "3.4.1"))
+
+
+def test_an_address_that_spark_has_no_client_for_ends_in_one_line(spark: SparkSession, model: Model) -> None:
+    with pytest.raises(RunError) as refused:
+        play(model, "s3a://bucket/run")
+    (line,) = str(refused.value).splitlines()
+    assert "Spark's package has no client for s3a://" in line
+    version = spark.sparkContext._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+    assert f"spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}" in line
