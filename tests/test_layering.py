@@ -193,7 +193,7 @@ RINGS = (
     Ring("router.simulation", ours=("router.core", "mesh_config.models"), others=("attrs", "networkx")),
     Ring(
         "router.testing",
-        ours=("router.core", "router.simulation.network"),
+        ours=("router.core", "router.simulation.network", "mesh_config.findings"),
         others=("attrs", "networkx"),
     ),
     # The names of the library, for what type checkers read; looked up when they are asked for.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import enum
 import heapq
+import math
+import operator
 from collections.abc import Callable
 
+from mesh_config.findings import nearest
 from router.simulation.network import Network
 from router.testing.links import AmqpLink
 
@@ -27,17 +30,42 @@ class SettlementHabit(enum.Enum):
     WHEN_DONE = "when it is worked off"
 
 
-def check_at_least(name: str, value: float, least: int) -> None:
-    """Refuse a number that is too small, or none.
+def check_at_least(name: str, value: float, least: float) -> None:
+    """Refuse a number that is too small or without end, and what is none.
 
     Args:
         name: of the argument.
         value: that it has.
         least: what it may be.
-    Raises: ValueError
+    Raises: ValueError, TypeError
     """
-    if not value >= least:
-        raise ValueError(f"{name} is {value}; expected {least} at least")
+    expected = f"expected {least} at least"
+    try:
+        is_right = least <= value < math.inf
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; {expected}") from None
+    if not is_right:
+        raise ValueError(f"{name} is {value}; {expected}")
+
+
+def check_count(name: str, value: int, least: int) -> None:
+    """Refuse what is no whole number, as `check_at_least` does what is no number."""
+    check_at_least(name, value, least)
+    try:
+        operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value}; expected a whole number, {least} at least") from None
+
+
+def check_habit(name: str, value: object, habits: type[enum.Enum]) -> None:
+    """Refuse what is no habit of a subscriber, such as its name as text.
+
+    Raises: TypeError
+    """
+    if not isinstance(value, habits):
+        near = nearest(str(value), [habit.name for habit in habits])
+        hint = f"; did you mean {habits.__name__}.{near}?" if near else ""
+        raise TypeError(f"{name} is {value!r}; expected a {habits.__name__}{hint}")
 
 
 class SimPublisher:
@@ -66,9 +94,9 @@ class SimPublisher:
 
         Args:
             count: messages.
-        Raises: ValueError when it is below 0.
+        Raises: ValueError when it is below 0, TypeError when it is no whole number.
         """
-        check_at_least("count", count, 0)
+        check_count("count", count, 0)
         self.backlog += count
         self.pump()
 
@@ -129,8 +157,14 @@ class SimSubscriber:
         """Grant more credit now; nothing while it is paused, detached or draining.
 
         Args:
-            credit: how much more, messages.
+            credit: how much more, messages, 0 or more; `pause(is_lowering=True)` takes credit back.
+        Raises: ValueError when it is below 0, TypeError when it is no whole number.
         """
+        check_count("credit", credit, 0)
+        self._grant_missing(credit)
+
+    def _grant_missing(self, credit: int) -> None:
+        """Grant what is missing, which is below 0 where it has more than it needs: then nothing."""
         if credit > 0 and self.is_attached and not self.is_paused and not self.link.is_draining:
             self.granted += credit
             self.link.grant(credit)
@@ -160,13 +194,13 @@ class SimSubscriber:
         missing = self.credit - self.link.granted
         match self._top_up:
             case GrantHabit.EACH:
-                self.grant(min(1, missing))
+                self._grant_missing(min(1, missing))
             case GrantHabit.HALF:
-                self.grant(missing if 2 * self.link.granted <= self.credit else 0)
+                self._grant_missing(missing if 2 * self.link.granted <= self.credit else 0)
             case GrantHabit.BATCH:
-                self.grant(missing if self.link.granted == 0 and self._unserved == 0 else 0)
+                self._grant_missing(missing if self.link.granted == 0 and self._unserved == 0 else 0)
             case GrantHabit.FULL:
-                self.grant(missing)
+                self._grant_missing(missing)
 
     def pause(self, *, is_lowering: bool) -> None:
         """Grant no more; *is_lowering* takes back what is unspent too."""
@@ -180,7 +214,7 @@ class SimSubscriber:
     def resume(self) -> None:
         """Grant again."""
         self.is_paused = False
-        self.grant(self.credit - self.link.granted)
+        self._grant_missing(self.credit - self.link.granted)
 
     def drain(self) -> None:
         """Ask for the rest and for the credit back, as a synchronous get with a time-out does."""
@@ -192,7 +226,7 @@ class SimSubscriber:
     def _returned(self, credit: int) -> None:
         if not self.link.is_draining:
             # A late answer, after it lowered its credit itself and granted anew: the new credit is gone too.
-            self.grant(self.credit - self.link.granted)
+            self._grant_missing(self.credit - self.link.granted)
         elif self.link.granted <= 0:
             self._end_drain()
 
@@ -200,4 +234,4 @@ class SimSubscriber:
         self.drained_s.append(self._network.now - self._drain_since)
         self.link.drain(is_draining=False)
         self.link.flush()
-        self.grant(self.credit - self.link.granted)
+        self._grant_missing(self.credit - self.link.granted)

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import abc
 import random
-from collections.abc import Callable, Collection, Iterable
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, Generic, Protocol, TypeVar
 
 import networkx as nx
 
+from mesh_config.findings import nearest
 from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network, NetworkConditions
-from router.testing.clients import GrantHabit, SettlementHabit, SimPublisher, SimSubscriber, check_at_least
+from router.testing.clients import (
+    GrantHabit,
+    SettlementHabit,
+    SimPublisher,
+    SimSubscriber,
+    check_at_least,
+    check_count,
+    check_habit,
+)
 from router.testing.links import AmqpLink, OneWayWire
 
 
@@ -51,7 +60,25 @@ class SimulatedRouterInterface(Protocol):
         """Circuits through a neighbor are to be made again."""
 
 
+LISTED: Final = 10
+"""Routers that an error names."""
+
 HomeT = TypeVar("HomeT", bound=SimulatedRouterInterface)
+
+
+def _pair(edge: Sequence[str]) -> tuple[str, str]:
+    """Check an edge. Raises: ValueError when it is no pair."""
+    if isinstance(edge, str) or len(edge) != 2:
+        raise ValueError(f"edge {edge!r}; expected a pair of routers, such as ('A', 'B')")
+    left, right = edge
+    return left, right
+
+
+def _expected(name: str, known: Sequence[str]) -> str:
+    """Words for one of *known*, and which is nearest to *name*; of many only some are listed."""
+    some = ", ".join(known[:LISTED]) + (f" and {len(known) - LISTED} more" if len(known) > LISTED else "")
+    near = nearest(str(name), known)
+    return f"expected one of {some}" + (f"; did you mean {near!r}?" if near else "")
 
 
 class CreditMesh(abc.ABC, Generic[HomeT]):
@@ -104,10 +131,12 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
             ("delay_s", delay_s), ("jitter_s", jitter_s), ("client_delay_s", client_delay_s), ("news_s", news_s)
         ):  # fmt: skip
             check_at_least(name, value, 0)
-        edges = list(edges)
+        edges = [_pair(edge) for edge in edges]
         names = sorted({*routers, *(name for edge in edges for name in edge)})
         self.routers = {RouterId(name): self._make_router(RouterId(name)) for name in names}
         self.graph.add_nodes_from(self.routers)
+        self._neighbors: dict[RouterId, set[RouterId]] = {name: set() for name in self.routers}
+        """Routers that each has ever been connected to."""
         for left, right in edges:
             self.join(RouterId(left), RouterId(right))
 
@@ -132,7 +161,7 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         """A router that somebody names. Raises: ValueError when there is none of that name."""
         found = self.routers.get(RouterId(name))
         if found is None:
-            raise ValueError(f"no router {name!r}; expected one of {', '.join(self.routers)}")
+            raise ValueError(f"no router {name!r}; {_expected(name, list(self.routers))}")
         return found
 
     # Of the routers
@@ -191,7 +220,12 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         return self._home[publisher.key]
 
     def remove_publisher(self, publisher: SimPublisher) -> None:
-        """Detach a publisher."""
+        """Detach a publisher; nothing when it is gone already.
+
+        Raises: ValueError for one of another mesh.
+        """
+        if self.publishers.get(publisher.key) is not publisher:
+            raise ValueError("a publisher of another mesh; expected one that `add_publisher` of this mesh has made")
         if publisher.is_attached:
             publisher.is_attached = False
             publisher.backlog = 0
@@ -218,12 +252,16 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
             service_s: time for one message, seconds.
             workers: messages that it works on at a time.
             accepts: when it settles messages.
-        Raises: ValueError for a router that there isn't, and a number that can't be.
+        Raises: ValueError for a router that there isn't, and a number that can't be; TypeError for what is no number,
+            or no habit.
         """
         home = self._router(router)
-        check_at_least("credit", credit, 0)
+        check_count("credit", credit, 0)
         check_at_least("service_s", service_s, 0)
-        check_at_least("workers", workers, 1)
+        check_count("workers", workers, 1)
+        if top_up is not None:
+            check_habit("top_up", top_up, GrantHabit)
+        check_habit("accepts", accepts, SettlementHabit)
         link = self._client_link()
         # Attach and grant go the way of a subscriber's frames: against the transfers.
         link.back.send(lambda: self._attach_subscriber(home, link))
@@ -240,8 +278,15 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
             self._spread_news()
 
     def remove_subscriber(self, subscriber: SimSubscriber) -> None:
-        """Detach a subscriber."""
+        """Detach a subscriber; nothing when it is gone already, as with a router that died.
+
+        Raises: ValueError for one of another mesh.
+        """
         if subscriber.is_attached:
+            if subscriber not in self.subscribers:
+                raise ValueError(
+                    "a subscriber of another mesh; expected one that `add_subscriber` of this mesh has made"
+                )
             subscriber.is_attached = False
             home = self.routers[self.subscribers.pop(subscriber)]
             subscriber.link.back.send(lambda: self._detach_subscriber(home, subscriber.link))
@@ -269,18 +314,21 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
             for pair in ((left, right), (right, left)):
                 self._wires[pair] = OneWayWire(self.network, self._rng, self.delay_s, self.jitter_s)
             self.graph.add_edge(left, right)
+            self._neighbors[left].add(right)
+            self._neighbors[right].add(left)
             self.routers[left].reconnected(right)
             self.routers[right].reconnected(left)
             self._spread_news()
 
     def cut(self, left: RouterId, right: RouterId) -> None:
-        """Kill the connection of two routers, if it is up; what is on it is lost.
+        """Kill the connection of two routers; what is on it is lost. One that is down already stays so.
 
-        Raises: ValueError for a router that there isn't.
+        Raises: ValueError for a router that there isn't, and for two that were never connected.
         """
         for name in (left, right):
             self._router(name)
         if (left, right) not in self._wires:
+            self._check_connected(left, right)
             return
         for pair in ((left, right), (right, left)):
             wire = self._wires.pop(pair)
@@ -290,6 +338,13 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         self.routers[left].connection_lost(right)
         self.routers[right].connection_lost(left)
         self._spread_news()
+
+    def _check_connected(self, left: RouterId, right: RouterId) -> None:
+        """Check whether two routers are, or were, connected. Raises: ValueError when they never were."""
+        neighbors = self._neighbors[left]
+        if right not in neighbors:
+            expected = f"expected one of {', '.join(sorted(neighbors))}" if neighbors else "it never had a connection"
+            raise ValueError(f"no connection from {left!r} to {right!r}; {expected}")
 
     def kill(self, name: RouterId) -> None:
         """Kill a router with all that is in it; its clients do not come back.
@@ -309,6 +364,7 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
                 self._end(publisher.link)
         for subscriber in [s for s, home in self.subscribers.items() if home == name]:
             del self.subscribers[subscriber]
+            subscriber.is_attached = False
             self._end(subscriber.link, is_lost=False)
         self._lose_router(router)
 

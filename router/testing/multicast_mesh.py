@@ -43,9 +43,18 @@ class MulticastMesh(CreditMesh[MulticastRouter]):
         self.departed_at: dict[int, float] = {}
         """Time at which each did, seconds."""
         self.sent: dict[AmqpLink, list[int]] = {}
-        """Copies sent to each subscriber."""
+        """Messages, by their numbers, of which the router of a subscriber has sent it a copy: `sent[subscriber.link]`.
+
+        A copy may still be on its way, so this is at least what `subscriber.received` has. A subscriber that was sent
+        nothing has no entry.
+        """
         self.missed: dict[AmqpLink, int] = {}
-        """Copies that each subscriber missed."""
+        """Number of messages that passed the router of a subscriber without a copy for it, since it was excluded for
+        its slowness: `missed[subscriber.link]`.
+
+        A subscriber that missed nothing has no entry. Messages that did not reach its router, as those of a branch that
+        was excluded as a whole, are not counted.
+        """
         self.passed: dict[RouterId, dict[int, int]] = {}
         """At each router, how often each message passed it."""
         self.exclusions: list[tuple[RouterId, RouterId]] = []

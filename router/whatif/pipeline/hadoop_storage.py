@@ -11,7 +11,7 @@ import contextlib
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -19,8 +19,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from mesh_config.findings import Finding, Severity, nearest
-from router.whatif.pipeline.run_staging import RunError, run_error
+from router.whatif.pipeline.hadoop_clients import client_error
+from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.run_storage import RunStorage
 from router.whatif.pipeline.table_files import SUFFIX
 
@@ -28,17 +28,6 @@ JAVA_ERRORS: Final = (Py4JError, PySparkException)
 """Exceptions of Java as they come here: some classes of them pyspark makes exceptions of its own of."""
 MAX_WORDS: Final = 200
 """Characters of what Hadoop says."""
-CLIENTS: Final[Mapping[str, str]] = {
-    "s3a": "hadoop-aws",
-    "abfs": "hadoop-azure",
-    "abfss": "hadoop-azure",
-    "wasb": "hadoop-azure",
-    "wasbs": "hadoop-azure",
-    "gs": "hadoop-gcp",
-}
-"""Schemes that Hadoop has clients for and Spark brings none, each with the package of that client."""
-_SCHEMES: Final = ("hdfs", "viewfs", "file", *CLIENTS)
-_NO_CLASS: Final = re.compile(r"ClassNotFoundException: (?:Class )?([\w.$]+)|NoClassDefFoundError: ([\w./$]+)")
 _EXCEPTION: Final = re.compile(r"^(?:\w+\.)+(\w+): ")
 _MORE: Final = re.compile(r"; For more details see: .*")
 _GLOB: Final = re.compile(r"[][{}*?\\]")
@@ -66,7 +55,7 @@ class HadoopStorage(RunStorage):
             self._system = self._path("").getFileSystem(self._settings)
         except JAVA_ERRORS as error:
             hadoop = str(context._jvm.org.apache.hadoop.util.VersionInfo.getVersion())
-            raise RunError([client_fault(self._address, _words(error), hadoop)]) from error
+            raise client_error(self._address, _words(error), hadoop) from error
 
     def __str__(self) -> str:
         return self._address
@@ -202,34 +191,6 @@ class HadoopStorage(RunStorage):
             yield
         except JAVA_ERRORS as error:
             raise run_error(self._address, _words(error), "") from error
-
-
-def client_fault(address: str, words: str, hadoop: str) -> Finding:
-    """Say why Hadoop gives no client for an address: as a rule its package is not there.
-
-    Args:
-        address: of a folder.
-        words: of the exception, in a line.
-        hadoop: version of Hadoop that Spark has.
-    """
-    scheme = address.partition("://")[0]
-    missing = _NO_CLASS.search(words)
-    message, expected, near = words, "", None
-    if missing is not None or "No FileSystem for scheme" in words:
-        package = CLIENTS.get(scheme)
-        # Which of several packages has a client that Hadoop itself does not know, only its maker says.
-        is_known = package is not None and (missing is not None or scheme != "gs")
-        name = f"org.apache.hadoop:{package}:{hadoop}" if is_known else "GROUP:NAME:VERSION"
-        message = f"Spark's package has no client for {scheme}://"
-        if missing is not None:
-            message += f", of which the class {missing[1] or missing[2].replace('/', '.')} is missing"
-        expected = (
-            f"the client's package by --spark-conf spark.jars.packages={name}, "
-            "or by spark-defaults.conf in the folder SPARK_CONF_DIR"
-        )
-        if package is None and (found := nearest(scheme, _SCHEMES)):
-            expected, near = "", f"{found}{address.removeprefix(scheme)}"
-    return Finding(severity=Severity.ERROR, file=address, message=message, expected=expected, nearest=near)
 
 
 def _words(error: Exception) -> str:

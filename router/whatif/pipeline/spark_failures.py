@@ -18,7 +18,7 @@ from router.whatif.pipeline.run_staging import RunError, RunExecutionError, run_
 LAST_LINES: Final = 3
 """Of a log, in an error."""
 UNRESPONSIVE: Final = "All masters are unresponsive"
-"""What Spark logs when a master has not answered it for a minute."""
+"""Line that Spark logs when a master has not answered it for a minute."""
 MAX_WORDS: Final = 200
 """Characters of what Spark itself says."""
 

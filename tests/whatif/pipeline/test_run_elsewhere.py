@@ -17,8 +17,9 @@ from router.cli import main
 from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.library import open_run
 from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.hadoop_clients import client_error
 from router.whatif.pipeline.hadoop_run_staging import copy_run
-from router.whatif.pipeline.hadoop_storage import HadoopStorage, client_fault
+from router.whatif.pipeline.hadoop_storage import HadoopStorage
 from router.whatif.pipeline.run import Options, run, silent
 from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.table_files import read_table
@@ -238,7 +239,7 @@ def test_files_elsewhere_appear_as_a_whole_and_are_replaced(spark: SparkSession,
     ],
 )
 def test_the_package_of_a_client_that_spark_lacks_is_named(address: str, said: str, told: str) -> None:
-    assert told in str(client_fault(address, said, "3.4.1"))
+    assert told in str(client_error(address, said, "3.4.1"))
 
 
 def test_an_address_that_spark_has_no_client_for_ends_in_one_line(spark: SparkSession, model: Model) -> None:
