@@ -75,7 +75,7 @@ def _part(file: str) -> str:
 
 def _intro(facts: Facts) -> str:
     run = facts.run
-    routing = "as the mesh routes" if run["routing"] == "mesh" else "split over all shortest paths (ECMP)"
+    routing = "routed as routers do" if run["routing"] == "mesh" else "split over all shortest paths (ECMP)"
     return (
         f"{counted(run['scenarios'], 'scenario')} on {counted(run['routers'], 'router')} and "
         f"{counted(run['links'], 'link')}, {amount(facts.sent_msgs_per_s)} msg/s, {routing}."
@@ -113,7 +113,7 @@ def _spof(facts: Facts, pictures: Pictures) -> list[Part]:
         Column("addresses without subscriber", lambda row: row["dead_addresses"], _whole),
         Column("publishers without subscriber", lambda row: row["starved_publishers"], _whole),
     ]
-    caption = "What fails alone and takes something from others. Pairs are ordered, and of routers that live."
+    caption = "What costs others a path or a subscriber when it fails alone. Pairs are ordered, of routers that run."
     helping = _links_that_help(facts, "unreachable_pairs", "cut_pairs")
     return [Table(caption, columns, facts.spof, "router_spof"), *helping]
 
@@ -134,7 +134,10 @@ def _scenarios(facts: Facts, pictures: Pictures) -> list[Part]:
             Column("delay, 99 %, ms", lambda row: row["delay_p99_ms"], amount),
             Column("probability", lambda row: row["probability"], _probability),
         ]
-        caption = "The worst scenarios by demand lost, pairs that lose each other, utilisation and stretch."
+        caption = (
+            "The worst scenarios by messages lost, pairs that lose each other, utilisation and stretch. Stretch is the "
+            "cost of a path by its cost when nothing fails; 99 % of the paths have no more of it, and of delay."
+        )
         parts.append(Table(caption, columns, facts.worst, "scenario"))
         parts.append(Paragraph("tells all of one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER"))
     return [*parts, *_links_that_help(facts, "mean_cost")]
@@ -150,7 +153,7 @@ def _families(facts: Facts) -> Table:
         Column("highest utilisation", lambda it: it.worst_utilisation, percent),
         Column("highest stretch, 99 %", lambda it: it.worst_stretch_p99, amount),
     ]
-    caption = "Scenarios by what fails. Harm is that living routers lose a path or a subscriber."
+    caption = "Scenarios by family: by what fails. They do harm when routers that run lose a path or a subscriber."
     rows: list[FamilyFacts] = [it for it in facts.families if it.variant == BASE]
     return Table(caption, columns, rows, "scenario")
 
@@ -166,7 +169,7 @@ def _links(facts: Facts, pictures: Pictures) -> list[Part]:
         Column("worst utilisation", lambda it: it.worst_utilisation, percent),
         name("when this fails", _cause_of({row["scenario"]: row for row in facts.link_rows}), is_long=True),
     ]
-    caption = "Links in their busier direction, as they are and in the worst case."
+    caption = "Links, each in its busier direction: when nothing fails, and in its worst scenario."
     helping = _links_that_help(facts, "max_utilisation", "load")
     return [*_figures(pictures, "loads"), Table(caption, columns, facts.links, "link_worst"), *helping]
 
@@ -214,7 +217,7 @@ def _credit(facts: Facts, pictures: Pictures) -> list[Part]:
         Column("msg/s it lets pass", lambda row: row["limit_msgs_per_s"], amount),
         name("enough", lambda row: {True: "yes", False: "no", None: None}[row["is_enough"]]),
     ]
-    caption = "Credit that each path needs for what is offered to it, what is not enough first."
+    caption = "Credit that each path needs for what is offered to it; paths that have too little come first."
     law = "A path carries at most its credit divided by the time from the grant of a credit to its next grant."
     return [Paragraph(law), Table(caption, columns, facts.credit, "credit_plan")]
 

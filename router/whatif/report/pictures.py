@@ -27,18 +27,20 @@ from router.whatif.report.themed_matplotlib_svg import (
     figure,
     svg_of,
 )
-from router.whatif.wording import BASE, amount, counted
+from router.whatif.wording import BASE, amount, counted, percent
 
 WIDTH: Final = 460
 """Pixels of a picture that has another one beside it."""
 WIDE: Final = 940
+NEAR: Final = 85
+"""Percent from which on the line of what is full is drawn beside the links."""
 BARS: Final = 20
 """Links with bars of their own."""
 NAMED: Final = 60
 """Routers of a mesh in which each has its name in the picture; in a larger one only what is critical has."""
 MOST_NAMES: Final = 25
 
-CLASSES: Final = ("up to 20 %", "to 40 %", "to 60 %", "to 80 %", "to 100 %", "above 100 %")
+CLASSES: Final = ("up to 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "80 to 100 %", "above 100 %")
 CLASS_COLORS: Final = tuple(STAND_INS[f"load-{at}"] for at in range(len(CLASSES)))
 CLASS_WIDTHS: Final = (1.0, 1.5, 2.1, 2.8, 3.6, 4.6)
 """Pixels; wider ones tell what colors tell, to those who do not see them."""
@@ -63,7 +65,7 @@ def topology(facts: Facts) -> CaptionedPicture:
     cut_routers = {row["element"] for row in facts.spof if row["kind"] == "router"}
     cut_links = {row["element"] for row in facts.spof if row["kind"] == "link"}
     worst = {link.link: link.worst_utilisation for link in facts.links}
-    title = "The mesh, each link by its utilisation in the worst case"
+    title = "The mesh: how full each link gets in its worst case"
     svg = draw_mesh(
         facts.model,
         title,
@@ -73,15 +75,30 @@ def topology(facts: Facts) -> CaptionedPicture:
         has_legend=False,
         has_elements=bool(facts.single_failures),
     )
-    marks = "Rings are routers, and dotted halos links, that are single points of failure." if facts.spof else ""
+    marks = ""
+    if facts.spof:
+        marks = (
+            " Red rings are routers, and dotted red lines links, that are single points of failure: when one of them"
+            " fails, others lose a path or a subscriber."
+        )
     used = sorted({class_of(utilisation) for utilisation in worst.values()})
     return CaptionedPicture(
         name="mesh",
         title=title,
-        caption=f"The wider a link, the busier it is in its worst case. {marks}".strip(),
+        caption=(
+            "The worst case of a link is the scenario in which it is fullest. Color and width say how full it is then,"
+            f" in {_percent_of(facts)}.{marks}"
+        ),
         svg=svg,
         is_wide=True,
         legend=tuple((f"load-{at}", CLASS_WIDTHS[at], CLASSES[at]) for at in used),
+    )
+
+
+def _percent_of(facts: Facts) -> str:
+    """Words for what 100 % is."""
+    return (
+        "percent of its capacity" if facts.has_capacities else "percent of what the busiest link has when nothing fails"
     )
 
 
@@ -234,11 +251,11 @@ def _name_routers(axes: Any, points: NDArray[np.float64], place: Mapping[str, in
 
 
 def loads(facts: Facts) -> CaptionedPicture | None:
-    """Utilisation of the busiest links as it is, and in the worst case."""
+    """Utilisation of the links that get fullest: when nothing fails, and in the worst case."""
     shown = facts.links[:BARS]
     if not shown or shown[0].worst_utilisation <= 0:
         return None
-    title = "Utilisation of links, as it is and in the worst case"
+    title = "The fullest links: when nothing fails, and in the worst case"
     height = 70 + 17 * len(shown)
     with figure(WIDTH, height) as made:
         axes = made.add_axes((0.4, 34 / height, 0.57, (height - 64) / height))
@@ -246,20 +263,25 @@ def loads(facts: Facts) -> CaptionedPicture | None:
         before = np.array([100 * link.base_utilisation for link in shown])
         after = np.array([100 * link.worst_utilisation for link in shown])
         axes.hlines(rows, before, after, color=FAINT, linewidth=3)
-        axes.plot(before, rows, linestyle="none", marker="o", markersize=6, color=ONE, label="as it is")
+        axes.plot(before, rows, linestyle="none", marker="o", markersize=6, color=ONE, label="nothing fails")
         axes.plot(after, rows, linestyle="none", marker="D", markersize=6, color=BAD, label="worst case")
-        if after.max() > 85:
+        if after.max() > NEAR:
             axes.axvline(100, color=INK, linewidth=1, linestyle=(0, (4, 2)))
         axes.set_yticks(rows, [_direction(link) for link in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
         axes.set_xlim(left=0)
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
-        axes.set_xlabel("percent of capacity" if facts.has_capacities else "percent of the busiest link as it is")
+        axes.set_xlabel(
+            "percent of capacity" if facts.has_capacities else "percent of the busiest link, nothing failed"
+        )
         made.legend(loc="upper right", ncols=2)
         svg = svg_of(made, "loads", title)
-    what = f"The {counted(len(shown), 'link')} with the highest worst case" if len(shown) > 1 else "The link"
-    return CaptionedPicture(name="loads", title=title, caption=f"{what}, each in its busier direction.", svg=svg)
+    what = f"The {counted(len(shown), 'link')} that get fullest" if len(shown) > 1 else "The link"
+    caption = f"{what}, each in its busier direction. Its worst case is the scenario in which it is fullest."
+    if after.max() > NEAR and facts.has_capacities:
+        caption += " The dashed line is the capacity."
+    return CaptionedPicture(name="loads", title=title, caption=caption, svg=svg)
 
 
 def _direction(link: LinkFacts, most: int = 27) -> str:
@@ -278,7 +300,7 @@ def losses(facts: Facts) -> CaptionedPicture | None:
     curves = falling(facts, "lost_msgs_per_s")
     if not curves or not facts.sent_msgs_per_s:
         return None
-    title = "Demand lost, by scenario"
+    title = "How many scenarios lose how many messages"
     with figure(WIDTH, 300) as made:
         axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
         for (name, (rank, value)), (color, dash) in zip(curves, curve_styles(), strict=False):
@@ -287,11 +309,19 @@ def losses(facts: Facts) -> CaptionedPicture | None:
         axes.set_xlim(left=1)
         axes.set_ylim(bottom=0)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.set_xlabel("scenarios, the worst first")
-        axes.set_ylabel("percent of what should arrive")
+        axes.set_xlabel("number of scenarios, the worst first")
+        axes.set_ylabel("messages lost, percent of all")
         made.legend(loc="upper right", ncols=3, handlelength=2.4)
         svg = svg_of(made, "losses", title)
-    caption = "So many scenarios of each family lose at least so much of what is sent."
+    name, (rank, value) = curves[0]
+    harmful = np.flatnonzero(value > 0)
+    at = harmful[len(harmful) // 2]
+    lost = percent(float(value[at]) / facts.wanted_msgs_per_s)
+    caption = (
+        "A line for each family of scenarios that loses any. To read it, for example: "
+        f"{counted(int(rank[at]), 'scenario')} of {name} {'loses' if rank[at] == 1 else 'lose'} {lost} or more of what "
+        "should arrive."
+    )
     return CaptionedPicture(name="losses", title=title, caption=caption, svg=svg)
 
 
@@ -323,7 +353,7 @@ def _columns(rows: Sequence[Row], *names: str) -> Curve:
 
 def stretches(facts: Facts) -> CaptionedPicture | None:
     """Draw how much longer paths become, over all scenarios of the mesh as it is."""
-    columns = (("stretch_p50", "half of the paths"), ("stretch_p95", "95 %"), ("stretch_p99", "99 %"))
+    columns = (("stretch_p50", "half of the paths"), ("stretch_p95", "95 % of them"), ("stretch_p99", "99 % of them"))
     curves = [(label, [row for row in facts.curves if row["measure"] == name]) for name, label in columns]
     if not all(rows for _, rows in curves):
         return None
@@ -336,13 +366,17 @@ def stretches(facts: Facts) -> CaptionedPicture | None:
         axes.set_ylim(0, 102)
         right = max(float(rows[0]["value"]) for _, rows in curves)
         axes.set_xlim(1, right + 0.02 * (right - 1) if right > 1 else 1.1)
-        axes.set_xlabel("cost of the path by its cost before the failure")
+        axes.set_xlabel("cost of a path, as a multiple of its cost when nothing fails")
         axes.set_ylabel("percent of scenarios")
         made.legend(loc="upper right", ncols=3, handlelength=2.4)
         svg = svg_of(made, "stretches", title)
+    share, stretch = rising(curves[-1][1])
+    longer = np.flatnonzero(stretch > 1)
+    at = longer[len(longer) // 2] if len(longer) else -1
     caption = (
-        "In so many scenarios half of the paths, 95 % and 99 % of them, cost at most so many times what they cost when "
-        "nothing fails."
+        f"To read it, for example: in {percent(float(share[at]))} of the scenarios 99 % of the paths cost at most "
+        f"{amount(float(stretch[at]))} times what they cost when nothing fails. The further left a line rises, the "
+        "better."
     )
     return CaptionedPicture(name="stretches", title=title, caption=caption, svg=svg)
 
@@ -384,7 +418,8 @@ def growth(facts: Facts) -> CaptionedPicture | None:
         axes.set_ylabel("percent of capacity" if facts.has_capacities else "percent of today's busiest link")
         made.legend(loc="upper right", ncols=2, handlelength=2.8)
         svg = svg_of(made, "growth", title)
-    caption = _limits(kinds[0]) if facts.has_capacities else "100 % is the busiest link as it is today."
+    full = "The dashed line is the capacity. " if facts.has_capacities else ""
+    caption = full + (_limits(kinds[0]) if full else "100 % is what the busiest link has today when nothing fails.")
     return CaptionedPicture(name="growth", title=title, caption=caption, svg=svg)
 
 

@@ -120,6 +120,16 @@ def test_growth_is_a_curve_of_all_its_steps(whole: Path) -> None:
     assert "growth" in {picture.name for picture in pictures(facts_of(whole, model_of(whole)))}
 
 
+def test_captions_of_curves_give_an_example_that_is_true(tmp_path: Path) -> None:
+    model = mesh("A-B B-C C-D D-A", demands=[demand("A", "C", 8, is_address=False)])
+    facts = facts_of(run(model, Request(families="links:1-2"), tmp_path / "run"), model)
+    captions = {picture.name: picture.caption for picture in pictures(facts)}
+    # Of the six pairs of links each that cuts off A or C, or both from each other, loses all: four of them.
+    assert re.search(r"example: [1-4] scenarios? of links:2 loses? 100 % or more", captions["losses"])
+    # Each of four links that fails alone makes its own neighbors go round: 3 instead of 1.
+    assert "of the scenarios 99 % of the paths cost at most 3 times" in captions["stretches"]
+
+
 def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
     model = mesh("A-B B-C C-A", capacity_msgs=10.0, demands=[demand("A", "B", 6, is_address=False)])
     folder = run(model, Request(costs=("A--B=5",), growth="1:2:0.5"), tmp_path / "run")
@@ -131,6 +141,7 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
     (drawn,) = (each for each in pictures(facts_of(folder, model)) if each.name == "growth")
     assert "changed, worst case" in drawn.svg
     assert drawn.caption == (
+        "The dashed line is the capacity. "
         "When nothing fails no link is overloaded up to 1.5 times today's demand; "
         "in the worst case no link is overloaded up to 1.5 times today's demand."
     )
