@@ -135,29 +135,32 @@ def _forecast(
 
 def _say(rows: list[dict[str, Any]], out: Path, *, period: str, horizon: int, limit: float, **_: Any) -> None:
     full = rows_to_tell(rows)
-    title = f"Links that reach {limit:.0%} within {horizon} {period}s, the soonest first"
-    columns = ("link", "from", "to", "when it fails", "now", f"a {period}", f"full in {period}", "band", "upgrade")
-    shown = [
-        (
-            row["link"],
-            row["src"],
-            row["dst"],
-            _failed(row),
-            *_outlook(row),
-        )
-        for row in full[:ROWS]
-    ]
-    if shown:
-        say_table(title, columns, shown)
+    calm, failing = ([row for row in full if row["is_failure"] is is_failure] for is_failure in (False, True))
+    reach = f"{limit:.0%} within {horizon} {period}s"
+    outlook = ("now", f"a {period}", f"full in {period}", "band", "upgrade")
+    if calm:
+        cells = [(row["link"], row["src"], row["dst"], *_outlook(row)) for row in calm]
+        _say_some(f"Links that reach {reach} while nothing fails, the soonest first", outlook, cells)
     else:
-        click.echo(f"no link reaches {limit:.0%} within {horizon} {period}s")
-    if len(full) > ROWS:
-        click.echo(f"and {len(full) - ROWS:,} more")
+        click.echo(f"no link reaches {reach} {'while nothing fails' if failing else 'whatever fails'}")
+    if failing:
+        cells = [(row["link"], row["src"], row["dst"], _failed(row), *_outlook(row)) for row in failing]
+        title = f"Links that reach {reach} in the failure that fills them first, the soonest first"
+        _say_some(title, ("when it fails", *outlook), cells)
+    elif calm:
+        click.echo("\nno failure fills a link sooner")
     click.echo(f"\nwhat is expected then, as a model: {out / 'expected'}; at the upper end of the band: {out / 'high'}")
 
 
+def _say_some(title: str, columns: tuple[str, ...], cells: list[tuple[str, ...]]) -> None:
+    """Write a table of links, with *columns* after those that name them, no longer than ROWS."""
+    say_table(title, ("link", "from", "to", *columns), cells[:ROWS])
+    if len(cells) > ROWS:
+        click.echo(f"and {len(cells) - ROWS:,} more")
+
+
 def rows_to_tell(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of links that may be full within the horizon: as it is, and in the failure that fills it first.
+    """Rows of links that may be full within the horizon: while nothing fails, and in the failure that fills it first.
 
     Args:
         rows: of `link_forecast`.

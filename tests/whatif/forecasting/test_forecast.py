@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from mesh_config.models import Treatment
 from router import whatif
 from router.cli import main
-from router.cli.whatif.forecast import rows_to_tell
+from router.cli.whatif.forecast import _say, rows_to_tell
 from router.whatif.forecasting.capacity_forecast import Wanted, check, forecast
 from router.whatif.forecasting.link_trends import ForecastParameters, trends
 from router.whatif.forecasting.traffic_history import Calendar, periods_of, rates_of, read_history
@@ -171,8 +171,15 @@ def test_the_demands_at_the_horizon_are_a_model(done: tuple[Path, str]) -> None:
 def test_the_command_says_what_is_full_and_what_it_lacks(done: tuple[Path, str]) -> None:
     out, said = done
     lines = [line.split() for line in said.splitlines()]
-    assert ["A--B", "A", "B", "B--C", "109.5%", "+9.52%", "now", "now", "to", "now", "x", "3.57"] in lines
-    assert ["A--B", "A", "B", "nothing", "85.7%", "+9.52%", "2", "2", "to", "2", "x", "3.33"] in lines
+    titles = [
+        at for at, line in enumerate(said.splitlines()) if line.startswith("Links that reach 100% within 26 weeks")
+    ]
+    calm, failing = (lines[at:end] for at, end in zip(titles, [*titles[1:], None], strict=True))
+    assert ["A--B", "A", "B", "85.7%", "+9.52%", "2", "2", "to", "2", "x", "3.33"] in calm
+    assert ["A--B", "A", "B", "B--C", "109.5%", "+9.52%", "now", "now", "to", "now", "x", "3.57"] in failing
+    for table in (calm, failing):
+        links = [tuple(line[:3]) for line in table if line and "--" in line[0]]
+        assert len(links) == len(set(links)), "each link once"
     assert str(out / "expected") in said
     # The weeks are variants of a run that every command opens.
     asked = CliRunner().invoke(
@@ -180,6 +187,23 @@ def test_the_command_says_what_is_full_and_what_it_lacks(done: tuple[Path, str])
     )
     assert asked.exit_code == 0, asked.output
     assert "15" in asked.output, "what A and C sent in the first week"
+
+
+def test_it_is_said_when_no_link_gets_full_and_when_no_failure_makes_it_worse(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    calm = {
+        "link": "A--B", "src": "A", "dst": "B", "is_failure": False, "level": 0.3, "growth": 0.04, "full_in": 2,
+        "earliest": 1, "latest": None, "upgrade": 4.5,
+    }  # fmt: skip
+    failing = {**calm, "is_failure": True, "level": 0.4, "failed_links": ["A--C"], "failed_routers": []}
+    found = {}
+    for name, rows in (("neither", []), ("calm", [calm]), ("failing", [failing])):
+        _say(rows, Path("out"), period="week", horizon=26, limit=1.0)
+        found[name] = capsys.readouterr().out
+    assert "no link reaches 100% within 26 weeks whatever fails" in found["neither"]
+    assert "no failure fills a link sooner" in found["calm"]
+    assert "no link reaches 100% within 26 weeks while nothing fails" in found["failing"]
 
 
 def test_a_failure_that_changes_nothing_for_a_link_is_not_told() -> None:
