@@ -50,6 +50,15 @@ YAML_BLOCKS = [
 ]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_a_page_read_as_it_lies_in_a_clone_lacks_nothing(page: Path) -> None:
+    """What only Sphinx shows, as the content of another file, can be reached by a link, too."""
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"\{(?:doc|ref|term|any|download)\}`", text) == []
+    for file in re.findall(r"^```\{literalinclude\} (\S+)$", text, re.MULTILINE):
+        assert f"]({file})" in text
+
+
 @pytest.mark.parametrize("block", YAML_BLOCKS)
 def test_meshes_of_the_documentation_are_right(block: str, tmp_path: Path) -> None:
     file = tmp_path / "mesh.yaml"

@@ -22,7 +22,7 @@ from router.cli.table_output_width import console
 
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C."""
-CAPACITIES_BY: Final = "`amqp-mesh whatif import --groups FILE` takes them from a file of details"
+CAPACITIES_BY: Final = "`amqp-mesh whatif import --details FILE` takes them from a file of details"
 """Said where a model without capacities can't be used."""
 LONG: Final = frozenset({"path", "what is down", "between", "note", "was", "is", "what"})
 """Columns with sentences: they are folded, others are not."""

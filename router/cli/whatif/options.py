@@ -23,14 +23,14 @@ demands_option: Final = click.option(
     "--demands", metavar="FILE", type=click.Path(), help="Table of demands, CSV or Parquet."
 )
 groups_option: Final = click.option(
-    "--groups",
     "--details",
+    "--groups",
     "details",
     metavar="FILE",
     type=click.Path(),
     multiple=True,
     help="Groups, failure rates, capacities, addresses and subscribers, YAML. May be given several times: what a later"
-    " file says of the same thing holds.",
+    " file says of the same thing holds. --groups is the older name of the option.",
 )
 single_point_option: Final = click.option(
     "--no-single-point-of-failure",

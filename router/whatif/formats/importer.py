@@ -167,7 +167,7 @@ def _read(faults: FileFindings, form: Form, message_bytes: float) -> tuple[Model
         faults.need_regular()
         if is_details(faults.file):
             message = "details of a mesh, such as groups and subscribers"
-            faults.fail(message, expected="a mesh or topology; give this file by --groups")
+            faults.fail(message, expected="a mesh or topology; give this file by --details")
         return *read_mesh(faults.file, faults), nodes
     text, name = read_text(faults.file), Path(os.fspath(faults.file)).stem
     if form is Form.TOPOHUB:

@@ -22,7 +22,7 @@ _INTRO = """\
 <!-- Made from the program by `python -m router.whatif.formats.reference_page`; changes belong there. -->
 
 `amqp-mesh whatif import FILE -o MODEL` makes a model of a file, `amqp-mesh whatif snapshot URL -o MODEL` of a live
-mesh. Either takes a table of demands (`--demands`) and files of details (`--groups`). All that is wrong with a file is
+mesh. Either takes a table of demands (`--demands`) and files of details (`--details`). All that is wrong with a file is
 told at once, with its line or row, and nothing is written then:
 
 ```text
@@ -91,9 +91,9 @@ R2,,orders,40.5,800,
 _DETAILS = """\
 ## Groups, failure rates, subscribers
 
-YAML, for `--groups`; each key may be absent. `--groups` may be given several times: the files are read in the order in
-which they stand there, and where two say different things of the same router, link, address, subscriber or group, what
-the second one says holds.
+YAML, for `--details` (`--groups` is its older name); each key may be absent. The option may be given several times: the
+files are read in the order in which they stand there, and where two say different things of the same router, link,
+address, subscriber or group, what the second one says holds.
 
 Addresses of subscribers that are not listed have the treatment that the mesh's settings give them. Addresses,
 subscribers and groups have the fields that stand below under these names. `new_links` are those that are planned: each

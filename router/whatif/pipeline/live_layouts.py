@@ -32,13 +32,11 @@ LINK_RATE: Final = Layout(
         real("bytes_per_s", "Bytes by time.", "B/s"),
         real(
             "capacity_msgs",
-            "What the link can carry in this direction; null when not known.",
+            "Capacity of the link in this direction, the model's or that of --capacity-msgs; null when not known.",
             "msg/s",
             is_nullable=True,
         ),
-        real(
-            "capacity_bytes", "What the link can carry in this direction; null when not known.", "B/s", is_nullable=True
-        ),
+        real("capacity_bytes", "The same in bytes, or that of --capacity-bytes.", "B/s", is_nullable=True),
         real(
             "utilisation",
             "Rate by capacity, the larger one of messages and bytes; null without a capacity.",

@@ -172,8 +172,13 @@ LINK_LOAD: Final = Layout(
         *directed(),
         real("msgs_per_s", "Messages sent.", "msg/s"),
         real("bytes_per_s", "Bytes of messages sent.", "bytes/s"),
-        real("capacity_msgs_per_s", "What it can take; null when the model does not say.", "msg/s", is_nullable=True),
-        real("capacity_bytes_per_s", "The same in bytes.", "bytes/s", is_nullable=True),
+        real(
+            "capacity_msgs_per_s",
+            "Capacity: `capacity_msgs` of the model; null when it does not say.",
+            "msg/s",
+            is_nullable=True,
+        ),
+        real("capacity_bytes_per_s", "The same in bytes: `capacity_bytes` of the model.", "bytes/s", is_nullable=True),
         real(
             "utilisation",
             "Load as a share of capacity, the larger of messages and bytes; 0 where the link has neither capacity. In "

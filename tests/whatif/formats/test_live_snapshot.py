@@ -404,10 +404,10 @@ def test_details_go_with_a_snapshot_and_with_an_error_nothing_is_written(mesh: M
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
     good.write_text("defaults: {link: {capacity_msgs: 1000}}")
     bad.write_text("links: [{id: A--E}]")
-    found = snapshot(mesh, "C", tmp_path / "model", "--groups", str(bad))
+    found = snapshot(mesh, "C", tmp_path / "model", "--details", str(bad))
     assert (found.exit_code, found.stderr.partition(";")[0]) == (2, f"{bad}:1: error: links[0].id: no link `A--E`")
     assert not (tmp_path / "model").exists()
-    assert snapshot(mesh, "C", tmp_path / "model", "--groups", str(good)).exit_code == 0
+    assert snapshot(mesh, "C", tmp_path / "model", "--details", str(good)).exit_code == 0
     assert {link.capacity_msgs for link in read_model(tmp_path / "model").links} == {1000.0}
 
 
