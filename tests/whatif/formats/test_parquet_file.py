@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -63,3 +64,21 @@ def test_no_other_module_reads_parquet_of_a_disk() -> None:
     reading = re.compile(r"\bpq\.(read_\w+|ParquetFile)\((?!pa\.BufferReader)")
     found = {str(file.relative_to(WHATIF)) for file in WHATIF.rglob("*.py") if reading.search(file.read_text("utf-8"))}
     assert found == OWN
+
+
+def test_what_threads_of_pyarrow_read_is_no_file_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "part.parquet"
+    pq.write_table(pa.table({"number": [1, 2]}), file)
+    sources: list[object] = []
+    read = pq.read_table
+
+    def noted(source: object, **options: Any) -> pa.Table:
+        sources.append(source)
+        return read(source, **options)
+
+    monkeypatch.setattr(pq, "read_table", noted)
+    assert read_matching(file, [("number", "=", 2)]).num_rows == 1
+    (source,) = sources
+    # One of Python's would abort the process now and then, when its thread lets go of it at the end.
+    assert isinstance(source, pa.NativeFile)
+    assert not isinstance(source, pa.PythonFile)
