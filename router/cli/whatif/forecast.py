@@ -142,7 +142,7 @@ def _say(rows: list[dict[str, Any]], out: Path, *, period: str, horizon: int, li
         cells = [(row["link"], row["src"], row["dst"], *_outlook(row)) for row in calm]
         _say_some(f"Links that reach {reach} while nothing fails, the soonest first", outlook, cells)
     else:
-        click.echo(f"no link reaches {reach} {'while nothing fails' if failing else 'whatever fails'}")
+        click.echo(f"no link reaches {reach} {'while nothing fails' if failing else 'in any failure of --fail'}")
     if failing:
         cells = [(row["link"], row["src"], row["dst"], _failed(row), *_outlook(row)) for row in failing]
         title = f"Links that reach {reach} in the failure that fills them first, the soonest first"

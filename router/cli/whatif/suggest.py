@@ -97,7 +97,7 @@ def suggest(
     if is_json:
         say_json(rows)
     else:
-        _say_suggestions(rows)
+        _say_suggestions(rows, goals or GOALS[:3] if has_links else ())
 
 
 def _tell_of_unplaced(model: Any) -> None:
@@ -141,9 +141,12 @@ TITLES: Final = {
 }
 
 
-def _say_suggestions(rows: list[dict[str, Any]]) -> None:
+def _say_suggestions(rows: list[dict[str, Any]], goals: tuple[str, ...]) -> None:
+    """Say them. *goals*: by which links were looked for."""
     if not rows:
         click.echo("nothing would help")
+    elif goals and not any(row["kind"] == "link" and row["measure"] != "unreachable_pairs" for row in rows):
+        click.echo(f"no new link would help by {', '.join(goals)}")
     for key, title in TITLES.items():
         found = [row for row in rows if (row["kind"], row["measure"]) == key]
         if not found:

@@ -281,3 +281,20 @@ def test_utilisation_is_that_of_the_routing_of_the_run(
     for routing, expected in (("mesh", as_mesh), ("ecmp", as_ecmp)):
         best = suggested(model, tmp_path / routing, "--goal", "utilisation", routing=routing)[0]
         assert (best["before"], best["after"]) == expected, routing
+
+
+def test_it_is_said_when_places_of_subscribers_would_help_and_no_link(tmp_path: Path) -> None:
+    # Each link to the middle is full, whatever else there is.
+    star = mesh(
+        "A-B A-C A-D",
+        capacity_msgs=10.0,
+        addresses=[address("x")],
+        subscribers=[site("x", "A")],
+        demands=[demand(src, "x", 10) for src in "BCD"],
+    )
+    write_model(star, tmp_path / "model")
+    words = ["whatif", "suggest", str(tmp_path / "model"), "--goal", "utilisation"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("no new link would help by utilisation\n\nSubscribers to be added")
+    assert "no new link" not in CliRunner().invoke(main, [*words, "--no-links"]).output

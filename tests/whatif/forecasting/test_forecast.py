@@ -201,7 +201,7 @@ def test_it_is_said_when_no_link_gets_full_and_when_no_failure_makes_it_worse(
     for name, rows in (("neither", []), ("calm", [calm]), ("failing", [failing])):
         _say(rows, Path("out"), period="week", horizon=26, limit=1.0)
         found[name] = capsys.readouterr().out
-    assert "no link reaches 100% within 26 weeks whatever fails" in found["neither"]
+    assert "no link reaches 100% within 26 weeks in any failure of --fail" in found["neither"]
     assert "no failure fills a link sooner" in found["calm"]
     assert "no link reaches 100% within 26 weeks while nothing fails" in found["failing"]
 
