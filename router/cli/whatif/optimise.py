@@ -10,11 +10,14 @@ from typing import Any, Final
 import click
 
 from router.cli.errors import BAD_INPUT, CommandError
+from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import CAPACITIES_BY, answering, read_model, say_json, say_table
 from router.cli.whatif.options import fail_option, folder_argument, json_option, tries_option
 from router.cli.whatif.progress_bar import progress
 
 MOST_COST: Final = 65535
+NAMED: Final = 5
+"""Links that are named of those that the mesh file lacks."""
 
 
 @click.command("optimise", short_help="Find link costs with which the worst failure fills links less.")
@@ -64,7 +67,9 @@ def optimise(
         for name in kept:
             places.place_of("link", name, tuple(least), option="--keep")
         if file is not None:
-            known = settings.least_costs(importlib.import_module("mesh_config.loader").load_mesh(file))
+            mesh = importlib.import_module("mesh_config.loader").load_mesh(file)
+            _tell_of_missing(file, [name for name in least if name not in settings.links_by_id(mesh)], len(least))
+            known = settings.least_costs(mesh)
             least = {name: known[name] for name in least if name in known}
         limits = searching.CostLimits(
             changes=changes,
@@ -84,6 +89,26 @@ def optimise(
         say_json({"costs": rows, "before": found.before, "after": found.after, "tries": found.tries, "diff": diff})
     else:
         _say(rows, found, diff)
+
+
+def _tell_of_missing(file: str, missing: list[str], count: int) -> None:
+    """Say which links of the model a mesh file lacks, so that their costs stay.
+
+    Args:
+        file: path of the mesh file.
+        missing: links.
+        count: links of the model.
+    Raises: CommandError when there is none that it has: it is the file of another mesh.
+    """
+    if not missing:
+        return
+    some = ", ".join(missing[:NAMED]) + (" and others" if len(missing) > NAMED else "")
+    if len(missing) == count:
+        raise CommandError(
+            f"{file}: no link of the model is there ({some}); expected the mesh file that the model was made of",
+            BAD_INPUT,
+        )
+    click.echo(printable(f"warning: {file} lacks links of the model, whose costs stay: {some}"), err=True)
 
 
 def _diff(file: Path, edited: str) -> str:

@@ -48,8 +48,8 @@ def read_row_group(file: Path, number: int, column: str) -> pa.Table:
 def read_matching(file: Path, filters: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """Read the rows of a file that filters of pyarrow let through; None: all. Raises: ParquetFileError."""
     wanted = None if columns is None else list(columns)
-    # Opened here, since of a path pyarrow doesn't tell why it can't be. And by pyarrow: when a thread of its own lets go
-    # of a file of Python's while the process ends, that aborts it (apache/arrow#34314).
+    # Opened here, since of a path pyarrow doesn't tell why it can't be. And opened by pyarrow: it aborts the process
+    # when a thread of its own lets go of a file of Python's while all ends (apache/arrow#34314).
     with _naming(file), pa.OSFile(str(file)) as opened:
         return pq.read_table(opened, columns=wanted, filters=filters, partitioning=None)
 

@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from mesh_config.findings import SettingsError
+from mesh_config.generators import generate
 from mesh_config.loader import load_mesh
+from mesh_config.render import render_mesh
 from router.cli import main
 from router.cli.whatif.optimise import optimise
 from router.cli.whatif.plan import plan
@@ -26,6 +28,7 @@ from router.whatif.model.demands import Demand
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model, with_costs, with_links
 from router.whatif.scenarios.scenario_plan import families_of
+from tests.whatif import small
 
 FAMILIES = families_of("links:1,routers:1")
 SIX = "ABCDEF"
@@ -346,3 +349,19 @@ def _patched(text: str, diff: str) -> str:
     )
     assert text.count(old) == 1
     return text.replace(old, new)
+
+
+def test_a_mesh_file_that_lacks_links_of_the_model_is_told(tmp_path: Path) -> None:
+    write_model(small.mesh("R1-R2 R2-R3", capacity_msgs=10.0), tmp_path / "line")
+    write_model(small.mesh("X-Y", capacity_msgs=10.0), tmp_path / "other")
+    file = tmp_path / "mesh.yaml"
+    file.write_text(render_mesh(generate("line", 2)), encoding="utf-8")
+    done = CliRunner().invoke(main, ["whatif", "optimise", str(tmp_path / "line"), "--mesh", str(file)])
+    assert done.exit_code == 0
+    assert f"warning: {file} lacks links of the model, whose costs stay: R2--R3\n" in done.stderr
+    done = CliRunner().invoke(main, ["whatif", "optimise", str(tmp_path / "other"), "--mesh", str(file)])
+    assert done.exit_code == 2
+    assert (
+        f"{file}: no link of the model is there (X--Y); expected the mesh file that the model was made of"
+        in done.stderr
+    )
