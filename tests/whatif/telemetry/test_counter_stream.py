@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +26,7 @@ from router.cli import main
 from router.cli.whatif.watch import CONNECT, ROWS, Screen
 from router.whatif.forecasting.capacity_forecast import Wanted, forecast
 from router.whatif.forecasting.link_trends import ForecastParameters
-from router.whatif.forecasting.traffic_history import Calendar
+from router.whatif.forecasting.traffic_history import CALENDARS, Calendar
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.mesh_model import Model
@@ -228,8 +229,9 @@ def assert_forecast_of(spark: SparkSession, folder: Path) -> None:
         subscribers=[SubscriberSite(address="watched", router="R3")],
         addresses=[AddressNode(text="watched", treatment=Treatment.BALANCED)],
     )
-    wanted = Wanted(outlook=ForecastParameters(horizon=2), calendar=Calendar(bucket_s=seconds, period_s=seconds))
-    forecast(spark, folder / "out", model, folder / "plan", wanted)
+    wanted = Wanted(outlook=ForecastParameters(horizon=2), period="short")
+    with mock.patch.dict(CALENDARS, short=Calendar(bucket_s=seconds, period_s=seconds)):
+        forecast(spark, folder / "out", model, folder / "plan", wanted)
     demands = read_table(folder / "plan", "demand_period").to_pylist()
     assert len(demands) >= 3
     assert {(row["router"], row["address"]) for row in demands} == {("R1", "watched")}
