@@ -180,6 +180,8 @@ def decode_message(
     except MalformedMessage as error:
         error.read = message
         raise
+    except OverflowError:
+        reason = "a number that is out of range where it stands"  # Python's words are of C
     except UNREADABLE as error:
         reason = str(error)
     else:

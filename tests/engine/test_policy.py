@@ -68,6 +68,13 @@ def test_an_unknown_virtual_host_is_refused(bench: Bench, name: str | None) -> N
     assert router.policy.denied_unknown == 1
 
 
+def test_of_a_very_long_host_name_the_beginning_is_told(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(vhost(),))
+    client = enter(bench, router, "a\N{RIGHT-TO-LEFT OVERRIDE}" + "x" * 3000)
+    assert client.description.startswith("there is no virtual host `a\\u202exxx")
+    assert len(client.description) < 300
+
+
 def test_any_other_name_means_the_virtual_host_that_says_so(bench: Bench) -> None:
     rest = VhostSettings(name="rest", hostnames=("*",), groups=everything().groups, isolated=False)
     router = bench.router("A", vhosts=(vhost(), rest))

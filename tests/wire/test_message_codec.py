@@ -269,6 +269,11 @@ def test_a_char_that_nobody_can_write_is_refused(code: int, field: str) -> None:
             decode(data)
 
 
+def test_a_char_beyond_any_number_of_c_is_refused_in_words_of_amqp() -> None:
+    with pytest.raises(DecodeError, match="no message: a number that is out of range where it stands"):
+        decode_message(b"\x00\x53\x77\x73\xff\xff\xff\xff")
+
+
 @pytest.mark.parametrize("depth", [100, 20000])
 def test_deep_nesting_is_refused(depth: int) -> None:
     body = b"\x45"

@@ -15,6 +15,7 @@ import attrs
 
 from mesh_config.access_rules import HostRules, fit_all_of
 from mesh_config.models import GroupSettings, ManagementRight, VhostSettings
+from router.core.escapes import escaped
 from router.core.ids_and_conditions import Condition, RouterId
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.denial import DenialKind, Denied
@@ -28,6 +29,8 @@ ANYBODY = "*"
 RIGHTS = (ManagementRight.NONE, ManagementRight.OWN, ManagementRight.READ, ManagementRight.WRITE)
 """Rights to management, each with all that those before it have."""
 
+MOST_SHOWN = 255
+"""Characters that are shown of a host name: a peer's word, which may be as long as a frame."""
 NAMELESS = "for who names none: one with `hostnames: ['*']` would take them, or a listener with `vhost`"
 
 
@@ -124,7 +127,7 @@ class Policy:
         if known is None or known.rights is not rights:
             return f"the rights of user `{rights.user}` in virtual host `{rights.vhost}` have changed"
         if self._find(hostname or "") is not rights.state:
-            return f"`{hostname or ''}` does not mean virtual host `{rights.vhost}` any more"
+            return f"`{escaped(hostname or '', MOST_SHOWN)}` does not mean virtual host `{rights.vhost}` any more"
         if not self._hosts[rights.vhost, rights.group.name].allows(host):
             return f"user `{rights.user}` may not come from this remote host any more"
         return ""
@@ -163,7 +166,7 @@ class Policy:
         state = self._find(hostname or "")
         if state is None:
             self.denied_unknown += 1
-            which = f"`{hostname}`" if hostname else NAMELESS
+            which = f"`{escaped(hostname, MOST_SHOWN)}`" if hostname else NAMELESS
             denied = Denied(DenialKind.CONNECTION, f"there is no virtual host {which}")
             self._told(denied, "", user, hostname or "")
             raise denied
