@@ -9,7 +9,6 @@ from router.engine.connection cimport Connection
 from router.net.poller cimport RoundHandler
 
 cdef int MOST_FAULTS
-cdef int MOST_STEPS
 
 
 cdef class ConnectionTurns(RoundHandler):
