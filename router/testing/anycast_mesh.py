@@ -71,21 +71,6 @@ class AnycastMesh(CreditMesh[AnycastRouter]):
         """Unspent credit of subscribers, as it has arrived at their routers."""
         return sum(link.credit for router in self._living() for link in router.subscribers)
 
-    def attached(self) -> int:
-        """Publishers attached."""
-        return sum(len(router.machine.publishers.attached) for router in self._living())
-
-    def held(self) -> int:
-        """Credit that publishers may still use, as their routers reckon it.
-
-        Messages on the way from a publisher to its router are included.
-        """
-        return sum(
-            publisher.standing() - len(publisher.queue)
-            for router in self._living()
-            for publisher in router.machine.publishers.attached.values()
-        )
-
     def inside(self) -> int:
         """Messages that have arrived at their first router and were not yet sent to a subscriber."""
         on_wires = sum(len(wire.messages) for wire in self._wires.values())

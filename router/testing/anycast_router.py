@@ -20,6 +20,7 @@ from router.core.forwarding.credit_actions import (
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.egress_load import EgressLoad
+from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher
 from router.testing.credit_router import NO_TURN, CreditRouter, RouterEnvironment
@@ -222,6 +223,11 @@ class AnycastRouter(CreditRouter):
             self._mesh.released(message)
         for action in self.machine.take_actions():
             self._carry_out(action)
+
+    @property
+    def local_publishers(self) -> LocalPublishers:
+        """Its local publishers."""
+        return self.machine.publishers
 
     def detach_publisher(self, key: Key) -> None:
         """A publisher's detach arrived, or its connection ended."""

@@ -14,6 +14,7 @@ from typing import Final, Generic, Protocol, TypeVar
 import networkx as nx
 
 from mesh_config.findings import nearest
+from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network, NetworkConditions
 from router.testing.clients import (
@@ -40,6 +41,10 @@ class SimulatedRouterInterface(Protocol):
     @property
     def subscribers(self) -> Collection[AmqpLink]:
         """Links of its local subscribers."""
+
+    @property
+    def local_publishers(self) -> LocalPublishers:
+        """Its local publishers, as its machine has them."""
 
     def attach_publisher(self, publisher: SimPublisher) -> None:
         """A publisher's attach arrived."""
@@ -193,6 +198,23 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         self.published += 1
         self.open[self.published] = self.publisher_of[self.published] = publisher
         return self.published
+
+    # What is counted
+
+    def attached(self) -> int:
+        """Publishers attached."""
+        return sum(len(router.local_publishers.attached) for router in self._living())
+
+    def held(self) -> int:
+        """Credit that publishers may still use, as their routers reckon it.
+
+        Messages on the way from a publisher to its router are included.
+        """
+        return sum(
+            publisher.standing() - len(publisher.queue)
+            for router in self._living()
+            for publisher in router.local_publishers.attached.values()
+        )
 
     def _living(self) -> list[HomeT]:
         return [router for router in self.routers.values() if router.is_alive]

@@ -99,21 +99,6 @@ class MulticastMesh(CreditMesh[MulticastRouter]):
 
     # What is counted
 
-    def attached(self) -> int:
-        """Publishers attached."""
-        return sum(len(router.machine.publishers.attached) for router in self._living())
-
-    def held(self) -> int:
-        """Credit that publishers may still use, as their routers reckon it.
-
-        Messages on the way from a publisher to its router are included.
-        """
-        return sum(
-            publisher.standing() - len(publisher.queue)
-            for router in self._living()
-            for publisher in router.machine.publishers.attached.values()
-        )
-
     def waiting(self) -> int:
         """Messages that wait at their ingress router."""
         return sum(len(router.machine.publishers.waiting) for router in self._living())

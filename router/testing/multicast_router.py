@@ -22,6 +22,7 @@ from router.core.forwarding.multicast_tree import (
     ReturnAllSubscriberCredit,
     SendCopies,
 )
+from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher
 from router.testing.credit_router import CreditRouter, RouterEnvironment
@@ -130,6 +131,11 @@ class MulticastRouter(CreditRouter):
     def _published(self, key: Key, message: int, now: float) -> None:
         if self.machine.published(key, message, now) != KEPT:
             self._mesh.released(message)
+
+    @property
+    def local_publishers(self) -> LocalPublishers:
+        """Its local publishers."""
+        return self.machine.publishers
 
     def detach_publisher(self, key: int) -> None:
         """A publisher's detach arrived, or its connection ended."""
