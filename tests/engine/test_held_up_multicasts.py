@@ -119,6 +119,38 @@ def test_an_honest_router_whose_subscribers_are_slow_is_never_excluded(
     assert warnings(capsys) == []
 
 
+@pytest.mark.parametrize("is_beside", [True, False], ids=["beside an honest one", "alone at its router"])
+@pytest.mark.parametrize(("at_once", "stays_s"), [(1, 0.9), (3, 0.9), (1, 0.3)])
+def test_a_client_that_attaches_again_and_again_excludes_no_router_from_a_multicast(
+    bench: Bench, capsys: pytest.CaptureFixture[str], is_beside: bool, at_once: int, stays_s: float
+) -> None:
+    a, b = bench.mesh(("A", "B"))
+    well = [
+        bench.client(router).receiver(FANOUT, credit=100_000).accepting() for router in ((a, b) if is_beside else (a,))
+    ]
+    restless, sender = bench.client(b), bench.client(a).sender(FANOUT)
+    links: list[PeerReceiver] = []
+    total = idle = 0
+    rounds = 150
+    for number in range(rounds):
+        if number % round(10 * stays_s / at_once) == 0:
+            if len(links) == at_once:
+                links.pop(0).detach()
+            links.append(restless.receiver(FANOUT, credit=1).accepting())
+        before = len(well[0].bodies)
+        for _ in range(5):
+            sender.send(message(total), settled=True)
+            total += 1
+        bench.advance(0.1)
+        idle += len(well[0].bodies) == before
+    assert idle * 0.1 <= 3.0 + 0.1 * 0.1 * rounds
+    for link in links:
+        link.detach()
+    bench.advance(5.0)
+    assert all(receiver.bodies == list(range(total)) for receiver in well)
+    assert warnings(capsys) == []
+
+
 def live(bench: Bench, raw: Neighbor, duration_s: float) -> None:
     """Let time pass for a neighbor that says HELLO each second."""
     end = bench.now + duration_s
