@@ -451,7 +451,7 @@ class MeshPresence:
                 return f"; it was refused here: {each.reason}"
         for each in latest:
             if not each.container:
-                return f"; who was refused last at a listener for routers, from {each.host}: {each.reason}"
+                return f"; a router from {each.host} was refused here, which may be it: {each.reason}"
         return ""
 
     def _absence(self, router: RouterId, known: Presence) -> str:

@@ -51,7 +51,7 @@ from router.fib_resync import FibResync
 from router.flight_recorder import FlightRecorder
 from router.mesh_presence import MeshPresence
 from router.net.tcp_counters import TcpCounters
-from router.peer_event_handler import PeerEventHandler
+from router.peer_event_handler import PeerEventHandler, remote_address
 from router.run_to_completion import ConnectionTurns
 
 TRIM_AFTER = 1000
@@ -524,7 +524,7 @@ class Runtime(ConnectionTurns):
             case CloseConnection():
                 connection = self.connections.get(action.connection)
                 if connection is not None:
-                    self._peers.close(connection, action.condition, action.description)
+                    self._refuse_neighbor(connection, action)
             case Report():
                 if action.what == "neighbor_down":
                     router, now = RouterId(str(dict(action.fields)["neighbor"])), self.data_plane.clock.now
@@ -536,6 +536,12 @@ class Runtime(ConnectionTurns):
                 getattr(self.log, level)(action.what, **dict(action.fields))
             case _:
                 raise AssertionError(f"unknown action {action}")
+
+    def _refuse_neighbor(self, connection: Connection, action: CloseConnection) -> None:
+        if connection.is_server and connection.peer is not None:
+            now, host = self.data_plane.clock.now, remote_address(connection.host)
+            self.mesh_presence.router_refused(connection.peer.container, host, action.description, now)
+        self._peers.close(connection, action.condition, action.description)
 
     def _reconsider(self, entry: AddressEntry | None) -> None:
         if entry is not None:

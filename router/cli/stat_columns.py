@@ -311,13 +311,18 @@ def _router_state(entity: Entity) -> str:
     return "drained" if entity.get("isDraining") else "up"  # a router of an earlier version doesn't say
 
 
+def _state_since(entity: Entity) -> str | None:
+    """Time since which a router is in its state: one that is drained has told its neighbors' costs anew then."""
+    return moment(entity["lastTopoChange"] if _router_state(entity) == "drained" else entity["since"])
+
+
 ROUTERS: Final = View(
     kind="router.node",
     noun="routers",
     columns=(
         _text("id", "id"),
         Column("state", _router_state),
-        _since(),
+        Column("since", _state_since),
         _text("next hop", "nextHop"),
         _number("cost", "cost"),
         Column("neighbors", _neighbors),

@@ -258,7 +258,10 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
             command=f"amqp-mesh stat listeners --router {snapshot.router}",
             about=_link_to(snapshot.router, escaped(wrong.container)),
         )
+    absent = [node for node in snapshot.nodes if not node.is_reachable and node.reason]
     for refusal in snapshot.refusals:
+        # The absence that it explains tells of it too.
+        meant = next((node.id for node in absent if (node.reason or "").endswith(refusal.reason)), None)
         who = f"router {escaped(refusal.container)}" if refusal.container else "whoever connects as a router"
         yield Problem(
             kind="router-refused",
@@ -266,7 +269,7 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"{who} from {refusal.host} is refused: {escaped(refusal.reason)}",
             since=refusal.since,
             command=f"amqp-mesh stat routers --router {snapshot.router}",
-            about=_link_to(snapshot.router, escaped(refusal.container)),
+            about=_link_to(snapshot.router, escaped(refusal.container) or meant),
         )
 
 

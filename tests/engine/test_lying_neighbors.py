@@ -301,6 +301,18 @@ def test_a_router_by_the_id_of_one_that_is_there_is_refused_soon(
     check_whole(bench, routers)
 
 
+def test_a_second_router_of_one_id_at_one_neighbor_is_among_those_refused_there(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    bench.routers["the first B"] = b
+    bench.join(bench.router("B"), a)
+    bench.advance(3)
+    (refused,) = a.mesh_presence.refused_routers.values()
+    taken = "router id B is in use: another router with the same id is connected to the same neighbor"
+    assert (refused.container, refused.reason) == ("B", taken)
+    assert set(a.fib.routes) == {"B"}
+    assert set(b.fib.routes) == {"A"}
+
+
 def test_a_router_that_is_only_named_is_asked_nothing_by_operators(bench: Bench) -> None:
     raw, routers = spoken_for(bench)
     view = serve_management(routers[0])

@@ -160,7 +160,7 @@ def test_a_neighbor_that_never_came_has_the_last_refusal_in_its_reason(presence:
     never = "never seen since this router started"
     presence.router_refused("", "10.0.0.9", "TLS: the peer shows no certificate", 110.0)
     assert presence.reason(R2) == (
-        f"{never}; who was refused last at a listener for routers, from 10.0.0.9: TLS: the peer shows no certificate"
+        f"{never}; a router from 10.0.0.9 was refused here, which may be it: TLS: the peer shows no certificate"
     )
     assert presence.reason(R3) == never, "it is no neighbor"
     presence.router_refused(R2, "10.0.0.2", "router R2 is of mesh two, and this one of mesh one", 111.0)

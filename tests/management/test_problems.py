@@ -329,6 +329,16 @@ def test_the_command_is_for_the_router_that_knows_most_and_a_cause_stands_once()
     assert beside.command == "amqp-mesh stat routers --router R1"
 
 
+def test_who_is_refused_unnamed_belongs_to_the_absence_that_it_explains() -> None:
+    reason = "TLS: the certificate of the peer was revoked"
+    told = f"never seen since this router started; a router from h was refused here, which may be it: {reason}"
+    gone = row(NodeRow, id="R2", is_reachable=False, is_configured=True, reason=told, since=NOW - 60)
+    refusal = RouterRefusal(container="", host="h", reason=reason, since=NOW - 60)
+    absent, refused = problems(ProblemInputs(router="R1", now=NOW, nodes=[gone], refusals=[refusal]))
+    assert (absent.kind, refused.kind) == ("router-absent", "router-refused")
+    assert set(absent.explains) & set(refused.about)
+
+
 def test_a_link_that_was_lost_is_looked_at_where_it_ends() -> None:
     def told(one: str, state: str, recent: int, **more: Any) -> list[Problem]:
         link = row(MeshLinkRow, name="x", one=one, other="R3", state=state, recent_flaps=recent, since=8, last_flap=5)
