@@ -34,6 +34,8 @@ def played(count: int) -> Iterator[tuple[int, str, Exception | None]]:
             number += 1
             try:
                 play(seed)
+            except NameError:
+                raise  # that is no rule spoilt, but a mutation that is no program
             except Exception as error:  # a machine whose rule is spoilt may raise anything
                 yield number, f"{kind} {seed}", error
             else:

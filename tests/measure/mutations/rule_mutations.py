@@ -85,7 +85,7 @@ MUTATIONS: Final = (
         "idle circuits are not drained for those who wait",
         "pool_toward_egress",
         "return self.ask_unused([c for c in self.circuits.values() if c.out > 0], self.timing.idle_s, now)",
-        "return math.inf",
+        "return inf",
     ),
     Mutation(
         "a drain that crosses the last use of the credit is waited for",
@@ -209,7 +209,7 @@ MUTATIONS: Final = (
         "trees keep what they do not use",
         "subscriber_credit_pool",
         "return self.ask_unused(holders, hold_s, now)",
-        "return math.inf",
+        "return inf",
     ),
     Mutation(
         "a subscriber that stalls is never excluded",

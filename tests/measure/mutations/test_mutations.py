@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,8 @@ def test_a_mutation_changes_one_place_of_its_module(mutation: Mutation) -> None:
     changed = mutation.applied(source)
     assert changed != source
     compile(changed, mutation.path, "exec")
+    known = {*re.findall(r"[A-Za-z_]\w*", source), *keyword.kwlist, *dir(builtins)}
+    assert set(re.findall(r"[A-Za-z_]\w*", mutation.new)) <= known
 
 
 def test_mutations_are_many_and_each_spoils_something_else() -> None:
