@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mesh_config.models import CertificateField, ClientCertificates, TlsSettings, TlsVersion
 from router.core.errors import LocalError
-from router.security.bounded_file import check_bounded
+from router.security.bounded_file import check_bounded, read_bounded
 from router.security.password_sources import read_secret
 from router.security.sasl_frames import SaslError
 from router.security.value_from_files import ValueFromFiles
@@ -35,6 +35,9 @@ _ALTERNATIVE: Final = {
     CertificateField.DNS: "DNS",
     CertificateField.URI: "URI",
 }
+_CERTIFICATE: Final = b"CERTIFICATE-----"
+_PRIVATE_KEY: Final = b"PRIVATE KEY-----"
+"""Ends of the lines that begin these in PEM, whatever kinds of them there are."""
 _ALERTS: Final = {
     "UNKNOWN_CA": "it does not know the authority of our certificate",
     "CERTIFICATE_EXPIRED": "our certificate has expired",
@@ -156,7 +159,23 @@ def _load_certificate(context: ssl.SSLContext, settings: TlsSettings, where: str
             words = "its password is wrong" if secret else "it is encrypted, and no password is set"
             raise LocalError(f"{where}: key {key} cannot be used: {words}") from None
         files = " and ".join(dict.fromkeys((settings.certificate, key)))
-        raise LocalError(f"{where}: {files} cannot be used: {_file_words(error)}") from None
+        words = _missing(settings.certificate, settings.key) or f"{files} cannot be used: {_file_words(error)}"
+        raise LocalError(f"{where}: {words}") from None
+
+
+def _missing(certificate: str, key: str | None) -> str:
+    """Find out what is in neither file, of which the errors of OpenSSL say only that it is not PEM. Empty for nothing.
+
+    Raises:
+        LocalError: a file can be read no longer.
+    """
+    if _CERTIFICATE not in read_bounded(certificate):
+        return f"{certificate} cannot be used: no certificate in PEM is in it"
+    if _PRIVATE_KEY in read_bounded(key or certificate):
+        return ""
+    if key is None:
+        return f"{certificate} has a certificate and no private key: name the file of the key with `key`"
+    return f"`key` {key} cannot be used: no private key in PEM is in it"
 
 
 def _check(file: str, what: str) -> None:

@@ -117,9 +117,15 @@ def test_files_that_cannot_be_used_are_named(certificates: Certificates, tmp_pat
     good = profile(certificates, certificates.issue("A"))
     nothing = tmp_path / "nothing"
     nothing.write_text("nothing", encoding="utf-8")
+    damaged = tmp_path / "damaged"
+    damaged.write_text(Path(certificates.issue("A")).read_text(encoding="utf-8").replace("\n", "\n!"), encoding="utf-8")
     for changes, reason in (
         ({"certificate": str(tmp_path / "absent")}, "absent: cannot be read"),
-        ({"certificate": str(nothing)}, "PEM"),
+        ({"certificate": str(nothing)}, "nothing cannot be used: no certificate in PEM is in it"),
+        ({"certificate": certificates.ca}, "has a certificate and no private key: name the file of the key with `key`"),
+        ({"key": certificates.ca}, "`key` .* cannot be used: no private key in PEM is in it"),
+        ({"key": str(nothing)}, "`key` .*nothing cannot be used: no private key in PEM is in it"),
+        ({"certificate": str(damaged)}, "what should be in it in PEM is not, or is damaged"),
         ({"key": certificates.issue("B")}, "the key is not that of the certificate"),
         ({"ca": str(nothing)}, "`ca` .*nothing cannot be used: no certificate in PEM is in it"),
         ({"crl": str(tmp_path / "absent")}, "`crl` .*absent: cannot be read: No such file"),
