@@ -111,8 +111,11 @@ def _scalar(value: Any, base: type) -> Any:
 
 def _as_list(value: Any, base: type) -> str | None:
     """The list of a text alone, where texts are wanted; None where that would be wrong too."""
-    is_member = issubclass(base, enum.Enum) and value in [member.value for member in base]
-    if not isinstance(value, str) or not (base is str or is_member):
+    if isinstance(value, str) and issubclass(base, enum.Enum):
+        value = _near_member(value, base)
+    elif base is not str:
+        return None
+    if not isinstance(value, str):
         return None
     is_plain = re.fullmatch(_PLAIN_TEXT, value) and value.lower() not in _OTHER_WORDS
     return f"[{value if is_plain else json.dumps(value, ensure_ascii=False)}]"
@@ -122,8 +125,22 @@ def _enum_member(value: Any, cls: type[enum.Enum]) -> enum.Enum:
     members = {str(member.value): member for member in cls}
     if isinstance(value, str) and value in members:
         return members[value]
-    near = nearest(value, members) if isinstance(value, str) else None
+    word = value[0] if isinstance(value, list) and len(value) == 1 else value  # as another setting has a list of them
+    near = _near_member(word, cls) if isinstance(word, str) else None
     raise _UnfitError(Fault(message=found_words(value), expected=base_words(cls), nearest=near))
+
+
+def _near_member(value: str, cls: type[enum.Enum]) -> str | None:
+    return nearest(value, [str(member.value) for member in cls])
+
+
+def _as_mapping(value: Any, cls: SettingsClass) -> str | None:
+    """The settings of a port alone; None where it can't be one, or they need more."""
+    fields = {field.name: field for field in fields_of(cls)}
+    port = fields.pop("port", None)
+    if port is None or type(value) is not int or any(field.default is attrs.NOTHING for field in fields.values()):
+        return None
+    return f"{{port: {value}}}" if fault_of(port, value) is None else None
 
 
 def _settings_hook(converter: cattrs.Converter, cls: SettingsClass) -> Callable[[Any, Any], Any]:
@@ -141,7 +158,7 @@ def _settings_hook(converter: cattrs.Converter, cls: SettingsClass) -> Callable[
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise _UnfitError(Fault(message=found_words(value), expected="a mapping"))
+            raise _UnfitError(Fault(message=found_words(value), expected="a mapping", nearest=_as_mapping(value, cls)))
         return from_dict(value, cls)
 
     return hook

@@ -35,10 +35,9 @@ def referenced_file_findings(path: str, router_id: str | None = None) -> list[Fi
     for key in ids:
         told: set[str] = set()
         for steps, part in _parts(with_mesh(routers[key], document)):
-            for severity, fault in _faults(part):
+            for severity, fault, expected in _faults(part):
                 if fault not in told:
                     told.add(fault)
-                    expected = EXPECTED if severity is Severity.ERROR else STILL_GOOD
                     place = document.place(key, *steps)
                     found.append(place.finding(fault, expected=expected, severity=severity))
     return found
@@ -67,17 +66,19 @@ def _parts(router: RouterSettings) -> Iterator[tuple[tuple[Step, ...], RouterSet
             yield ("tls", at), part(profile.name)
 
 
-def _faults(router: RouterSettings) -> Iterator[tuple[Severity, str]]:
+def _faults(router: RouterSettings) -> Iterator[tuple[Severity, str, str]]:
+    """What is wrong with the files of *router*. Returns: of each how grave it is, the fault, and what was expected."""
     try:
         store = CredentialStore(router, structlog.get_logger())
     except LocalError as error:
-        yield Severity.ERROR, str(error)
+        yield Severity.ERROR, str(error), EXPECTED
         return
     for fault in store.unused.values():
-        yield Severity.WARNING, fault
+        yield Severity.WARNING, fault, EXPECTED
     for each in store.unusable():
-        yield Severity.ERROR, f"{each.subject}: {each.reason}"
+        yield Severity.ERROR, f"{each.subject}: {each.reason}", EXPECTED
     for certificate in store.certificates():
         if certificate.ends <= time.time():
             day = time.strftime("%F", time.gmtime(certificate.ends))
-            yield Severity.WARNING, f"the certificate of {certificate.subject} in {certificate.file} ended on {day}"
+            fault = f"the certificate of {certificate.subject} in {certificate.file} ended on {day}"
+            yield Severity.WARNING, fault, STILL_GOOD

@@ -161,12 +161,39 @@ CASES = (
         "a known key",
         "sasl",
     ),
+    row(
+        "a port alone where settings of a socket belong",
+        "router:\n  id: A\n  http: 9672  # here",
+        "router.http",
+        "the number `9672`",
+        "a mapping",
+        "{port: 9672}",
+    ),
+    row(
+        "a list of one where a word belongs",
+        "router:\n  id: A\n  connectors:\n  - {host: a, port: 1, sasl: [EXTERNAL]}  # here",
+        "router.connectors[0].sasl",
+        "a list",
+        "one of `ANONYMOUS`",
+        "EXTERNAL",
+    ),
+    row(
+        "a word where a list of them belongs",
+        "router:\n  id: A\n  listeners:\n  - sasl: external  # here",
+        "router.listeners[0].sasl",
+        'the text "external"',
+        "a list",
+        "[EXTERNAL]",
+    ),
+    row("a number that is no port", "router:\n  id: A\n  http: 99999  # here", "router.http", "`99999`", "a mapping"),
     row("a mapping as a list", "router:\n  id: A\n  listeners: {}  # here", "router.listeners", "a mapping", "a list"),
     row(
         "a list as a mapping", "router:\n  id: A\n  forwarding: []  # here", "router.forwarding", "a list", "a mapping"
     ),
     row("nothing as a mapping", "router:\n  id: A\n  forwarding:  # here", "router.forwarding", "nothing", "a mapping"),
-    row("an item that is no mapping", "router:\n  id: A\n  listeners:\n  - 5  # here", "router.listeners[0]", "`5`"),
+    row(
+        "an item that is no mapping", "router:\n  id: A\n  listeners:\n  - 0.5  # here", "router.listeners[0]", "`0.5`"
+    ),
     row("an id with a blank", "router:\n  id: A B  # here", "router.id", '"A B"', "without blanks"),
     row("an id with a slash", "router:\n  id: A/B  # here", "router.id", '"A/B"', "`/`"),
     row(
