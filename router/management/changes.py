@@ -29,12 +29,13 @@ class Changes(Protocol):
         Returns: its identity.
         """
 
-    def update(self, row: Row, attributes: Mapping[str, object]) -> None:
+    def update(self, row: Row, attributes: Mapping[str, object]) -> Row:
         """Change an entity.
 
         Args:
             row: the entity as it is.
             attributes: those that are to be others, by their names on the wire.
+        Returns: the entity as it is then, should it be gone before it is looked for again.
         """
 
     def delete(self, row: Row) -> None:
@@ -66,7 +67,7 @@ class NoChanges:
         """Refuse it."""
         raise ChangeError("nothing can be changed here", status=501)
 
-    def update(self, row: Row, attributes: Mapping[str, object]) -> None:
+    def update(self, row: Row, attributes: Mapping[str, object]) -> Row:
         """Refuse it."""
         raise ChangeError("nothing can be changed here", status=501)
 

@@ -286,9 +286,8 @@ class ManagementNode:
         assert request.type is not None
         wanted = self._attributes(request)
         row = yield from self._find(request)
-        self._change(lambda: self._changes.update(row, wanted))
         # What was changed may be gone by now, as a connection that was closed.
-        values = request.type.values(row)
+        values = request.type.values(self._change(lambda: self._changes.update(row, wanted)))
         for each in (yield from self._rows(request.type, request.access)):
             if each.identity == row.identity:
                 values = request.type.values(each)

@@ -137,7 +137,7 @@ class ConnectionRow(Row):
     protocol: str = attribute("Always `amqp`.")
     opened: bool = attribute("Whether the peer's Open is there.")
     active: bool = attribute("Whether it is used: false for a standby connection to a neighbor.")
-    admin_status: str = attribute("`enabled`. An UPDATE to `deleted` closes the connection.")
+    admin_status: str = attribute("`enabled`, or `deleted` while it is being closed. An UPDATE to `deleted` closes it.")
     oper_status: str = attribute("`up`, or `closing`.")
     uptime_seconds: int = attribute("Seconds since the TCP connection was made.")
     is_authenticated: bool = attribute("Whether the peer said who it is (SASL).")

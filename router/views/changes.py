@@ -112,13 +112,13 @@ class RuntimeChanges:
         assert kind is ConnectorRow
         return self._create_connector(attributes)
 
-    def update(self, row: Row, attributes: Mapping[str, object]) -> None:
+    def update(self, row: Row, attributes: Mapping[str, object]) -> Row:
         """See `Changes.update`."""
         if isinstance(row, RouterLogRow):
             self._update_log(attributes)
-        else:
-            assert isinstance(row, ConnectionRow)
-            self._update_connection(row, attributes)
+            return row
+        assert isinstance(row, ConnectionRow)
+        return self._update_connection(row, attributes)
 
     def delete(self, row: Row) -> None:
         """See `Changes.delete`."""
@@ -283,7 +283,7 @@ class RuntimeChanges:
             logs.set_level(words[str(level)])
             self._runtime.log.info("log_level_changed", to=words[str(level)])
 
-    def _update_connection(self, row: ConnectionRow, attributes: Mapping[str, object]) -> None:
+    def _update_connection(self, row: ConnectionRow, attributes: Mapping[str, object]) -> ConnectionRow:
         _no_others(attributes, ("adminStatus", "name"), "connection")
         status = attributes.get("adminStatus")
         if status not in ("deleted", "enabled"):
@@ -291,9 +291,11 @@ class RuntimeChanges:
         connection = self._runtime.connections.get(ConnectionId(int(row.identity)))
         if connection is None:
             raise ChangeError(f"connection {row.identity} is gone", status=404)
-        if status == "deleted":
-            self._tell("connection closed", row.identity)
-            self._runtime.refuse(connection, Condition.CONNECTION_FORCED, "closed by management (adminStatus)")
+        if status != "deleted":
+            return row
+        self._tell("connection closed", row.identity)
+        self._runtime.refuse(connection, Condition.CONNECTION_FORCED, "closed by management (adminStatus)")
+        return attrs.evolve(row, admin_status="deleted", oper_status="closing")
 
 
 def _said(finding: Finding) -> str:

@@ -324,7 +324,7 @@ def _connection_row(
         protocol="amqp",
         opened=peer is not None,
         active=not is_standby,
-        admin_status="enabled",
+        admin_status="deleted" if connection.is_ending else "enabled",
         oper_status="closing" if connection.is_ending else "up",
         uptime_seconds=int(now - connection.since),
         is_authenticated=connection.is_authenticated,

@@ -323,7 +323,10 @@ def test_a_connection_is_closed_by_its_admin_status(client: ManagementClient) ->
     victim: Any = BlockingConnection(client.url, timeout=WAIT_S)
     name = victim.conn.container
     row = next(each for each in client.query("connection") if each["container"] == name)
-    client.request("UPDATE", {"type": "connection", "identity": row["identity"]}, {"adminStatus": "deleted"})
+    done = client.request(
+        "UPDATE", {"type": "connection", "identity": row["identity"]}, {"adminStatus": "deleted"}
+    ).body
+    assert (done["adminStatus"], done["operStatus"]) == ("deleted", "closing")
     with pytest.raises(ConnectionException, match="closed by management"):
         victim.wait(lambda: False, timeout=WAIT_S)
     with pytest.raises(RefusedError) as refused:
