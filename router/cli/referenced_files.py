@@ -67,7 +67,7 @@ def _parts(router: RouterSettings) -> Iterator[tuple[tuple[Step, ...], RouterSet
 
 
 def _faults(router: RouterSettings) -> Iterator[tuple[Severity, str, str]]:
-    """What is wrong with the files of *router*. Returns: of each how grave it is, the fault, and what was expected."""
+    """Faults of the files of *router*: of each how grave it is, what is wrong, and what was expected."""
     try:
         store = CredentialStore(router, structlog.get_logger())
     except LocalError as error:
