@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import attrs
+
 CONDITION: Final = re.compile(r"Condition\('(?P<name>[^']*)', (?P<quote>['\"])(?P<text>.*?)(?P=quote)[,)]", re.DOTALL)
 
 GONE: Final = (
@@ -16,6 +18,11 @@ GONE: Final = (
     "closed by peer",
 )
 """Words of proton when the other end of TCP ended without a word of AMQP."""
+
+NO_MECHANISM: Final = "no mechanism available"
+"""Words of Cyrus when no mechanism that is offered can be used with what there is."""
+NOT_OFFERED: Final = "Authentication failed [mech=none]"
+"""Words of proton alone when none that is offered may be used."""
 
 WORDS: Final = (
     (
@@ -41,9 +48,9 @@ WORDS: Final = (
     ),
     ("Unknown protocol ['AMQP", "it speaks another version of AMQP there, not 1.0"),
     ("Unknown protocol [", "it speaks another protocol there, not AMQP"),
-    ("no mechanism available", "it offers no SASL mechanism for that; --user and --password-file, or --certificate?"),
+    (NO_MECHANISM, "it offers no SASL mechanism for that; --user and --password-file, or --certificate?"),
     (
-        "Authentication failed [mech=none]",
+        NOT_OFFERED,
         "it offers no SASL mechanism that may be used here: is --user or --certificate needed? See --sasl",
     ),
     ("Authentication failed", "user or password is wrong, or the user may not come in there"),
@@ -63,16 +70,43 @@ ALL: Final = (("['HTTP/", HTTP), ("timed out: Opening connection", SILENT))
 """Words of proton that say no more than what is said instead."""
 
 
-def failed_connection(shown: str, error: BaseException) -> str:
+@attrs.frozen(kw_only=True)
+class Credentials:
+    """What there was to authenticate with."""
+
+    user: str | None
+    has_password: bool
+    has_certificate: bool
+    mechanism: str | None
+    """The only one that may be used; None for any."""
+    needs_password: bool
+    """Whether that goes by a password, or may."""
+
+    def fault(self, said: str) -> str:
+        """Find out what is missing when SASL has failed with the words *said*; empty when that is not known."""
+        if NOT_OFFERED in said and NO_MECHANISM not in said:
+            return f"it doesn't offer {self.mechanism} (--sasl)" if self.mechanism else ""
+        if NO_MECHANISM not in said or self.has_password:
+            return ""
+        if not self.needs_password or self.has_certificate:
+            return ""
+        if self.user:
+            return f"user {self.user}: no password given (--password-file)"
+        return f"{self.mechanism} needs --user and --password-file" if self.mechanism else ""
+
+
+def failed_connection(shown: str, error: BaseException, credentials: Credentials) -> str:
     """Words for a connection that was not opened.
 
     Args:
         shown: the address that was tried.
         error: of proton, or of the system.
+        credentials: with which it was tried.
     """
     text = str(error)
     is_answered = "'amqp:" in text or any(words in text for words, _ in (*WORDS, ALL[0]))
-    return f"{'no connection to' if is_answered else 'no router answers at'} {shown}: {reason(error)}"
+    said = credentials.fault(text) or reason(error)
+    return f"{'no connection to' if is_answered else 'no router answers at'} {shown}: {said}"
 
 
 def reason(error: BaseException) -> str:

@@ -83,7 +83,9 @@ def _other(client: ManagementClient, router: str) -> str | None:
 def _wait_drained(client: ManagementClient, router: str, whom: str | None, end: float) -> None:
     while client.read("router", router=whom)["drainState"] == "draining":
         if time.monotonic() > end:
-            raise ManagementError(f"router {router} is not drained yet; see amqp-mesh stat routers")
+            raise ManagementError(
+                f"router {router} is not drained yet; see amqp-mesh stat routers{client.access.suffix}"
+            )
         time.sleep(LOOK_S)
 
 

@@ -22,7 +22,7 @@ from proton.utils import BlockingConnection
 
 from mesh_config.usable_hosts import EXPECTED, host_fault
 from router.cli.close_timeout_connection import CloseTimeoutConnection
-from router.cli.connection_failure_words import failed_connection
+from router.cli.connection_failure_words import Credentials, failed_connection
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, file_error, say_warning_once
 from router.cli.options import NAME, UTF8, is_given, is_utf8, shell_word, timeout_option
@@ -39,6 +39,12 @@ MECHANISMS: Final = (
     *("SCRAM-SHA-512", "GSSAPI", "GSS-SPNEGO", "DIGEST-MD5", "CRAM-MD5", "LOGIN", "XOAUTH2", "OAUTHBEARER"),
 )
 """SASL mechanisms that Cyrus SASL has, with all of its plugins."""
+WITH_PASSWORD: Final = tuple(
+    each for each in MECHANISMS if each not in ("ANONYMOUS", "EXTERNAL", "GSSAPI", "GSS-SPNEGO")
+)
+"""Those for which a user needs a password, or a token."""
+ASK_FOR_IT: Final = "-"
+"""File of a password that is asked for."""
 DEFAULT_PORTS: Final = {"amqp": 5672, "amqps": 5671}
 
 REST_OF_URL: Final = re.compile(r"([^/@]*@)?(\[[^\[\]/@]+\]|[^\[\]:/@]+)(:-?\w+)?(/.*)?")
@@ -68,6 +74,8 @@ class RouterAccess:
     """Virtual host to come to; None for the host in the URL."""
     user: str | None = None
     password: str | None = attrs.field(default=None, repr=False)
+    password_file: str | None = None
+    """From which it was read; `-` for standard input."""
     ca: str | None = None
     """File with the authorities that are trusted; None for those of the system."""
     certificate: str | None = None
@@ -86,15 +94,26 @@ class RouterAccess:
     @property
     def suffix(self) -> str:
         """Options to add to a command so that it reaches the same router; empty for the default."""
-        options = [("--url", self.url, DEFAULT_URL), ("--vhost", self.vhost, None), ("--user", self.user, None)]
-        options += [("--ca", self.ca, None), ("--certificate", self.certificate, None), ("--key", self.key, None)]
-        options += [("--sasl", self.sasl, None)]
-        words = [
-            f" {name} {shell_word(without_passwords(value))}"
-            for name, value, default in options
-            if value not in (default, None)
+        url, user, file = self._apart()
+        options = [("--url", url, DEFAULT_URL), ("--vhost", self.vhost, None), ("--user", user, None)]
+        options += [
+            ("--password-file", file, None),
+            ("--ca", self.ca, None),
+            ("--certificate", self.certificate, None),
+            ("--key", self.key, None),
         ]
+        options += [("--sasl", self.sasl, None)]
+        words = [f" {name} {shell_word(value)}" for name, value, default in options if value not in (default, None)]
         return "".join([*words, " --insecure" if self.is_unverified else ""])
+
+    def _apart(self) -> tuple[str | None, str | None, str | None]:
+        """Take a password out of the URL, for a command that is shown. Returns: URL, user, and file of the password."""
+        url = Url(self.url)  # type: ignore[no-untyped-call]
+        if not url.password:
+            return self.url, self.user, self.password_file
+        scheme, separator, rest = self.url.rpartition("://")
+        user = url.username or self.user
+        return f"{scheme}{separator}{rest.partition('@')[2]}", user, ASK_FOR_IT if user else None
 
     def connect(self, *, container: str | None = None, silence_s: float | None = None) -> BlockingConnection:
         """Open a connection.
@@ -105,10 +124,11 @@ class RouterAccess:
                 whose events pass all the time.
         Raises: UnreachableError when there is none within the timeout.
         """
+        url, tried = Url(self.url, defaults=False), self.shown  # type: ignore[no-untyped-call]
         try:
-            url = Url(self.url)  # type: ignore[no-untyped-call]
             if url.port is None:
                 url.port = DEFAULT_PORTS.get(url.scheme or "amqp", DEFAULT_PORTS["amqp"])
+                tried += f" (port {url.port})"
             options: dict[str, Any] = {"allow_insecure_mechs": True, "virtual_host": self.vhost}
             if self.user is not None:
                 options |= {"user": self.user, "password": self.password or ""}
@@ -120,12 +140,22 @@ class RouterAccess:
                 options |= {"ssl_domain": self._tls(), "sni": url.host}
             found = CloseTimeoutConnection(url, timeout=self.timeout_s, reconnect=False, heartbeat=silence_s, **options)
         except (ProtonException, OSError, ValueError) as error:
-            raise UnreachableError(failed_connection(self.shown, error)) from error
-        user = self.user if self.user is not None else url.username
+            raise UnreachableError(failed_connection(tried, error, self._credentials(url))) from error
+        user = url.username or self.user  # as proton takes them
         if user and self.sasl is None and _mechanism(found) == ANONYMOUS:
             unless = "" if self.password or url.password else WITHOUT_ONE
             say_warning_once(NOT_ASKED.format(url=self.shown, user=user, unless=unless))
         return found
+
+    def _credentials(self, url: Url) -> Credentials:
+        user = url.username or self.user
+        return Credentials(
+            user=escaped(user) if user else None,
+            has_password=bool(self.password or url.password),
+            has_certificate=self.certificate is not None,
+            mechanism=self.sasl,
+            needs_password=self.sasl is None or self.sasl in WITH_PASSWORD,
+        )
 
     def _tls(self) -> SSLDomain:
         """Raises: UnreachableError when a file can't be used."""
@@ -305,6 +335,7 @@ def _with_options(command: Command, options: Sequence[Callable[[Any], Any]]) -> 
             vhost=vhost,
             user=user,
             password=_password(password_file),
+            password_file=password_file,
             ca=ca,
             certificate=certificate,
             key=key,

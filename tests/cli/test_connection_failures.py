@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from proton import ConnectionException
 
 from mesh_config.generators import generate
-from router.cli import main
+from mesh_config.models import ListenerSettings, Mechanism, MeshSettings, RouterSettings
+from router.cli import main, router_access
+from router.security.users import new_keys, write_users
 from tests.helpers.certificates import Certificates
 from tests.helpers.processes import MeshProcesses
 
@@ -110,6 +113,50 @@ def test_a_url_of_http_is_told_what_that_is_for() -> None:
     result = CliRunner().invoke(main, ["whatif", "snapshot", "http://127.0.0.1:1", "-o", "model"])
     assert result.exit_code == 2
     assert "a listener for clients is expected, and HTTP is for browsers and metrics" in result.stderr
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--user", "alice"), "user alice: no password given (--password-file)"),
+        (("--user", "alice", "--sasl", "SCRAM-SHA-256"), "user alice: no password given (--password-file)"),
+        (("--sasl", "SCRAM-SHA-256"), "SCRAM-SHA-256 needs --user and --password-file"),
+        (("--user", "alice", "--sasl", "PLAIN"), "it doesn't offer PLAIN (--sasl)"),
+        ((), "it offers no SASL mechanism for that; --user and --password-file, or --certificate?"),
+    ],
+)
+def test_credentials_that_are_missing_are_named(
+    guarded: MeshProcesses, words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    url = guarded.url("A")
+    assert stat(url, *words).startswith(f"Error: no connection to {url}: {said}")
+    given = tmp_path / "password"
+    given.write_text("any\n", encoding="utf-8")
+    if "PLAIN" in words:
+        assert said in stat(url, *words, "--password-file", str(given))
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
+    """A router that lets in users by SCRAM alone."""
+    folder = tmp_path_factory.mktemp("guarded")
+    users = str(folder / "users")
+    write_users(users, {"alice": new_keys("secret", 4096)})
+    listener = ListenerSettings(sasl=(Mechanism.SCRAM_SHA_256,), users_file=users)
+    router = RouterSettings(id="A", listeners=(listener,))
+    with MeshProcesses(MeshSettings(routers={"A": router}), folder / "mesh") as mesh:
+        mesh.start()
+        yield mesh
+
+
+def test_the_port_that_was_tried_is_named_where_the_url_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionException("Connection refused to all addresses")
+
+    monkeypatch.setattr(router_access, "CloseTimeoutConnection", refuse)
+    for url, tried in (("amqp://h", "amqp://h (port 5672)"), ("amqps://h", "amqps://h (port 5671)"), ("h:7", "h:7")):
+        assert stat(url) == f"Error: no router answers at {tried}: Connection refused to all addresses\n"
 
 
 @pytest.mark.interop

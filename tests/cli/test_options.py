@@ -84,3 +84,18 @@ def test_a_hint_can_be_pasted_into_a_shell(text: str, word: str) -> None:
 def test_a_hint_has_the_options_that_reach_the_same_router() -> None:
     access = RouterAccess(url="amqps://h", user="a b", ca="ca.pem", sasl="PLAIN", is_unverified=True)
     assert access.suffix == " --url amqps://h --user 'a b' --ca ca.pem --sasl PLAIN --insecure"
+    known = RouterAccess(user="alice", password="secret", password_file="/a b/password")
+    assert known.suffix == " --user alice --password-file '/a b/password'"
+
+
+@pytest.mark.parametrize(
+    ("url", "suffix"),
+    [
+        ("amqps://alice:se%3Acret@h:7", " --url amqps://h:7 --user alice --password-file -"),
+        ("alice:secret@[::1]:7/x@y", " --url [::1]:7/x@y --user alice --password-file -"),
+        ("amqp://a%20b:secret@127.0.0.1:5672", " --user 'a b' --password-file -"),
+        ("amqps://alice@h", " --url amqps://alice@h"),
+    ],
+)
+def test_a_hint_asks_for_a_password_that_stands_in_the_url(url: str, suffix: str) -> None:
+    assert RouterAccess(url=url).suffix == suffix
