@@ -16,16 +16,16 @@ from typing import Any, Final, Self
 
 import attrs
 from proton import ConnectionException, Delivery, LinkException, Message, ProtonException, Timeout
-from proton.utils import BlockingConnection, SendException, SyncRequestResponse
+from proton.utils import BlockingConnection, LinkDetached, SendException, SyncRequestResponse
 
 from router.cli.amqp_value_formatting import UNREADABLE, plain
 from router.cli.connection_failure_words import is_gone, reason
 from router.cli.did_you_mean import did_you_mean
 from router.cli.entity_rows import checked
-from router.cli.management_errors import ForeignRouterError, ManagementError, RefusedError
+from router.cli.management_errors import ForeignRouterError, ManagementError, RefusedError, UnauthorizedError
 from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError
 from router.core.addressing.address import MANAGEMENT, router_address
-from router.core.ids_and_conditions import RouterId
+from router.core.ids_and_conditions import Condition, RouterId
 from router.management.node import FORBIDDEN, OWN_CONNECTION, SHOWN_ALONE
 
 PAGE: Final = 200
@@ -307,11 +307,7 @@ class ManagementClient:
             self._is_lost = True
             raise ManagementError(f"{whom} answers with a message that can't be read: {error}") from error
         except (ConnectionException, LinkException, ProtonException, OSError) as error:
-            self._is_lost = not isinstance(error, LinkException)
-            if is_gone(error):
-                words = GONE.format(name=self._name, said=reason(error))
-                raise ManagementError(words) from error
-            raise ManagementError(f"{whom} does not answer: {reason(error)}") from error
+            raise self._broken(error, whom) from error
         said: Mapping[str, Any] | None = answer.properties
         if said is None or not isinstance(said.get("statusCode"), int):
             raise ManagementError(NO_NODE.format(whom))
@@ -319,6 +315,15 @@ class ManagementClient:
         if not 200 <= status < 300:
             raise RefusedError(status, description)
         return Reply(status, description, plain(answer.body))
+
+    def _broken(self, error: Exception, whom: str) -> ManagementError:
+        """Reason why *whom* could not be asked, when *error* has ended the link or the connection."""
+        self._is_lost = not isinstance(error, LinkException)
+        if isinstance(error, LinkDetached) and error.condition == Condition.UNAUTHORIZED_ACCESS:
+            return UnauthorizedError(f"this user may not ask {whom}: {reason(error)}")
+        if is_gone(error):
+            return ManagementError(GONE.format(name=self._name, said=reason(error)))
+        return ManagementError(f"{whom} does not answer: {reason(error)}")
 
 
 def _entities(reply: Reply, whom: str) -> list[dict[str, Any]]:

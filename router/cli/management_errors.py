@@ -17,5 +17,9 @@ class RefusedError(ManagementError):
         self.status = status
 
 
+class UnauthorizedError(ManagementError):
+    """The user may ask that router nothing."""
+
+
 class ForeignRouterError(ManagementError):
     """The router answers, but is none of amqp-mesh."""

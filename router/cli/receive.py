@@ -101,6 +101,8 @@ def receive(
             say_error(printable(error))
         sys.exit(status)
     if count is not None and run.taken < count:
+        waited = f": none for {wait:g} s (--wait)" if wait is not None else ""
+        say_error(f"{run.taken} of {count} messages came{waited}")
         sys.exit(1)
 
 

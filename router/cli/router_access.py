@@ -96,12 +96,8 @@ class RouterAccess:
         """Options to add to a command so that it reaches the same router; empty for the default."""
         url, user, file = self._apart()
         options = [("--url", url, DEFAULT_URL), ("--vhost", self.vhost, None), ("--user", user, None)]
-        options += [
-            ("--password-file", file, None),
-            ("--ca", self.ca, None),
-            ("--certificate", self.certificate, None),
-            ("--key", self.key, None),
-        ]
+        options += [("--password-file", file, None), ("--ca", self.ca, None)]
+        options += [("--certificate", self.certificate, None), ("--key", self.key, None)]
         options += [("--sasl", self.sasl, None)]
         words = [f" {name} {shell_word(value)}" for name, value, default in options if value not in (default, None)]
         return "".join([*words, " --insecure" if self.is_unverified else ""])

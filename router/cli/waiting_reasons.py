@@ -9,7 +9,7 @@ import attrs
 
 from router.cli.address_path import address_row
 from router.cli.management import ManagementClient
-from router.cli.management_errors import ManagementError
+from router.cli.management_errors import ManagementError, UnauthorizedError
 from router.cli.options import shell_word
 from router.cli.router_access import RouterAccess
 from router.cli.stat_columns import duration
@@ -23,19 +23,29 @@ ASKED_S: Final = 2.0
 """For each answer: the timeout has passed already."""
 
 
+NO_RIGHT: Final = " This user may not ask the router why: its group needs `management: own`."
+"""Rights without which the router tells nothing."""
+
+
 def why_waiting(access: RouterAccess, address: str) -> str:
-    """A sentence, which begins with a blank; none when the router may not be asked.
+    """A sentence, which begins with a blank; none when the router does not answer.
 
     Args:
         access: of the router.
         address: as a client writes it.
     """
-    return _asked(access, address, _sentences)
+    try:
+        return _asked(access, address, _sentences)
+    except UnauthorizedError:
+        return NO_RIGHT
 
 
 def why_released(access: RouterAccess, address: str) -> str:
     """As `why_waiting`, of messages that came back; none where there are subscribers, who may have released them."""
-    return _asked(access, address, _nobody)
+    try:
+        return _asked(access, address, _nobody)
+    except UnauthorizedError:
+        return ""  # a subscriber may have had its reasons
 
 
 @attrs.frozen
@@ -62,6 +72,7 @@ def _asked(access: RouterAccess, address: str, ask: Callable[[AskedAddress], str
     What a client of a virtual host with addresses of its own names is looked for there.
 
     Returns: the sentence that *ask* has of *address*, and where there is more; empty for none.
+    Raises: UnauthorizedError.
     """
     brief = attrs.evolve(access, timeout_s=min(access.timeout_s, ASKED_S))
     try:
@@ -69,6 +80,8 @@ def _asked(access: RouterAccess, address: str, ask: Callable[[AskedAddress], str
             router, vhost = client.attached_router(), client.address_prefix()
             text = with_vhost(address, vhost)
             said = ask(AskedAddress(client, router, text, vhost if text != address else ""))
+    except UnauthorizedError:
+        raise
     except ManagementError:
         return ""
     return f" {said} More: amqp-mesh trace {shell_word(text)}{access.suffix}" if said else ""

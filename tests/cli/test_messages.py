@@ -242,6 +242,13 @@ def test_a_reply_that_cannot_be_read_is_said(mesh: MeshProcesses) -> None:
     assert said.startswith("Error: the reply from oddly can't be read: ")
 
 
+def test_fewer_messages_than_were_asked_for_are_an_error(mesh: MeshProcesses) -> None:
+    got = call(mesh, "receive", "quiet", "--count", "2", "--wait", "0.2")
+    assert got.returncode == 1
+    assert got.stderr == ("0 messages received from quiet\nError: 0 of 2 messages came: none for 0.2 s (--wait)\n")
+    assert call(mesh, "receive", "quiet", "--wait", "0.2").returncode == 0
+
+
 def test_a_router_that_refuses_the_link_says_why(mesh: MeshProcesses) -> None:
     got = call(mesh, "receive", "amqp:/_topo/0/R2/x", "--wait", "1")
     assert got.returncode == 1

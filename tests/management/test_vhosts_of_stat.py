@@ -125,6 +125,19 @@ def test_who_finds_nobody_is_told_in_which_virtual_host_was_looked(call: Callabl
     ]
 
 
+def test_who_may_not_ask_why_there_is_no_credit_is_told_so_and_denied_once(
+    call: Callable[..., Result], stat: Callable[..., Result]
+) -> None:
+    def denied() -> int:
+        found = json.loads(stat("vhosts", "--vhost", "operators", "--json").output)
+        return int(next(row["senderDenied"] for row in found if row["name"] == "green"))
+
+    before = denied()
+    sent = call("send", "jobs", "x", "--vhost", "green", "--timeout", "0.5")
+    assert " gave no credit for jobs within 0.5 s. This user may not ask the router why: its group needs" in sent.stderr
+    assert denied() == before + 1
+
+
 def test_a_client_reads_its_own_connection_as_self(call: Callable[..., Result]) -> None:
     read = call("manage", "read", "--type", "connection", "--name", "self", "--vhost", "operators")
     assert json.loads(read.output)["addressPrefix"] == "operators"
