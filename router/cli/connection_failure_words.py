@@ -72,7 +72,7 @@ ALL: Final = (("['HTTP/", HTTP), ("timed out: Opening connection", SILENT))
 
 @attrs.frozen(kw_only=True)
 class Credentials:
-    """What there was to authenticate with."""
+    """User, password and certificate of a client, as far as there are such, and the mechanism that it is to use."""
 
     user: str | None
     has_password: bool
