@@ -22,6 +22,8 @@ from router.management.node import NOT_FOUND
 
 MOST_HOPS: Final = 64
 """Routers in a path at most: there is a loop while the mesh changes."""
+MOST_VHOSTS: Final = 200
+"""Virtual hosts that are asked for an address that is none outside them; one takes about a millisecond."""
 DISTANCE_MESSAGES: Final = 0.1
 """Worth of a unit of cost, by default, in messages for each subscriber: docs/explanation/balanced.md."""
 
@@ -111,6 +113,8 @@ class Trace:
     """Routers that the first one misses, and why."""
     vhost: str = ""
     """Virtual host whose clients mean another address by that name, where nobody subscribes to this one."""
+    of_vhosts: Sequence[str] = ()
+    """Addresses that clients of virtual hosts name so, where nobody subscribes to this one."""
     floods: Sequence[FloodingClient] = ()
     """Clients, anywhere, that send more to it than is taken."""
 
@@ -142,6 +146,7 @@ class PathFinder:
                 paths=(),
                 absent=_absent(first),
                 vhost=self._other_vhost(),
+                of_vhosts=self._of_vhosts(start),
             )
         egresses = [start] if row["subscriberCount"] or row["inProcess"] else []
         egresses += [each for each in row["remoteHostRouters"] if each != start]
@@ -159,6 +164,7 @@ class PathFinder:
             paths=paths,
             absent=_absent(first),
             vhost="" if paths else self._other_vhost(),
+            of_vhosts=() if paths else self._of_vhosts(start),
             floods=[each for each in self._floods() if each.is_of(str(row["key"])[2:])],
         )
 
@@ -171,6 +177,10 @@ class PathFinder:
         prefix = self._client.address_prefix()
         is_inside = not prefix or with_vhost(self._address, prefix) == self._address
         return "" if is_inside or self._address.startswith(f"{prefix}/") else prefix
+
+    def _of_vhosts(self, start: str) -> list[str]:
+        via = None if start == self._attached else start
+        return addresses_of_vhosts(self._client, start, self._address, router=via)
 
     def _state(self, router: str) -> RouterState:
         if router in self._states:
@@ -294,6 +304,17 @@ def address_row(client: ManagementClient, me: str, text: str, *, router: str | N
             if error.status != NOT_FOUND:
                 raise
     return None
+
+
+def addresses_of_vhosts(client: ManagementClient, me: str, text: str, *, router: str | None = None) -> list[str]:
+    """Addresses that a router knows and that clients of its isolated virtual hosts name *text*, by virtual host.
+
+    Args: as those of `address_row`.
+    Raises: ManagementError.
+    """
+    vhosts = client.query("vhostStats", ("id", "isIsolated"), router=router, limit=MOST_VHOSTS)
+    inside = [with_vhost(text, str(each["id"])) for each in vhosts if each["isIsolated"]]
+    return [each for each in inside if each != text and address_row(client, me, each, router=router) is not None]
 
 
 def _keys(text: str, me: str) -> list[str]:

@@ -17,6 +17,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from router.cli.address_path import addresses_of_vhosts
 from router.cli.did_you_mean import HintingChoice
 from router.cli.entity_rows import told
 from router.cli.errors import say_error
@@ -230,6 +231,8 @@ class StatAnswers:
     """Reasons why some did not answer."""
     floods: Sequence[FloodingClient] = ()
     """Of `credit`: clients that send too much, where somebody waits."""
+    of_vhosts: dict[str, list[str]] = attrs.field(factory=dict)
+    """Of `credit`, by router that has nobody at an address: what clients of virtual hosts mean by it."""
 
 
 def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> StatAnswers:
@@ -237,8 +240,12 @@ def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> St
     answers = StatAnswers()
     asked = _whom(client, wanted, attached, wanted.router, all_routers=wanted.is_everywhere)
     for each in asked:
+        via = None if each == attached else each
         try:
-            answers.found.append((each, _ask(client, wanted, each, None if each == attached else each)))
+            rows = _ask(client, wanted, each, via)
+            if wanted.what == "credit" and wanted.address is not None and not rows:
+                answers.of_vhosts[each] = addresses_of_vhosts(client, each, wanted.address, router=via)
+            answers.found.append((each, rows))
         except ManagementError as error:
             answers.errors.append(printable(str(error)))
     if wanted.what == "credit" and answers.found:
@@ -393,6 +400,7 @@ def _parts(wanted: StatSelection, answers: StatAnswers, suffix: str, *, is_watch
                 text=wanted.address,
                 is_verbose=wanted.is_verbose,
                 floods=answers.floods,
+                of_vhosts=answers.of_vhosts.get(router, ()),
             )
             continue
         view = VIEWS[wanted.what]

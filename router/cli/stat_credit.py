@@ -23,6 +23,8 @@ PARTIES: Final = "amqp-mesh.credit.party"
 
 ADDRESSES_SHOWN: Final = 20
 """In a table, unless it is said."""
+ADDRESSES_NAMED: Final = 5
+"""Of virtual hosts, where nobody is found outside them."""
 PARTIES_SHOWN: Final = 5
 """Of one role at one address, in a table with several addresses."""
 
@@ -183,6 +185,7 @@ def credit_parts(
     text: str | None,
     is_verbose: bool,
     floods: Sequence[FloodingClient] = (),
+    of_vhosts: Sequence[str] = (),
 ) -> list[Table | Text]:
     """Tables that are shown of one router.
 
@@ -194,11 +197,13 @@ def credit_parts(
         is_verbose: show links and counters too.
         floods: clients that send too much, anywhere: named where what they send to waits, or is asked for, and at
             their own router unless an address is asked for.
+        of_vhosts: addresses of virtual hosts whose clients name them *text*, where it is nobody's.
     """
     found = _grouped(rows)
     if text is not None and not found:
-        said = Text(f"{printable(router)}: nobody publishes to {printable(text)} by its link or subscribes to it here")
-        return [said, *_floods([text], floods, None)]
+        said = f"{printable(router)}: nobody publishes to {printable(text)} by its link or subscribes to it here"
+        hint = f"; {printable(there_is(of_vhosts))}" if of_vhosts else ""
+        return [Text(said + hint), *_floods([text], floods, None)]
     count = _counted(len(found), "address")
     parts: list[Table | Text] = [Text(f"{printable(router)}: {count}, {_blocked(found)} with blocked publishers")]
     shown = found if limit is None else found[:limit]
@@ -212,6 +217,12 @@ def credit_parts(
         count = _counted(len(left), "more address")
         parts.append(Text(f"{count}, {_blocked(left)} with blocked publishers: see --limit and --address"))
     return parts
+
+
+def there_is(of_vhosts: Sequence[str]) -> str:
+    """Name addresses of virtual hosts, the first of them, for who has left out the virtual host."""
+    more = f" and {len(of_vhosts) - ADDRESSES_NAMED} more" if len(of_vhosts) > ADDRESSES_NAMED else ""
+    return f"there is {', '.join(of_vhosts[:ADDRESSES_NAMED])}{more}"
 
 
 def _floods(addresses: Sequence[str], floods: Sequence[FloodingClient], router: str | None) -> list[Table | Text]:

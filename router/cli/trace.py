@@ -15,7 +15,7 @@ from router.cli.management import ManagementClient
 from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option, shell_word
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Entity, aligned, duration, printable
-from router.cli.stat_credit import party_state
+from router.cli.stat_credit import party_state, there_is
 from router.core.addressing.address import AddressKind, parse_address, with_vhost
 from router.core.ids_and_conditions import RouterId
 from router.management.client_display_name import client_name
@@ -121,11 +121,14 @@ def _lines(found: Trace) -> list[str]:
 
 
 def _elsewhere(found: Trace) -> list[str]:
-    """Hint at the address that clients of this user's virtual host mean."""
-    if not found.vhost:
-        return []
-    inside = printable(with_vhost(found.address, found.vhost))
-    return [f"  outside virtual host {printable(found.vhost)}, that is: its clients mean {inside}; trace that"]
+    """Hint at the address that clients of this user's virtual host mean, and at those of others that there are."""
+    lines = []
+    own = with_vhost(found.address, found.vhost) if found.vhost else None
+    if own is not None:
+        said = f"outside virtual host {printable(found.vhost)}, that is: its clients mean {printable(own)}; trace that"
+        lines.append(f"  {said}")
+    others = [each for each in found.of_vhosts if each != own]
+    return [*lines, f"  {printable(there_is(others))}: trace that"] if others else lines
 
 
 def _publishers(found: Trace) -> list[str]:

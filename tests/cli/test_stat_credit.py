@@ -13,6 +13,7 @@ from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.management_errors import ManagementError
 from router.cli.stat_credit import (
     ADDRESSES,
+    ADDRESSES_NAMED,
     PARTIES,
     PARTIES_SHOWN,
     ROLES,
@@ -24,6 +25,7 @@ from router.cli.stat_credit import (
     party_order,
     party_state,
     party_text,
+    there_is,
 )
 from router.management.schema import TYPES
 
@@ -265,6 +267,8 @@ def test_addresses_beyond_the_limit_are_counted() -> None:
 
 def test_nobody_is_said_in_words() -> None:
     assert drawn([]) == ["R1: 0 addresses, 0 with blocked publishers"]
+    names = [f"v{number}/x" for number in range(ADDRESSES_NAMED + 2)]
+    assert there_is(names) == "there is v0/x, v1/x, v2/x, v3/x, v4/x and 2 more"
     assert drawn([], text="x\x1b[2J") == [r"R1: nobody publishes to x\x1b[2J by its link or subscribes to it here"]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import attrs
 import pytest
 from click.testing import CliRunner, Result
 from proton.utils import BlockingConnection, LinkDetached
@@ -35,6 +36,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Res
         vhost("blue", ManagementRight.OWN),
         vhost("green", ManagementRight.NONE),
         vhost("operators", ManagementRight.READ),
+        attrs.evolve(vhost("watch", ManagementRight.READ), isolated=False),
     )
     router = RouterSettings(id="A", listeners=(ListenerSettings(),), vhosts=vhosts)
     with MeshProcesses(MeshSettings(routers={"A": router}), tmp_path_factory.mktemp("stat")) as mesh:
@@ -66,11 +68,11 @@ def rows(result: Result) -> list[dict[str, Any]]:
 
 def test_operators_see_every_virtual_host_and_what_was_denied(stat: Callable[..., Result]) -> None:
     found = {row["id"]: row for row in rows(stat("vhosts", "--vhost", "operators", "--json"))}
-    assert list(found) == ["blue", "green", "operators", "(none)"]
+    assert list(found) == ["blue", "green", "operators", "watch", "(none)"]
     assert found["green"]["receiverDenied"] == 1
     assert found["blue"]["connectionsCurrent"] == 1
     table = stat("vhosts", "--vhost", "operators").output
-    assert table.startswith("A: 4 virtual hosts\n")
+    assert table.startswith("A: 5 virtual hosts\n")
 
 
 def test_a_tenant_sees_its_own(stat: Callable[..., Result]) -> None:
@@ -119,9 +121,10 @@ def test_who_finds_nobody_is_told_in_which_virtual_host_was_looked(call: Callabl
     sent = call("send", "jobs", "x", "--vhost", "operators", "--timeout", "1")
     assert "Nobody subscribes to it (in virtual host operators: operators/jobs for the mesh)" in sent.output
     traced = call("trace", "jobs", "--vhost", "operators", "--seconds", "0").output.splitlines()
-    assert traced[:2] == [
+    assert traced[:3] == [
         "A: nobody subscribes to jobs or publishes to it, as far as it reaches",
         "  outside virtual host operators, that is: its clients mean operators/jobs; trace that",
+        "  there is blue/jobs, green/jobs: trace that",
     ]
 
 
@@ -136,6 +139,20 @@ def test_who_may_not_ask_why_there_is_no_credit_is_told_so_and_denied_once(
     sent = call("send", "jobs", "x", "--vhost", "green", "--timeout", "0.5")
     assert " gave no credit for jobs within 0.5 s. This user may not ask the router why: its group needs" in sent.stderr
     assert denied() == before + 1
+
+
+def test_an_operator_outside_all_virtual_hosts_is_told_of_their_addresses(call: Callable[..., Result]) -> None:
+    traced = call("trace", "jobs", "--vhost", "watch", "--seconds", "0").output.splitlines()
+    assert traced == [
+        "A: nobody subscribes to jobs or publishes to it, as far as it reaches",
+        "  there is blue/jobs, green/jobs: trace that",
+    ]
+    shown = call("stat", "credit", "--address", "jobs", "--vhost", "watch").output
+    nobody = "A: nobody publishes to jobs by its link or subscribes to it here"
+    assert shown == f"{nobody}; there is blue/jobs, green/jobs\n"
+    for words in (("stat", "credit", "--address", "others"), ("trace", "others", "--seconds", "0")):
+        assert "there is" not in call(*words, "--vhost", "watch").output
+    assert "blue/jobs" in call("trace", "blue/jobs", "--vhost", "watch", "--seconds", "0").output.splitlines()[0]
 
 
 def test_a_client_reads_its_own_connection_as_self(call: Callable[..., Result]) -> None:
