@@ -6,11 +6,14 @@ import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+import attrs
+
 from mesh_config.check_router import Locate, router_findings
 from mesh_config.check_security import neighbor_findings
 from mesh_config.check_vhosts import vhost_differences
 from mesh_config.connector_matching import (
     Link,
+    has_other_addresses,
     is_loopback,
     is_same_host,
     is_same_target,
@@ -173,31 +176,56 @@ def _duplicate_ids(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
         first.setdefault(router.id, key)
 
 
-def _collisions(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
-    by_port: defaultdict[int, list[tuple[str, int, ListenerSettings]]] = defaultdict(list)
+@attrs.frozen(kw_only=True)
+class _Bound:
+    """A host and port that a router binds: a listener, or HTTP."""
+
+    key: str
+    """Key of the router."""
+    steps: tuple[Step, ...]
+    host: str
+    port: int
+    is_http: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}{' (HTTP)' if self.is_http else ''}"
+
+
+def _bound(mesh: MeshSettings) -> Iterator[_Bound]:
     for key, router in mesh.routers.items():
-        for index, listener in enumerate(router.listeners):
-            if listener.port:
-                by_port[listener.port].append((key, index, listener))
-    for port, found in sorted(by_port.items()):
-        for place, (key, index, listener) in enumerate(found):
-            for other_key, other_index, other in found[:place]:
-                if not _collide(mesh.routers[key], listener, mesh.routers[other_key], other):
-                    continue
-                where = _where(locate(other_key, "listeners", other_index))
-                yield locate(key, "listeners", index, "port").finding(
-                    f"{listener.host}:{port} collides with {other.host}:{port} of router `{other_key}`{where}",
+        for index, each in enumerate(router.listeners):
+            if each.port:
+                yield _Bound(key=key, steps=("listeners", index), host=each.host, port=each.port)
+        if router.http.port:
+            yield _Bound(key=key, steps=("http",), host=router.http.host, port=router.http.port, is_http=True)
+
+
+def _collisions(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
+    by_port: defaultdict[int, list[_Bound]] = defaultdict(list)
+    for bound in _bound(mesh):
+        by_port[bound.port].append(bound)
+    for _, found in sorted(by_port.items()):
+        for place, bound in enumerate(found):
+            taken = next((other for other in found[:place] if _collide(mesh, bound, other)), None)
+            if taken is not None:
+                where = _where(locate(taken.key, *taken.steps, "port"))
+                yield locate(bound.key, *bound.steps, "port").finding(
+                    f"{bound} collides with {taken} of router `{taken.key}`{where}",
                     expected="another port, or a different `host` of each router when they have a machine each",
                 )
-                break
 
 
-def _collide(
-    router: RouterSettings, listener: ListenerSettings, other: RouterSettings, taken: ListenerSettings
-) -> bool:
-    if router is not other and not may_share_machine(router, other):
-        return False
-    return is_wildcard(listener.host) or is_wildcard(taken.host) or is_same_host(listener.host, taken.host)
+def _collide(mesh: MeshSettings, one: _Bound, other: _Bound) -> bool:
+    is_of_http = one.is_http or other.is_http
+    if one.key == other.key:
+        if is_of_http:  # told of the router alone
+            return False
+    else:
+        routers = mesh.routers[one.key], mesh.routers[other.key]
+        # HTTP is on loopback and may be in `defaults`, so that its host doesn't tell of one machine.
+        if not may_share_machine(*routers) or (is_of_http and has_other_addresses(*routers)):
+            return False
+    return is_wildcard(one.host) or is_wildcard(other.host) or is_same_host(one.host, other.host)
 
 
 def _dangling(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:

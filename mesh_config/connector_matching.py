@@ -73,6 +73,15 @@ def may_share_machine(one: RouterSettings, other: RouterSettings) -> bool:
     return one.host is None or other.host is None or is_same_host(one.host, other.host)
 
 
+def has_other_addresses(one: RouterSettings, other: RouterSettings) -> bool:
+    """Whether both routers listen for others at addresses of a network, and have none in common."""
+    addresses = [
+        {each.host.lower() for each in router.listeners if not is_wildcard(each.host) and not is_loopback(each.host)}
+        for router in (one, other)
+    ]
+    return all(addresses) and addresses[0].isdisjoint(addresses[1])
+
+
 def router_listener(router: RouterSettings) -> ListenerSettings | None:
     """The listener that `to` stands for: the first for other routers."""
     return next((listener for listener in router.listeners if listener.role is Role.INTER_ROUTER), None)

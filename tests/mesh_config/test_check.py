@@ -52,6 +52,34 @@ routers:
         "another port",
     ),
     row(
+        "HTTP of two routers of one machine",
+        f"""
+defaults:
+  router:
+    http:
+      port: 9672  # here
+routers:
+{B_LISTENS}  A:
+    connectors: [{{to: B}}]
+""",
+        "defaults.router.http.port",
+        "127.0.0.1:9672 (HTTP) collides with 127.0.0.1:9672 (HTTP) of router `B` (",
+        "another port, or a different `host` of each router",
+    ),
+    row(
+        "HTTP at another router's listener",
+        f"routers:\n{B_LISTENS}  A:\n    connectors: [{{to: B}}]\n    http: {{port: 7, host: '::'}}  # here",
+        "routers.A.http.port",
+        ":::7 (HTTP) collides with 127.0.0.1:7 of router `B` (",
+    ),
+    row(
+        "a listener at another router's HTTP",
+        "routers:\n  B: {http: {port: 8}, listeners: [{port: 7, role: inter-router}]}\n"
+        "  A:\n    connectors: [{to: B}]\n    listeners: [{port: 8}]  # here",
+        "routers.A.listeners[0].port",
+        "127.0.0.1:8 collides with 127.0.0.1:8 (HTTP) of router `B` (",
+    ),
+    row(
         "all addresses include each one",
         "router:\n  id: A\n  listeners:\n  - port: 5\n  - {port: 5, host: '::'}  # here",
         "router.listeners[1].port",
@@ -413,6 +441,24 @@ defaults: {listener: {host: 0.0.0.0, port: 7, role: inter-router}}
 routers:
   A: {host: a, listeners: [{}]}
   B: {host: b, listeners: [{}], connectors: [{to: A}]}
+""",
+    "HTTP of two machines that say their hosts": """
+defaults: {router: {http: {port: 9}}, inter_router_listener: {anonymous_routers: true}}
+routers:
+  A: {host: a, listeners: [{host: '::', port: 7, role: inter-router}]}
+  B: {host: b, connectors: [{to: A}]}
+""",
+    "HTTP of two machines that listen at addresses of their own": """
+defaults: {router: {http: {port: 9}}, inter_router_listener: {anonymous_routers: true}}
+routers:
+  A: {listeners: [{host: 10.0.0.1, port: 7, role: inter-router}]}
+  B: {listeners: [{host: 10.0.0.2, port: 7, role: inter-router}], connectors: [{to: A}]}
+""",
+    "HTTP where the system chooses the port": """
+defaults: {router: {http: {port: 0}}}
+routers:
+  A: {listeners: [{port: 7, role: inter-router}]}
+  B: {connectors: [{to: A}]}
 """,
     "a cost at the connector alone": """
 routers:
