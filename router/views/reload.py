@@ -22,7 +22,7 @@ from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings
 from router import logs
 from router.core.addressing.address import AddressKind
 from router.core.errors import LocalError
-from router.core.ids_and_conditions import Condition
+from router.core.ids_and_conditions import Condition, RouterId
 from router.core.policy.policy import Policy
 from router.drain_state import DrainState
 from router.engine.connection import Connection
@@ -50,6 +50,8 @@ Places = Mapping[ListenerSettings | HttpSettings, str]
 CONFLICT: Final = 409
 FINDINGS_SAID: Final = 5
 """Faults of a file that the answer tells of; the log has them all."""
+NAMES_SAID: Final = 20
+"""Routers of the mesh, and links, that the answer names as others than before."""
 
 
 class ReloadableDaemon(Protocol):
@@ -162,8 +164,9 @@ class SettingsReloader:
         # What needs a restart stays in question until then.
         self._in_file = _as_it_runs(self._in_file, new, plan)
         expected = ExpectedMesh.of(mesh) if mesh is not None else None
-        self._runtime.mesh_presence.expect(expected, self._runtime.clock())
-        applied = plan.described()
+        presence = self._runtime.mesh_presence
+        applied = [*plan.described(), *_mesh_changes(presence.expected, expected, RouterId(new.id))]
+        presence.expect(expected, self._runtime.clock())
         for said in applied:
             self._runtime.log.info("reload_applied", what=said)
         for name in plan.needs_restart:
@@ -298,6 +301,33 @@ def _as_it_runs(old: RouterSettings, new: RouterSettings, plan: ChangePlan) -> R
     kept = {name: getattr(old, name) for name in plan.needs_restart if hasattr(old, name)}
     forwarding = forwarding_as_it_runs(old.forwarding, new.forwarding)
     return attrs.evolve(new, **kept, forwarding=forwarding)
+
+
+def _mesh_changes(before: ExpectedMesh | None, after: ExpectedMesh | None, me: RouterId) -> Iterator[str]:
+    """Say which other routers and links of the mesh are not as they were: `stat` shows them, absent ones too."""
+    routers = [
+        {str(key): site for key, site in each.routers.items() if key != me} if each is not None else {}
+        for each in (before, after)
+    ]
+    links = [
+        {" - ".join(pair): cost for pair, cost in each.links.items()} if each is not None else {}
+        for each in (before, after)
+    ]
+    yield from _differences("routers", *routers, value="site")
+    yield from _differences("links", *links, value="cost")
+
+
+def _differences(what: str, old: Mapping[str, object], new: Mapping[str, object], *, value: str) -> Iterator[str]:
+    """Name what has left, what has come, and of what the value is another."""
+    changes = {
+        "removed": [each for each in old if each not in new],
+        "added": [each for each in new if each not in old],
+        f"with another {value}": [each for each in new if each in old and new[each] != old[each]],
+    }
+    for change, names in changes.items():
+        if names:
+            more = f" and {len(names) - NAMES_SAID} more" if len(names) > NAMES_SAID else ""
+            yield f"{what} of the file: {', '.join(names[:NAMES_SAID])}{more} {change}"
 
 
 def _still_there(named: tuple[Socket, ...], held: Sequence[Socket]) -> tuple[Socket, ...]:

@@ -21,6 +21,7 @@ from proton.utils import ConnectionClosed, LinkDetached
 from mesh_config.generators import generate
 from mesh_config.models import (
     AddressSettings,
+    ConnectorSettings,
     GroupSettings,
     HttpSettings,
     ListenerSettings,
@@ -41,6 +42,7 @@ from router.cli.management import ManagementClient
 from router.cli.management_errors import RefusedError
 from router.net.listener import bound_socket
 from router.security.users import new_keys, write_users
+from router.views.reload import NAMES_SAID
 from tests.helpers.blocking_client import connected
 from tests.helpers.certificates import Certificates
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
@@ -181,7 +183,9 @@ def test_a_connector_that_left_the_file_is_ended_and_one_that_came_back_connects
     ended = [line.fields["what"] for line in mesh[name].log_lines("reload_applied")]
     assert f"connector {left.host}:{left.port} ended" in ended
     mesh.change(before)
-    assert reload(mesh, name)["applied"] == [f"connector {left.host}:{left.port} added"]
+    added, links = reload(mesh, name)["applied"]
+    assert added == f"connector {left.host}:{left.port} added"
+    assert links in {f"links of the file: {pair} added" for pair in ("R1 - R2", "R1 - R3", "R2 - R3")}
     mesh.wait_converged()
 
 
@@ -195,7 +199,9 @@ def test_the_answer_comes_by_a_connection_that_is_made_anew(mesh: MeshProcesses)
         with ManagementClient(mesh.url(other), timeout_s=WAIT_S) as client:
             said = client.request("RELOAD", {}, router=name).body
         assert isinstance(said, dict)
-        assert len(said["applied"]) == 4  # each is ended and added
+        *connections, costs = said["applied"]
+        assert len(connections) == 4  # each is ended and added
+        assert costs.endswith(" with another cost")
         mesh.wait_converged()
 
 
@@ -218,7 +224,7 @@ def test_a_connection_goes_on_when_only_the_pauses_of_its_connector_change(mesh:
     assert connections() == held
     left = connectors[0]  # and one that was given other pauses can be ended
     mesh.change(attrs.evolve(before, connectors=connectors[1:]))
-    assert reload(mesh, name)["applied"] == [f"connector {left.host}:{left.port} ended"]
+    assert reload(mesh, name)["applied"][0] == f"connector {left.host}:{left.port} ended"
     wait_until(lambda: len(connections()) == len(held) - 1, "its connection has ended", WAIT_S)
 
 
@@ -235,7 +241,7 @@ def test_a_connector_that_leaves_while_its_peer_is_silent_lets_go_of_its_socket(
                 dialled.settimeout(5.0)  # it would wait for an answer for 10 s
                 assert dialled.recv(8).startswith(b"AMQP")
                 mesh.change(attrs.evolve(before, connectors=tuple(others)))
-                assert reload(mesh, name)["applied"] == [f"connector {place.host}:{place.port} ended"]
+                assert reload(mesh, name)["applied"][0] == f"connector {place.host}:{place.port} ended"
                 assert dialled.recv(8) == b""
 
 
@@ -561,6 +567,26 @@ def test_a_listener_that_cannot_be_bound_takes_all_else_with_it(mesh: MeshProces
     wait_until(lambda: not accepts(free.number), "the one that could be bound is closed", WAIT_S)
     free.close()
     assert "never" not in reload_state(mesh)[1]
+
+
+def test_routers_and_links_that_the_file_has_anew_or_no_more_are_named(mesh: MeshProcesses) -> None:
+    before = mesh.settings
+    (listener,) = (each for each in settings(mesh, "R1").listeners if each.role is Role.INTER_ROUTER)
+    connector = ConnectorSettings(to="R1", host=LOOPBACK, port=listener.port)
+    names = [f"S{number:02}" for number in range(NAMES_SAID + 2)]
+    for name in names:
+        mesh.change(RouterSettings(id=name, connectors=(connector,)))
+    said, pairs = ", ".join(names[:NAMES_SAID]), ", ".join(f"R1 - {name}" for name in names[:NAMES_SAID])
+    expected = [f"routers of the file: {said} and 2 more added", f"links of the file: {pairs} and 2 more added"]
+    assert reload(mesh, "R1") == {"applied": expected, "needsRestart": []}
+    mesh.settings = before
+    mesh.change(attrs.evolve(settings(mesh, "R3"), site="far"))
+    assert reload(mesh, "R1")["applied"] == [
+        *(line.replace("added", "removed") for line in expected[:1]),
+        "routers of the file: R3 with another site",
+        *(line.replace("added", "removed") for line in expected[1:]),
+    ]
+    assert reload(mesh, "R1")["applied"] == []
 
 
 def test_the_command_shows_what_was_changed(mesh: MeshProcesses) -> None:
