@@ -82,7 +82,7 @@ def top(
     `unsett` messages without an outcome. The causes come first. FLOODS: a sender without an address of its own has
     about as many messages without outcome as it may; SLOW: a subscriber that messages wait for, since it grants no
     credit. Then who waits for them. BLOCKED: a sender whose messages wait, and that has no credit. `no credit`: a
-    subscriber that grants none, and nothing waits for it alone.
+    subscriber that grants none, and nothing waits for it alone. `credit` is that of the links that the state is of.
     """
     with ManagementClient(access) as client:
         attached = client.attached_router()
@@ -105,6 +105,7 @@ class Row:
     waiting: int = 0
     waited_s: int = 0
     credit: int = 0
+    """Of those links that its state is of: a subscriber that grants none may be of a client that sends too."""
     unsettled: int = 0
     links: int = 0
     is_blocked: bool = False
@@ -129,6 +130,7 @@ def rows_by(found: Iterable[LinkSample], by: str) -> list[Row]:
         by: `links` for each by itself, `clients`, `addresses` or `routers`.
     """
     rows: dict[tuple[object, ...], Row] = {}
+    worst: dict[tuple[object, ...], int] = {}
     for number, link in enumerate(found):
         key: tuple[object, ...] = {
             "links": (number,),
@@ -151,14 +153,28 @@ def rows_by(found: Iterable[LinkSample], by: str) -> list[Row]:
             row.rate_out += link.rate
         row.waiting += link.waiting
         row.waited_s = max(row.waited_s, link.waited_s)
-        row.credit += link.credit
         row.unsettled += link.unsettled
         row.links += 1
         row.is_blocked |= link.is_blocked
         row.is_full |= link.is_full
         row.is_slow |= link.is_slow
-        row.is_idle |= link.direction == "out" and not link.credit
+        row.is_idle |= _is_idle(link)
+        place = _place(link)
+        if place < worst.setdefault(key, place):
+            worst[key], row.credit = place, 0
+        if place == worst[key]:
+            row.credit += link.credit
     return list(rows.values())
+
+
+def _is_idle(link: LinkSample) -> bool:
+    return link.direction == "out" and not link.credit
+
+
+def _place(link: LinkSample) -> int:
+    """Place of a link's state among those of `_state`, the worst first."""
+    states = link.is_full, link.is_slow, link.is_blocked, _is_idle(link), link.waiting > 0, True
+    return states.index(True)
 
 
 def _found(looking: LinkSampler, by: str, order: str, match: str | None) -> tuple[list[LinkSample], list[Row]]:

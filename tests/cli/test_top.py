@@ -1,0 +1,46 @@
+"""Rows of `amqp-mesh top`: what links taken together show."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from router.cli.link_sampler import LinkSample
+from router.cli.top import rows_by
+
+SENDER = LinkSample(
+    router="A",
+    container="shop",
+    direction="in",
+    address="busy",
+    rate=3.0,
+    waiting=0,
+    waited_s=0,
+    credit=224,
+    unsettled=1,
+    is_blocked=False,
+    deliveries=3,
+)
+SUBSCRIBER = attrs.evolve(SENDER, direction="out", address="jobs", credit=10)
+SLOW = attrs.evolve(SUBSCRIBER, credit=0, is_slow=True)
+IDLE = attrs.evolve(SUBSCRIBER, credit=0)
+BLOCKED = attrs.evolve(SENDER, credit=0, waiting=1, is_blocked=True)
+FULL = attrs.evolve(SENDER, credit=2, address=None, is_full=True)
+
+
+@pytest.mark.parametrize(
+    ("links", "credit"),
+    [
+        ((SENDER, SUBSCRIBER), 234),
+        ((SENDER, SLOW), 0),
+        ((SLOW, SENDER), 0),
+        ((SENDER, IDLE), 0),
+        ((SENDER, BLOCKED, SUBSCRIBER), 0),
+        ((SENDER, FULL, SLOW, FULL), 4),
+        ((SENDER, attrs.evolve(SUBSCRIBER, waiting=1)), 10),
+    ],
+)
+def test_credit_is_that_of_the_links_that_the_state_is_of(links: tuple[LinkSample, ...], credit: int) -> None:
+    (row,) = rows_by(links, "clients")
+    assert (row.credit, row.links) == (credit, len(links))
+    assert [each.credit for each in rows_by(links, "links")] == [each.credit for each in links]
