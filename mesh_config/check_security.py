@@ -80,7 +80,9 @@ def neighbor_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
         if has_known_routers(listener) and not router.neighbors:
             yield at("listeners", index, "sasl").finding(
                 f"routers have to say here who they are, and router `{router.id}` has no `neighbors`: none may join",
-                expected="`neighbors` with the user of each router that may join, or a file of the whole mesh",
+                expected="`neighbors` with the user of each router that may join, or a file of the whole mesh, unless"
+                " none is to",
+                severity=Severity.WARNING,  # right where the last neighbor was put out
             )
             return
 

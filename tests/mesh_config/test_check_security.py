@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from mesh_config.check import check_file
+from mesh_config.check import check_file, check_router
+from mesh_config.findings import Severity
 from tests.mesh_config.cases import FILE, Case, assert_only, row
 
 HEAD = "router:\n  id: A\n"
 PROFILE = "  tls: [{name: t, certificate: c}, {name: bare}]\n"
+
+
+JOINED = "{port: 1, role: inter-router, sasl: [SCRAM-SHA-256], users_file: users}"
+"""A listener at which routers say who they are."""
 
 
 def listener(rest: str) -> str:
@@ -100,6 +105,24 @@ def test_what_does_not_go_together_is_told_with_its_line_and_what_would(case: Ca
     path = tmp_path / FILE
     path.write_text(case.text, encoding="utf-8")
     assert_only(check_file(path), case)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"routers:\n  A:\n    listeners:\n    - {JOINED}",
+        f"router:\n  id: A\n  neighbors: []\n  listeners:\n  - {JOINED}",
+    ],
+    ids=["the mesh has no other router", "none is named"],
+)
+def test_a_router_that_none_may_join_runs_and_is_warned_of(text: str, tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_text(text, encoding="utf-8")
+    router, findings = check_router(path)
+    assert router.neighbors == ()
+    (finding,) = findings
+    assert finding.severity is Severity.WARNING
+    assert "router `A` has no `neighbors`: none may join" in finding.message
 
 
 def test_kerberos_with_its_mechanism_is_not_complained_about(tmp_path: Path) -> None:
