@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from mesh_config.access_rules import ANY_HOST, RuleError, check_pattern, parse_hosts
 from mesh_config.check_security import ANONYMOUS_USER
@@ -11,6 +12,7 @@ from mesh_config.findings import Finding, Severity, nearest
 from mesh_config.models import (
     HOST_PATTERN,
     GroupSettings,
+    ListenerSettings,
     ManagementRight,
     Mechanism,
     MeshSettings,
@@ -26,6 +28,11 @@ At = Callable[..., Place]
 
 MIN_FRAME_BYTES = 512
 ANYBODY = "*"
+MANAGES: Final = {
+    ManagementRight.READ: "see clients, users and addresses of all by management",
+    ManagementRight.WRITE: "change this router by management, and close connections",
+}
+"""What a right to all of the management lets its user do."""
 OUTSIDE = ("_topo", "_local", "_edge")
 """First words of addresses that no isolated virtual host has."""
 
@@ -52,6 +59,7 @@ def vhost_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
         yield from _hostname_findings(vhost, below)
         yield from _group_findings(vhost, below)
         yield from _user_findings(vhost, router, below)
+        yield from _management_findings(vhost, router, below)
     yield from _listener_findings(router, at)
 
 
@@ -133,9 +141,29 @@ def _group_findings(vhost: VhostSettings, at: At) -> Iterator[Finding]:
         yield from _rule_findings(group, below, is_isolated=vhost.isolated)
 
 
+def listeners_of(vhost: VhostSettings, router: RouterSettings) -> list[ListenerSettings]:
+    """Listeners of a router by which clients come to a virtual host of it."""
+    return [each for each in router.listeners if each.role is Role.NORMAL and each.vhost in (None, vhost.name)]
+
+
+def _management_findings(vhost: VhostSettings, router: RouterSettings, at: At) -> Iterator[Finding]:
+    """Groups whose users ask for all of the management, and didn't say who they are."""
+    open_ones = [each for each in listeners_of(vhost, router) if Mechanism.ANONYMOUS in each.sasl]
+    for index, group in enumerate(vhost.groups):
+        may = MANAGES.get(group.management)
+        if open_ones and group.hosts and may is not None and ANONYMOUS_USER in group.users:
+            where = ", ".join(f"{each.host}:{each.port}" for each in open_ones)
+            where += f" from {', '.join(group.hosts)}" if ANY_HOST not in group.hosts else ""
+            yield at("groups", index, "management").finding(
+                f"whoever reaches {where} may {may}, as `{ANONYMOUS_USER}` is in group `{group.name}`",
+                expected=f"`{ManagementRight.NONE}`, `{ManagementRight.OWN}`, or a group of users who say who they are",
+                severity=Severity.WARNING,
+            )
+
+
 def _user_findings(vhost: VhostSettings, router: RouterSettings, at: At) -> Iterator[Finding]:
     """Groups of users who cannot be, since no listener asks anybody who it is."""
-    listeners = [it for it in router.listeners if it.role is Role.NORMAL and it.vhost in (None, vhost.name)]
+    listeners = listeners_of(vhost, router)
     if not listeners or any(mechanism is not Mechanism.ANONYMOUS for it in listeners for mechanism in it.sasl):
         return
     for index, group in enumerate(vhost.groups):

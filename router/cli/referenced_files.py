@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import attrs
 import structlog
 
-from mesh_config.findings import Finding, Severity, Step
+from mesh_config.check_security import ANONYMOUS_USER
+from mesh_config.check_vhosts import ANYBODY, listeners_of
+from mesh_config.findings import Finding, Severity, Step, nearest
 from mesh_config.loader import chosen, read_document, with_mesh
-from mesh_config.models import HttpSettings, RouterSettings
+from mesh_config.models import HttpSettings, ListenerSettings, Mechanism, RouterSettings
+from mesh_config.yaml_text import Place
 from router.core.errors import LocalError
 from router.security.credential_store import CredentialStore
+from router.security.users import read_table
 
 EXPECTED: Final = "files, and variables of the environment, that the router can use"
 STILL_GOOD: Final = "a certificate that has not ended"
+OTHERS_KNOW: Final = frozenset({Mechanism.EXTERNAL, Mechanism.GSSAPI})
+"""Mechanisms whose users stand in no file of the router."""
 
 
 def referenced_file_findings(path: str, router_id: str | None = None) -> list[Finding]:
@@ -40,7 +47,31 @@ def referenced_file_findings(path: str, router_id: str | None = None) -> list[Fi
                     told.add(fault)
                     place = document.place(key, *steps)
                     found.append(place.finding(fault, expected=expected, severity=severity))
+        found += _unknown_users(routers[key], functools.partial(document.place, key))
     return found
+
+
+def _unknown_users(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:
+    """Users of groups that no file has by which clients of their virtual host say who they are."""
+    for index, vhost in enumerate(router.vhosts):
+        listeners = listeners_of(vhost, router)
+        if any(mechanism in OTHERS_KNOW for each in listeners for mechanism in each.sasl):
+            continue
+        asking: list[ListenerSettings | HttpSettings] = [*listeners, router.http]
+        files = list(dict.fromkeys(each.users_file for each in asking if each.users_file is not None))
+        try:
+            known = {user for file in files for user in read_table(file).lines}
+        except LocalError:  # told where the file is named
+            continue
+        for place, group in enumerate(vhost.groups):
+            for number, user in enumerate(group.users):
+                if files and user and user not in (*known, ANYBODY, ANONYMOUS_USER):
+                    yield at("vhosts", index, "groups", place, "users", number).finding(
+                        f"no user `{user}` in {', '.join(files)}",
+                        expected="a user that `amqp-mesh user add` has written there",
+                        nearest=nearest(user, sorted(known)),
+                        severity=Severity.WARNING,
+                    )
 
 
 def _parts(router: RouterSettings) -> Iterator[tuple[tuple[Step, ...], RouterSettings]]:

@@ -128,6 +128,22 @@ CASES = (
         "or the user `anonymous`",
     ),
     warning(
+        "management for everybody",
+        f"{HEAD}  listeners: [{{}}]\n  vhosts:\n  - {{name: a, groups: [{{name: x, users: [anonymous],"
+        " management: write}]}  # here",
+        "router.vhosts[0].groups[0].management",
+        "whoever reaches 127.0.0.1:5672 may change this router by management, and close connections, as `anonymous`",
+        "`none`, `own`, or a group of users who say who they are",
+    ),
+    warning(
+        "a look at everything for everybody",
+        f"{HEAD}  listeners: [{{vhost: a}}, {{port: 1, vhost: b}}]\n  vhosts:\n  - {{name: b, groups: [{{name: y,"
+        " users: [anonymous]}]}\n  - {name: a, groups: [{name: x, users: [u, anonymous], hosts: [10.0.0.1],"
+        " management: read}]}  # here",
+        "router.vhosts[1].groups[0].management",
+        "whoever reaches 127.0.0.1:5672 from 10.0.0.1 may see clients, users and addresses of all by management",
+    ),
+    warning(
         "a router without virtual hosts",
         f"routers:\n  A: {{vhosts: [{ANON}], listeners: [{{port: 1, role: inter-router}}, {{port: 2}}]}}\n"
         "  B: {listeners: [{port: 3}], connectors: [{to: A}]}  # here",
@@ -170,6 +186,10 @@ def test_an_outside_address_is_one_where_the_virtual_host_is_not_isolated(tmp_pa
 SOUND = {
     "users and a listener that asks for them": f"{HEAD}  listeners: [{{}}, {{port: 1, sasl: [SCRAM-SHA-256],"
     f" users_file: users}}]\n{VHOST}{A}",
+    "management for who says who it is": f"{HEAD}  listeners: [{{}}, {{port: 1, sasl: [SCRAM-SHA-256], vhost: a,"
+    " users_file: users}]\n  vhosts:\n  - {name: a, groups: [{name: x, users: ['*'], management: write}]}",
+    "a listener where nobody is anonymous": f"{HEAD}  listeners: [{{sasl: [SCRAM-SHA-256], users_file: users}}]\n"
+    "  vhosts:\n  - {name: a, groups: [{name: x, users: [anonymous], management: write}]}",
     "a router without clients": f"routers:\n  A: {{vhosts: [{ANON}], listeners: [{{port: 1, role: inter-router}},"
     " {port: 2}]}\n  B: {connectors: [{to: A}]}",
     "a listener on the network that lets nobody in without a name": f"{HEAD}  listeners: [{{host: '::',"

@@ -26,6 +26,7 @@ from router.engine.tls_channel import TlsChannel
 from router.security.credential_store import CredentialStore
 from router.security.sasl_frames import SaslError
 from router.security.tls import certificate_user, client_context, server_context
+from router.security.users import new_keys, write_users
 from tests.helpers.certificates import Certificates
 
 SECRET = "planted-secret"
@@ -203,6 +204,38 @@ def test_the_files_that_settings_name_are_checked_before_a_router_reads_them(
     assert check("--files", "--router", "B")[0] == 0
     assert "no router `C`" in check("--files", "--router", "C")[1][0]
     assert check("--router", "B")[0] == 2
+
+
+def test_users_of_groups_that_no_file_has_are_found_with_the_files(tmp_path: Path) -> None:
+    file, users, others = tmp_path / "mesh.yaml", tmp_path / "users", tmp_path / "others"
+    write_users(str(users), {"alice": new_keys(SECRET, 4096)})
+    write_users(str(others), {"bob": new_keys(SECRET, 4096)})
+
+    def check(listeners: str, http: str = "{}") -> list[str]:
+        vhosts = (
+            '[{name: shop, groups: [{name: x, users: [alcie, alice, "*", anonymous]}, {name: y, users: [bob]}]}, '
+            "{name: b, groups: [{name: x, users: [bob]}]}]"
+        )
+        file.write_text(f"router: {{id: A, http: {http}, vhosts: {vhosts}, listeners: [{listeners}]}}", "utf-8")
+        assert "no user" not in CliRunner().invoke(main, ["config", "check", str(file)]).output
+        result = CliRunner().invoke(main, ["config", "check", str(file), "--files"])
+        return [line.partition(": router.")[2] for line in result.output.splitlines() if ": no user" in line]
+
+    shop = f"{{sasl: [SCRAM-SHA-256], users_file: {users}, vhost: shop}}"
+    other = f"{{port: 1, sasl: [SCRAM-SHA-256], users_file: {others}, vhost: b}}"
+    alcie = f"vhosts[0].groups[0].users[0]: no user `alcie` in {users}"
+    found = check(f"{shop}, {other}")
+    assert [line.partition(";")[0] for line in found] == [
+        alcie,
+        f"vhosts[0].groups[1].users[0]: no user `bob` in {users}",
+    ]
+    assert found[0].endswith("did you mean `alice`?")
+    assert "a user that `amqp-mesh user add` has written there" in found[1]
+    assert len(check(f"{shop}, {other}", f"{{port: 2, users_file: {others}}}")) == 1  # it signs in bob, for metrics
+    assert not check(f"{shop}, {{port: 2, sasl: [EXTERNAL]}}, {other}")
+    assert not check("{}")
+    users.unlink()
+    assert not check(shop)
 
 
 def test_versions_are_those_of_the_profile(certificates: Certificates) -> None:
