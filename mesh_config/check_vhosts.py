@@ -32,7 +32,7 @@ MANAGES: Final = {
     ManagementRight.READ: "see clients, users and addresses of all by management",
     ManagementRight.WRITE: "change this router by management, and close connections",
 }
-"""What a right to all of the management lets its user do."""
+"""Rights to all of the management, and deeds that each allows."""
 OUTSIDE = ("_topo", "_local", "_edge")
 """First words of addresses that no isolated virtual host has."""
 
