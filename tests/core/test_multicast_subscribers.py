@@ -392,21 +392,24 @@ def test_those_that_leave_and_come_back_hold_up_a_multicast_a_tenth_of_the_time(
     assert sum(idle) <= 2 * GRACE_S + 0.1 * 60.0 + stays_s
 
 
+def use_up(room: Room, *keys: int) -> None:
+    """Newcomers grant one credit each, and it is used: publishers wait for the next."""
+    for key in keys:
+        room.local_subscribers.add(key)
+        room.grant(key, 1)
+    room.send()
+    room.local_subscribers.press(room.now, is_wanted=True)
+    room.look()
+
+
 def newcomer_beside(deserters: int, *, stays_s: float) -> Room:
     """Two that stay; so many others came, were waited for and left; then a newcomer, 7, has used up its only credit."""
     room = Room(100, 100)
     for key in range(1000, 1000 + deserters):
-        room.local_subscribers.add(key)
-        room.grant(key, 1)
-        room.send()
-        room.local_subscribers.press(room.now, is_wanted=True)
+        use_up(room, key)
         room.wait(stays_s)
         room.local_subscribers.remove(key, room.now)
-    room.local_subscribers.add(7)
-    room.grant(7, 1)
-    room.send()
-    room.local_subscribers.press(room.now, is_wanted=True)
-    room.look()
+    use_up(room, 7)
     return room
 
 
@@ -429,44 +432,28 @@ def test_one_that_is_not_waited_for_has_what_is_sent_while_it_holds_credit() -> 
 def test_one_that_has_been_here_for_long_is_waited_for_whoever_leaves() -> None:
     room = Room(100, 1)
     room.wait(600.0)
-    assert room.live == [0, 1]
     for key in range(1000, 1003):
-        room.local_subscribers.add(key)
-        room.grant(key, 1)
-        room.send()
-        room.local_subscribers.press(room.now, is_wanted=True)
+        use_up(room, key)
         room.wait(0.9)
         room.local_subscribers.remove(key, room.now)
         room.grant(1, 1)
-    room.send()
-    room.local_subscribers.press(room.now, is_wanted=True)
-    room.look()
-    assert 1 in room.live
+    use_up(room, 7)
+    assert room.live == [0, 1]
 
 
 def test_many_that_leave_at_once_count_once() -> None:
     room = Room(100, 100)
-    for key in range(1000, 1100):
-        room.local_subscribers.add(key)
-        room.grant(key, 1)
-    room.send()
-    room.local_subscribers.press(room.now, is_wanted=True)
+    many = range(1000, 1100)
+    use_up(room, *many)
     room.wait(0.5)
-    for key in range(1000, 1100):
+    for key in many:
         room.local_subscribers.remove(key, room.now)
-    room.local_subscribers.add(7)
-    room.grant(7, 1)
-    room.send()
-    room.local_subscribers.press(room.now, is_wanted=True)
-    room.look()
+    use_up(room, 7)
     assert 7 in room.live
 
 
 def test_those_that_left_are_forgotten_in_ten_times_the_time_that_they_held_up() -> None:
     room = newcomer_beside(2, stays_s=0.9)
     room.wait(8.0)  # 1.8 s, of which a grace is nobody's fault
-    room.grant(7, 1)
-    room.send()
-    room.local_subscribers.press(room.now, is_wanted=True)
-    room.look()
-    assert 7 in room.live
+    use_up(room, 8)
+    assert 8 in room.live
