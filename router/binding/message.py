@@ -180,8 +180,6 @@ def decode_message(
     except MalformedMessage as error:
         error.read = message
         raise
-    except OverflowError:
-        reason = "a number that is out of range where it stands"  # Python's words are of C
     except UNREADABLE as error:
         reason = str(error)
     else:
@@ -275,6 +273,16 @@ class _Reader:
             raise MalformedMessage(f"no section has the descriptor {_descriptor(code)}")
         return int(code), self.value(data, 0)
 
+    def char(self, data: proton.Data) -> object:
+        """The char that *data* stands on."""
+        try:
+            found: object = data.get_object()
+        except (OverflowError, ValueError):  # by Python's version
+            found = None
+        if found is None or is_surrogate(found):
+            raise MalformedMessage("a char that Unicode does not have")
+        return found
+
     def value(self, data: proton.Data, depth: int) -> object:
         """The value that *data* stands on."""
         self.left -= 1
@@ -284,10 +292,7 @@ class _Reader:
         if kind == proton.Data.BINARY:
             return bytes(data.get_binary())
         if kind not in (proton.Data.LIST, proton.Data.MAP, proton.Data.ARRAY, proton.Data.DESCRIBED):
-            value: object = data.get_object()
-            if kind == proton.Data.CHAR and is_surrogate(value):
-                raise MalformedMessage("a char that Unicode does not have")
-            return value
+            return self.char(data) if kind == proton.Data.CHAR else data.get_object()
         _, array_is_described, element_type = data.get_array() if kind == proton.Data.ARRAY else (0, False, 0)
         items: list[Any] = []
         data.enter()
