@@ -17,7 +17,7 @@ from mesh_config.models import (
     RouterSettings,
     TlsSettings,
 )
-from mesh_config.value_rules import fault_of, fields_of
+from mesh_config.value_rules import fault_of, field_of
 from mesh_config.yaml_text import Place
 
 At = Callable[..., Place]
@@ -89,7 +89,7 @@ def neighbor_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
 
 def neighbor_id_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
     """Findings about ids of neighbors that no router can have."""
-    field = next(field for field in fields_of(RouterSettings) if field.name == "id")
+    field = field_of(RouterSettings, "id")
     for index, neighbor in enumerate(router.neighbors):
         for place, router_id in enumerate(neighbor.ids):
             fault = fault_of(field, router_id) if router_id != ANY_ROUTER else None

@@ -9,7 +9,7 @@ import attrs
 
 from mesh_config.models import Role
 from mesh_config.settings_file_format import DEFAULTS_SECTIONS
-from mesh_config.value_rules import fields_of
+from mesh_config.value_rules import field_of
 from mesh_config.yaml_text import ListNode, MapNode, Node, Place, Scalar, ScalarNode
 
 
@@ -83,7 +83,7 @@ def _role(item: MapNode, general: MapNode | None, list_key: str) -> str:
         if isinstance(role, ScalarNode):
             return str(role.value)
     cls = next(section.cls for section in DEFAULTS_SECTIONS.values() if section.list_key == list_key)
-    default = next(field.default for field in fields_of(cls) if field.name == "role")
+    default = field_of(cls, "role").default
     assert isinstance(default, Role), "the models give every role a default"
     return default.value
 

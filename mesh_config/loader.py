@@ -23,7 +23,7 @@ from mesh_config.models import (
 )
 from mesh_config.settings_file_format import DEFAULTS_SECTIONS, MESH_FILE_KEYS, MESH_KEYS, ROUTER_FILE_KEYS, DefaultsKey
 from mesh_config.structuring import structure, unknown_key
-from mesh_config.value_rules import fault_of, fields_of, found_words
+from mesh_config.value_rules import fault_of, field_of, found_words
 from mesh_config.yaml_text import MapNode, Node, Place
 
 FilePath = str | os.PathLike[str]
@@ -232,7 +232,7 @@ class _Reading:
         if name is None:
             return MeshSettings().name
         if isinstance(name, yaml_text.ScalarNode) and isinstance(name.value, str):
-            fault = fault_of(fields_of(MeshSettings)[0], name.value)
+            fault = fault_of(field_of(MeshSettings, "name"), name.value)
             if fault is not None:
                 self._findings.append(name.place.finding(fault.message, expected=fault.expected))
             return name.value

@@ -26,7 +26,7 @@ from mesh_config.models import (
 )
 from mesh_config.settings_file_format import DEFAULTS_SECTIONS, FILE_KEY_DOCS
 from mesh_config.structuring import default_of, plain_value
-from mesh_config.value_rules import SettingsClass, fields_of, kind_of
+from mesh_config.value_rules import SettingsClass, field_of, fields_of, kind_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -79,8 +79,8 @@ def _router_file() -> dict[str, Any]:
 
 
 def _mesh_file() -> dict[str, Any]:
-    id_field = next(field for field in fields_of(RouterSettings) if field.name == "id")
-    name_field = next(field for field in fields_of(MeshSettings) if field.name == "name")
+    id_field = field_of(RouterSettings, "id")
+    name_field = field_of(MeshSettings, "name")
     sections = {
         word: _object(_properties(section.cls, only=frozenset(section.keys)), section.doc)
         for word, section in DEFAULTS_SECTIONS.items()

@@ -35,14 +35,18 @@ def host_fault(host: str) -> str | None:
         return "has `*`, which no host has: 0.0.0.0 and :: stand for every address of this machine"
     if host.startswith("[") or host.endswith("]"):
         return "is in brackets: the address alone belongs here"
-    if ":" in host and not _is_ipv6(host):
+    if ":" in host and not _is_address(host, ipaddress.IPv6Address):
         return "is no address of IPv6, and no name has a colon"
     if len(host) > MOST_NAME_BYTES + 1:
         return f"has more than {MOST_NAME_BYTES} characters"
     parts = _DOT.split(host)
     if "" in (parts[:-1] if len(parts) > 1 else parts):
         return "has a dot with nothing before it"
-    if ":" not in host and _NUMBER.fullmatch(_DOT.split(host.removesuffix("."))[-1]) and not _is_ipv4(host):
+    if (
+        ":" not in host
+        and _NUMBER.fullmatch(_DOT.split(host.removesuffix("."))[-1])
+        and not _is_address(host, ipaddress.IPv4Address)
+    ):
         # A resolver would take some for numbers of other sizes, `127.1` for 127.0.0.1, and ask name servers for others.
         return "ends in a number, as addresses of IPv4 do, and is none: those are four numbers up to 255"
     try:
@@ -65,17 +69,9 @@ def encoded(host: str) -> str:
     return host if host.isascii() else idna.encode(host, uts46=True).decode()
 
 
-def _is_ipv4(host: str) -> bool:
+def _is_address(host: str, kind: type[ipaddress.IPv4Address | ipaddress.IPv6Address]) -> bool:
     try:
-        ipaddress.IPv4Address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_ipv6(host: str) -> bool:
-    try:
-        ipaddress.IPv6Address(host)
+        kind(host)
     except ValueError:
         return False
     return True

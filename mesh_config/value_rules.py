@@ -78,6 +78,11 @@ def fields_of(cls: SettingsClass) -> tuple[attrs.Attribute[Any], ...]:
     return tuple(sorted(fields, key=lambda field: field.name not in own))
 
 
+def field_of(cls: SettingsClass, name: str) -> attrs.Attribute[Any]:
+    """One setting of a class. Raises: StopIteration when it has none of that name."""
+    return next(field for field in fields_of(cls) if field.name == name)
+
+
 def kind_of(annotation: Any) -> AnnotationKind:
     """The kind of values that a resolved annotation stands for.
 

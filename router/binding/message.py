@@ -321,9 +321,8 @@ def _take_section(message: Message, code: int, value: object) -> None:
         message.annotations = _map(value)
     elif code == PROPERTIES:
         fields = _fields(value, 13)
-        message.reply_to = _optional(
-            "reply-to", fields[4], str
-        )  # first: there it is told what is wrong with the others
+        # The first: there it is told what is wrong with the others.
+        message.reply_to = _optional("reply-to", fields[4], str)
         message.message_id = _read_message_id(fields[0])
         message.user_id = _optional("user-id", fields[1], bytes)
         message.to = _optional("to", fields[2], str)

@@ -159,7 +159,7 @@ def rows_by(found: Iterable[LinkSample], by: str) -> list[Row]:
         row.is_full |= link.is_full
         row.is_slow |= link.is_slow
         row.is_idle |= _is_idle(link)
-        place = _place(link)
+        place = _place(link, is_idle=_is_idle(link))
         if place < worst.setdefault(key, place):
             worst[key], row.credit = place, 0
         if place == worst[key]:
@@ -171,10 +171,13 @@ def _is_idle(link: LinkSample) -> bool:
     return link.direction == "out" and not link.credit
 
 
-def _place(link: LinkSample) -> int:
-    """Place of a link's state among those of `_state`, the worst first."""
-    states = link.is_full, link.is_slow, link.is_blocked, _is_idle(link), link.waiting > 0, True
-    return states.index(True)
+STATES: Final = ("FLOODS", "SLOW", "BLOCKED", "no credit", "waits", None)
+"""States of links and of rows, the worst first."""
+
+
+def _place(of: LinkSample | Row, *, is_idle: bool) -> int:
+    """Place among STATES of the worst that can be said of a link, or of a row."""
+    return (of.is_full, of.is_slow, of.is_blocked, is_idle, of.waiting > 0, True).index(True)
 
 
 def _found(looking: LinkSampler, by: str, order: str, match: str | None) -> tuple[list[LinkSample], list[Row]]:
@@ -221,14 +224,7 @@ def _style(row: Row) -> str:
 
 def _state(row: Row) -> str | None:
     """The worst that can be said of it."""
-    states = {
-        "FLOODS": row.is_full,
-        "SLOW": row.is_slow,
-        "BLOCKED": row.is_blocked,
-        "no credit": row.is_idle,
-        "waits": row.waiting > 0,
-    }
-    return next((state for state, is_so in states.items() if is_so), None)
+    return STATES[_place(row, is_idle=row.is_idle)]
 
 
 def _values(row: Row) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ from mesh_config.connector_matching import target_of
 from mesh_config.findings import Finding
 from mesh_config.loader import parse_document
 from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, MeshSettings, RouterSettings
-from mesh_config.value_rules import fault_of, fields_of
+from mesh_config.value_rules import fault_of, field_of
 from router import logs
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition, ConnectionId
@@ -55,7 +55,7 @@ ADDRESS: Final = {
     "distribution": "treatment",
     "distanceMessages": "distance_messages",
 }
-NAME: Final = next(field for field in fields_of(ListenerSettings) if field.name == "name")
+NAME: Final = field_of(ListenerSettings, "name")
 """Setting whose rule holds for the names of all that is created."""
 INTEGERS: Final = ("port", "cost", "max_frame_bytes", "max_sessions", "max_connections")
 SAID_ALREADY: Final[Mapping[str, object]] = {

@@ -260,8 +260,6 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
         )
     absent = [node for node in snapshot.nodes if not node.is_reachable and node.reason]
     for refusal in snapshot.refusals:
-        # The absence that it explains tells of it too.
-        meant = next((node.id for node in absent if (node.reason or "").endswith(refusal.reason)), None)
         who = f"router {escaped(refusal.container)}" if refusal.container else "whoever connects as a router"
         yield Problem(
             kind="router-refused",
@@ -269,8 +267,13 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"{who} from {refusal.host} is refused: {escaped(refusal.reason)}",
             since=refusal.since,
             command=f"amqp-mesh stat routers --router {snapshot.router}",
-            about=_link_to(snapshot.router, escaped(refusal.container) or meant),
+            about=_link_to(snapshot.router, escaped(refusal.container) or _explained(absent, refusal.reason)),
         )
+
+
+def _explained(absent: Sequence[NodeRow], reason: str) -> str | None:
+    """Find the router whose absence is told with the refusal of one that had not said its name; None for nobody."""
+    return next((node.id for node in absent if (node.reason or "").endswith(reason)), None)
 
 
 def _duplicate_ids(snapshot: ProblemInputs) -> Iterator[Problem]:

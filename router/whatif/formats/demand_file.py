@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mesh_config.findings import Finding, nearest
-from mesh_config.value_rules import expectation, fault_of, fields_of, found_words
+from mesh_config.value_rules import expectation, fault_of, field_of, found_words
 from router.core.addressing.address import normalise
 from router.whatif.formats.csv_parquet import SHOWN, InputTable, numbered, read_columns
 from router.whatif.formats.input_file import FileFindings, FilePath, in_file, number_of
@@ -104,7 +104,7 @@ class _Reading:
 
     def amounts(self, column: str) -> NDArray[np.float64]:
         """A column of numbers; NaN where something is wrong, which is told."""
-        field = next(it for it in fields_of(Demand) if it.name == column)
+        field = field_of(Demand, column)
         values = self._column(column)
         kind = values.type
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 from mesh_config.findings import Finding, SettingsError, Severity, Step, has_errors, in_order
-from mesh_config.value_rules import SettingsClass, expectation, fault_of, fields_of, found_words, kind_of
+from mesh_config.value_rules import SettingsClass, expectation, fault_of, field_of, found_words, kind_of
 from mesh_config.yaml_text import Place
 
 MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
@@ -93,7 +93,7 @@ class FileFindings:
             line: of the file, if there are lines.
             key: steps to it in the file.
         """
-        attribute = next(it for it in fields_of(cls) if it.name == field)
+        attribute = field_of(cls, field)
         is_whole = kind_of(attribute.type).base is int
         value = number_of(text)
         # 10.0 is a whole number in files that have no others.
