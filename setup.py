@@ -32,7 +32,15 @@ IS_USUAL = "AMQP_MESH_CFLAGS" not in os.environ and not OPTIONS["profile"]
 FOLDER = "build" if IS_USUAL else f"build/{zlib.crc32(repr((FLAGS, OPTIONS)).encode()):08x}"
 
 # As in router/speed.py.
-DECLARATIONS = ("c_arrays", "epoll", "guard_constants", "proton_functions", "section_codes", "transfer_stages")
+DECLARATIONS = (
+    "byte_stream_limits",
+    "c_arrays",
+    "epoll",
+    "guard_constants",
+    "proton_functions",
+    "section_codes",
+    "transfer_stages",
+)
 
 modules = [path.with_suffix(".py") for path in sorted(Path("router").rglob("*.pxd")) if path.stem not in DECLARATIONS]
 extensions = [

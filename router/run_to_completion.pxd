@@ -36,7 +36,7 @@ cdef class ConnectionTurns(RoundHandler):
     cpdef object arrived(self, Connection connection)
     cpdef object turn(self, Connection connection)
     cpdef object written(self, Connection connection)
-    cpdef object dispatch(self, Connection connection)
+    cdef _dispatch(self, Connection connection)
     cpdef object settle(self)
     @cython.locals(data_plane=RouterDataPlane, credit_manager=CreditManager, settlement=Settlement, now=double, port=Port, dirty=list, faults=int, steps=int)
     cdef _settle(self)

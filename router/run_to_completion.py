@@ -111,7 +111,7 @@ class ConnectionTurns(RoundHandler):
 
     def arrived(self, connection: Connection) -> None:
         """Handle what a connection's bytes caused; `settle` follows, perhaps after those of others."""
-        self.dispatch(connection)
+        self._dispatch(connection)
         if connection.weight.is_due(connection.moved_bytes):
             self.account.weigh(connection)
         connection.port.touch()  # the engine itself may have something to say: headers, SASL, heartbeats
@@ -128,7 +128,7 @@ class ConnectionTurns(RoundHandler):
             forget_unwritten(connection.port)
         self.data_plane.written(connection.port)
 
-    def dispatch(self, connection: Connection) -> None:
+    def _dispatch(self, connection: Connection) -> None:
         """Let a connection handle its events."""
         try:
             connection.dispatch()
@@ -215,9 +215,8 @@ class ConnectionTurns(RoundHandler):
         connection = self.connections.get(port.id)
         if connection is None:
             return
-        self.dispatch(connection)  # events that our own calls have caused
         self.flushers[port.id]()
-        self.dispatch(connection)  # and that the writing has caused: a link whose transfers are out may take more
+        self._dispatch(connection)  # what our own calls and the writing have caused: links may take more again
         if port.may_be_unwritten() and connection.pending() == 0:
             forget_unwritten(port)
         if connection.weight.is_due(connection.moved_bytes):

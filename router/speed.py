@@ -25,7 +25,15 @@ from typing import Final
 VARIABLE: Final = "AMQP_MESH_SPEED"
 COMPILED: Final = "compiled"
 INTERPRETED: Final = "interpreted"
-DECLARATIONS: Final = ("c_arrays", "epoll", "guard_constants", "proton_functions", "section_codes", "transfer_stages")
+DECLARATIONS: Final = (
+    "byte_stream_limits",
+    "c_arrays",
+    "epoll",
+    "guard_constants",
+    "proton_functions",
+    "section_codes",
+    "transfer_stages",
+)
 """Their .pxd tells compiled modules what is there already, in proton or as a number."""
 _ROOT: Final = Path(__file__).parent
 SUFFIX: Final = importlib.machinery.EXTENSION_SUFFIXES[0]

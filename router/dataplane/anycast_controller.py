@@ -329,7 +329,8 @@ class AnycastController(CreditController):
         self._local_credit += credit - link.brokered
         link.brokered = credit
         if credit > 0:
-            self._able.setdefault(link, link)
+            if link not in self._able:
+                self._able[link] = link
             self._count_load(link, self.local_load)
         else:
             self._able.pop(link, None)

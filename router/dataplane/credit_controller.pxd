@@ -52,6 +52,7 @@ cdef class CreditController:
     @cython.locals(link=IngressLink, is_own=bint)
     cdef _let_wait(self, Transfer transfer, bint is_credited)
     cpdef bint _restate(self, double now)
+    @cython.locals(beside=dict, unspent=Py_ssize_t)
     cdef _see_withdrawal(self, SubscriberLink link)
     @cython.locals(credit=Py_ssize_t)
     cdef Py_ssize_t _measure(self, EgressLink link)

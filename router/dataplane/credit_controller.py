@@ -413,7 +413,11 @@ class CreditController:
 
     def _see_withdrawal(self, link: SubscriberLink) -> None:
         """See whether a local subscriber took its credit back, since its credit was last looked at."""
-        self._beside.setdefault(link.port, {})[link] = None
+        beside = self._beside.get(link.port)
+        if beside is None:
+            self._beside[link.port] = {link: None}
+        else:
+            beside[link] = None
         unspent = pn_link_credit(link.handle)
         if unspent > 0:
             link.is_withdrawn = False

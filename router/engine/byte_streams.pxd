@@ -3,12 +3,11 @@ import cython
 from libc.stdint cimport uint64_t
 
 from router.binding.proton_functions cimport *
+from router.engine.byte_stream_limits cimport *
 from router.guard.frame_guard cimport FrameGuard
 
-cdef Py_ssize_t PIECE_FRAMES
 cdef Py_ssize_t LARGE_BYTES
 cdef Py_ssize_t MANY_COPIES
-cdef Py_ssize_t LEAST_FAIR_PIECE_BYTES
 
 cdef Py_ssize_t bounded(Py_ssize_t size, Py_ssize_t least, Py_ssize_t most)
 

@@ -33,22 +33,17 @@ if not cython.compiled:  # else they come by the .pxd
         silence,
         write_head,
     )
+    from router.engine.byte_stream_limits import (
+        LEAST_FAIR_PIECE_BYTES,
+        LEAST_PIECE_BYTES,
+        MOST_PIECE_BYTES,
+        MOST_SHARED_PIECE_BYTES,
+        PIECE_COPIES,
+        PIECE_FRAMES,
+    )
 
-LEAST_PIECE_BYTES: Final = 4096
-MOST_PIECE_BYTES: Final = 131072
-MOST_SHARED_PIECE_BYTES: Final = 65536
-"""Bytes read at once while others have single messages: a call beside a flood of 10 kB would wait twice as long."""
-PIECE_FRAMES: Final = 16
-"""So many frames are read at once, as far as one can tell from those before, within these bounds: the receiver of small
-messages works on the first ones, and grants credit anew, while the router still reads. All of what a socket has at
-once is a little cheaper, and in a window of 250 messages everybody waits for somebody."""
-PIECE_COPIES: Final = 2048
-"""Of messages to many subscribers no more are read at once than will cause so many copies, as far as one can tell from
-those before, so that others have their turn."""
 ANSWER_COPIES: Final = 400
 """A Begin or Attach of the peer counts as so many copies: it takes 50 us and more, and thousands may come in a row."""
-LEAST_FAIR_PIECE_BYTES: Final = 256
-"""Bytes read at once even then."""
 LARGE_BYTES: Final = 16_000
 """Bytes written at once from which on more may follow: the kernel is told to wait for it."""
 MANY_COPIES: Final = 64

@@ -1,4 +1,4 @@
-# The same as in states.py, for compiled modules.
+# The numbers of guard_constants.py, as compiled modules know them: a test compares the two.
 
 cdef enum:
     HEADER = 0

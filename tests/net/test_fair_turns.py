@@ -19,7 +19,7 @@ from mesh_config.models import ListenerSettings, RouterSettings
 from router.dataplane.backpressure import TURN_BYTES
 from router.dataplane.links import IngressLink
 from router.dataplane.transfer_stages import PIECE_BYTES
-from router.engine.byte_streams import LEAST_PIECE_BYTES, MOST_PIECE_BYTES, MOST_SHARED_PIECE_BYTES, PIECE_COPIES
+from router.engine.byte_stream_limits import LEAST_PIECE_BYTES, MOST_PIECE_BYTES, MOST_SHARED_PIECE_BYTES, PIECE_COPIES
 from router.net.poller import PolledSocket, Poller
 from router.net.pump import MOST_WRITTEN_BYTES, Pump
 from router.runtime import Runtime

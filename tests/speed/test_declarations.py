@@ -17,7 +17,7 @@ import pytest
 
 from router.binding import generate, proton_functions
 from router.binding.cdef import PROTON
-from router.speed import hot_modules
+from router.speed import DECLARATIONS, hot_modules
 from tests.speed.declarations import (
     HANDLES,
     ROOT,
@@ -32,11 +32,25 @@ from tests.speed.declarations import (
 
 TEXT = HANDLES.read_text(encoding="utf-8")
 FUNCTIONS = [name for _, name, _ in generate.prototypes()]
-CONSTANTS = {
-    name: int(value, 0)
-    for block in re.findall(r"^cdef enum:\n((?:    .*\n)+)", TEXT, re.MULTILINE)
-    for name, value in re.findall(r"^    (\w+) = (\w+)$", block, re.MULTILINE)
-}
+
+
+def numbers_of_c(path: Path) -> dict[str, int]:
+    """The constants that a `.pxd` declares, by name."""
+    return {
+        name: int(value, 0)
+        for block in re.findall(r"^cdef enum:\n((?:    .*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        for name, value in re.findall(r"^    (\w+) = (-?\w+)$", block, re.MULTILINE)
+    }
+
+
+def numbered_declarations() -> list[Path]:
+    """Each `.pxd` beside interpreted code that says numbers again."""
+    paths = [path for path in ROOT.rglob("*.pxd") if path.stem in DECLARATIONS and numbers_of_c(path)]
+    assert len(paths) > 4
+    return sorted(paths)
+
+
+CONSTANTS = numbers_of_c(HANDLES)
 CLASSES = classes()
 by_class = pytest.mark.parametrize("declared", CLASSES.values(), ids=[f"{module}.{name}" for module, name in CLASSES])
 
@@ -137,6 +151,13 @@ def test_no_call_asks_whether_python_has_raised() -> None:
 
 
 # Sources
+
+
+@pytest.mark.parametrize("path", numbered_declarations(), ids=lambda path: path.stem)
+def test_c_knows_the_same_numbers_as_python(path: Path) -> None:
+    module = importlib.import_module(".".join(path.relative_to(ROOT.parent).with_suffix("").parts))
+    numbers = numbers_of_c(path)
+    assert numbers == {name: getattr(module, name) for name in numbers}
 
 
 @pytest.mark.parametrize("module", hot_modules())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import struct
-from pathlib import Path
 from typing import Any
 
 import proton
@@ -13,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.core.errors import DecodeError
-from router.dataplane import section_codes
 from router.dataplane.section_tracker import MAX_DEPTH, SectionTracker
 from router.dataplane.value_skipping import unsigned
 from tests.helpers.peer import message
@@ -200,9 +197,3 @@ def test_a_size_of_32_bits_is_never_below_zero(size: int) -> None:
     assert fault(data) == "the message ends within a section"
     assert unsigned(struct.pack(">I", size), 0, 4) == size
     assert fault(b"\0\x53\x74\xd1" + struct.pack(">II", size, 2) + b"x") == "the message ends within a section"
-
-
-def test_c_knows_the_same_numbers_of_sections() -> None:
-    declared = (Path(section_codes.__file__).parent / "section_codes.pxd").read_text(encoding="utf-8")
-    numbers = {name: int(number, 0) for name, number in re.findall(r"^    (\w+) = (\S+)$", declared, re.MULTILINE)}
-    assert numbers == {name: value for name, value in vars(section_codes).items() if name.isupper()}
