@@ -29,6 +29,7 @@ if not cython.compiled:  # else they come by the .pxd
         FLOW,
         FLOW_UINTS,
         FRAMES,
+        MODIFIED,
         MOST_REPEATED_BYTES,
         MOST_TAG_BYTES,
         PLAIN_TRANSFER_BYTES,
@@ -37,7 +38,7 @@ if not cython.compiled:  # else they come by the .pxd
         TRANSFER,
         WRONG,
     )
-    from router.guard.outcome_rewriting import usual_form
+    from router.guard.outcome_rewriting import readable_part, usual_form
     from router.guard.performatives import read_uints, size_at, width_of_uint
     from router.guard.value_check import end_of
 
@@ -225,7 +226,7 @@ class FrameGuard(EndpointGuard):
         return session
 
     def _is_plain_disposition(self, data: bytes | memoryview, at: int, length: int) -> bool:
-        """The same for a disposition, whose outcome is looked at where an engine may not read it."""
+        """The same for a disposition whose outcome says nothing but what it is."""
         head = size_at(data, at + 4)
         if head != self._disposition_head:
             if self._plain_session(head) is None:
@@ -260,10 +261,12 @@ class FrameGuard(EndpointGuard):
         field += width_of_uint(data, field)
         if span > HALF or (field < stop and data[field] == 0x56):
             return False
+        if field + 3 < stop and not data[field + 1]:
+            code = data[field + 3]
+            if data[field + 2] != 0x53 or code in (REJECTED, MODIFIED):
+                return False  # there is more to it than its code
         if self._is_seen(first, span):
             return True
-        if field + 3 < stop and not data[field + 1] and (data[field + 2] != 0x53 or data[field + 3] == REJECTED):
-            self._look_at_state(data, field + 1, stop)
         self._work += span
         return True
 
@@ -337,7 +340,7 @@ class FrameGuard(EndpointGuard):
         self._work += span
         self.read_bool(data)  # settled
         if self.left and self.at < self.stop and data[self.at] == 0:
-            self._look_at_state(data, self.at, self.stop)
+            return self._check_state(data, at, self.at, self.stop)
         return True
 
     def _is_seen(self, first: int, span: int) -> bool:
@@ -366,15 +369,16 @@ class FrameGuard(EndpointGuard):
             self._settled_span += before
         return False
 
-    def _look_at_state(self, data: bytes | memoryview, at: int, stop: int) -> None:
-        """Have an outcome read in the form that an engine knows."""
+    def _check_state(self, data: bytes | memoryview, frame: int, at: int, stop: int) -> bool:
+        """Have the outcome at *at* read in the form that an engine knows, as far as anybody can read it."""
         end = end_of(data, at, stop)
-        if end == WRONG:
-            return
-        self._work += (end - at) // STATE_BYTES
-        right = usual_form(bytes(data[at:end]))
+        self._work += ((end if end != WRONG else stop) - at) // STATE_BYTES
+        right = usual_form(bytes(data[at:end])) if end != WRONG else readable_part(bytes(data[at:stop]))
         if right is not None:
             self.corrections.append((at, right))
+        elif end == WRONG:
+            return self._break_at(data, frame, DECODE_ERROR, "an outcome whose end is not within its disposition")
+        return True
 
     def _check_flow(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
         window_start = self.at

@@ -1,10 +1,11 @@
 """Outcomes in the form that an engine reads: a code as descriptor, a symbol as the condition of an error.
 
 A peer may write the descriptor of any described value as a symbol in place of its code, and some write a string where a
-condition has to stand. An engine that knows only the one form takes the outcome for none. What is written here takes as
-many bytes as it has taken before, so that it can be put in its place.
+condition has to stand. An engine that knows only the one form takes the outcome for none. And an outcome goes on to the
+publisher, who may be far away, with all that it says: what no reader can make sense of must not get there. What is
+written here takes as many bytes as it has taken before, so that it can be put in its place.
 
-Source: AMQP 1.0 part 1, 1.5 (descriptors); part 2, 2.8.14 (errors); part 3, 3.4 (delivery states).
+Source: AMQP 1.0 part 1, 1.5 (descriptors) and 1.6 (values); part 2, 2.8.14 (errors); part 3, 3.4 (delivery states).
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ CODES: Final = {
 }
 """Of delivery states by their symbols."""
 ABOVE_ASCII: Final = bytes(range(128)) + b"?" * 128
-"""Table for `bytes.translate`: a symbol is ASCII."""
+"""Table for `bytes.translate`: ASCII is UTF-8 too."""
 DEFAULT_OUTCOME: Final = 8
 """Fields of a source before it."""
 NULL: Final = b"\x40"
+EMPTY_LIST: Final = 0x45
+CHAR: Final = 0x73
+REPLACEMENT: Final = b"\0\0\xff\xfd"
+"""Char for what is none: U+FFFD."""
 
 
 def code_of(state: bytes, stop: int) -> int:
@@ -45,7 +50,7 @@ def code_of(state: bytes, stop: int) -> int:
 
 
 def usual_form(state: bytes) -> bytes | None:
-    """Write a delivery state, which is one well formed value, with a code and a symbol in as many bytes.
+    """Write a delivery state, which is one well formed value, as others can read it, in as many bytes.
 
     Returns: None when it is written so, or is nothing that is known.
     """
@@ -56,22 +61,57 @@ def usual_form(state: bytes) -> bytes | None:
     right = with_code(state, stop, code) if state[1] in (0xA3, 0xB3) and code != WRONG else state
     if code == REJECTED:
         right = with_symbol(right)
+    if code in (REJECTED, MODIFIED):
+        right = with_text(right) if is_readable(right, 0) else readable_part(right) or right
     return None if right is state else right
 
 
+def readable_part(state: bytes) -> bytes | None:
+    """Write a delivery state with a field that nobody can read without that field and those behind it.
+
+    Args:
+        state: begins with the state, and may go on behind it.
+    Returns: as many bytes as the state had; None when its end can't be found, or it is nothing that is known.
+    """
+    at = end_of(state, 1, len(state))
+    code = code_of(state, at) if at != WRONG else WRONG
+    kind = state[at] if code != WRONG and at < len(state) else 0
+    width = 1 if kind == 0xC0 else 4
+    first = at + 1 + 2 * width
+    if kind not in (0xC0, 0xD0) or first > len(state):
+        return None
+    stop = at + 1 + width + number_at(state, at + 1, width)
+    if not first <= stop <= len(state):
+        return None
+    end = first
+    count = 0
+    for _ in range(number_at(state, at + 1 + width, width)):
+        after = end_of(state, end, stop)
+        if after == WRONG or not is_readable(state, end):
+            break
+        count += 1
+        end = after
+    right = written(code, state[first:end], count, stop)
+    return with_text(with_symbol(right) if code == REJECTED else right)
+
+
 def with_code(state: bytes, at: int, code: int) -> bytes:
-    """The same for one with a symbol as descriptor and its list at *at*: fields that are null fill what is left."""
+    """The same for one with a symbol as descriptor and its list at *at*."""
     first, stop, count = fields_of(state, at)
     if first == WRONG:
         return state
-    fields = state[first:stop]
-    filling = len(state) - 6 - len(fields)
+    return written(code, state[first:stop], count, len(state))
+
+
+def written(code: int, fields: bytes, count: int, size: int) -> bytes:
+    """Write a delivery state with *count* fields in *size* bytes: fields that are null fill what is left."""
+    filling = size - 6 - len(fields)
     if len(fields) + filling < 255 and count + filling < 256:
         head = bytes((0, 0x53, code, 0xC0, len(fields) + filling + 1, count + filling))
     else:
         filling -= 6
-        size = len(fields) + filling + 4
-        head = bytes((0, 0x53, code, 0xD0)) + size.to_bytes(4, "big") + (count + filling).to_bytes(4, "big")
+        length = len(fields) + filling + 4
+        head = bytes((0, 0x53, code, 0xD0)) + length.to_bytes(4, "big") + (count + filling).to_bytes(4, "big")
     return head + fields + NULL * filling
 
 
@@ -92,10 +132,100 @@ def with_symbol(state: bytes) -> bytes:
     return state[:at] + bytes((kind,)) + state[at + 1 : first] + name + state[stop:]
 
 
+def with_text(state: bytes) -> bytes:
+    """The same for one whose strings are not all UTF-8, its symbols not all ASCII, or its chars not all Unicode."""
+    found = unreadable(state, 0)
+    if not found:
+        return state
+    text = bytearray(state)
+    for at, end, code in found:
+        text[at:end] = REPLACEMENT if code == CHAR else state[at:end].translate(ABOVE_ASCII)
+    return bytes(text)
+
+
+def is_readable(data: bytes, at: int) -> bool:
+    """Whether clients get from the well formed value at *at* what it says, and can make an object of it.
+
+    Not so where a key of a map holds other values, or bytes stand behind the last value of a list.
+    """
+    return WRONG not in [code for _, _, code in unreadable(data, at)]
+
+
+def unreadable(data: bytes, at: int) -> list[tuple[int, int, int]]:
+    """Find what there is within the well formed value at *at* that not every client can read.
+
+    Returns: of text, begin and end of what stands behind its constructor, and the code of that; of values, WRONG in
+        place of a code.
+    """
+    found: list[tuple[int, int, int]] = []
+    look_at_value(data, at, found)
+    return found
+
+
+def look_at_value(data: bytes, at: int, found: list[tuple[int, int, int]]) -> int:
+    """Find the end of the well formed value at *at*, and add to *found* what can't be read."""
+    code = data[at]
+    if code == 0:
+        return look_at_value(data, look_at_value(data, at + 1, found), found)
+    return look_at_content(data, at + 1, code, found)
+
+
+def look_at_content(data: bytes, at: int, code: int, found: list[tuple[int, int, int]]) -> int:
+    """The same for a value whose constructor is *code* and was read, as in an array."""
+    kind = code >> 4
+    if kind < 10:
+        end = at + (0 if kind == 4 else 1 << (kind - 5))
+        if code == CHAR and not is_unicode(number_at(data, at, 4)):
+            found.append((at, end, code))
+        return end
+    width = 4 if kind & 1 else 1
+    end = at + width + number_at(data, at, width)
+    if kind < 12:
+        if code & 15 and not is_text(data[at + width : end], code):
+            found.append((at + width, end, code))
+        return end
+    count = number_at(data, at + width, width)
+    at += 2 * width
+    if kind >= 14:
+        if not data[at]:
+            at = look_at_value(data, at + 1, found)
+        code = data[at]
+        at += 1
+        for _ in range(count if code >> 4 != 4 else 0):
+            at = look_at_content(data, at, code, found)
+    else:
+        is_map = code & 15 == 1
+        for index in range(count):
+            if is_map and not index & 1 and (data[at] in (0, EMPTY_LIST) or data[at] >= 0xC0):
+                found.append((at, at, WRONG))
+            at = look_at_value(data, at, found)
+        if at != end:
+            found.append((at, end, WRONG))
+    return end
+
+
+def is_unicode(number: int) -> bool:
+    """Whether a char is one of Unicode, and no half of a pair of UTF-16."""
+    return number < 0xD800 or 0xE000 <= number < 0x110000
+
+
+def is_text(text: bytes, code: int) -> bool:
+    """Whether a string is UTF-8, or a symbol is ASCII, by the *code* of its constructor."""
+    if text.isascii():
+        return True
+    if code in (0xA3, 0xB3):
+        return False
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def fields_of(state: bytes, at: int) -> tuple[int, int, int]:
     """Find begin, end and number of the fields of the well formed list at *at*; WRONG when it isn't one."""
     kind = state[at] if at < len(state) else 0
-    if kind == 0x45:
+    if kind == EMPTY_LIST:
         return at + 1, at + 1, 0
     if kind not in (0xC0, 0xD0):
         return WRONG, WRONG, 0

@@ -41,11 +41,11 @@ def end_of(data: bytes | memoryview, at: int, stop: int, depth: int = 0) -> int:
 def end_of_content(data: bytes | memoryview, at: int, stop: int, code: int, depth: int) -> int:
     """The same for a value whose constructor is *code* and was read, as in an array."""
     kind = code >> 4
-    if 4 <= kind <= 9:
+    if not is_constructor(code):
+        return WRONG
+    if kind <= 9:
         size = 0 if kind == 4 else 1 << (kind - 5)
         return at + size if at + size <= stop else WRONG
-    if kind < 10:
-        return WRONG
     width = 4 if kind & 1 else 1
     if at + width > stop:
         return WRONG
@@ -65,6 +65,19 @@ def end_of_content(data: bytes | memoryview, at: int, stop: int, code: int, dept
     if code in (0xC1, 0xD1) and count & 1:
         return WRONG
     return end if are_values(data, at, end, count, depth) else WRONG
+
+
+def is_constructor(code: int) -> bool:
+    """Whether AMQP has a type of that code."""
+    low = code & 15
+    kind = code >> 4
+    if kind < 10:
+        if kind == 9:
+            return low == 4 or low == 8
+        return kind >= 4 and low <= (5 if kind == 4 else 6 if kind == 5 else 1 if kind == 6 else 4)
+    if kind < 12:
+        return low <= 3 and low != 2
+    return low <= 1 if kind < 14 else low == 0
 
 
 def are_values(data: bytes | memoryview, at: int, end: int, count: int, depth: int) -> bool:

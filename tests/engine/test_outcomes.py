@@ -390,12 +390,16 @@ class RawSubscriber:
         self.sender = bench.client(routers[0]).sender("service")
         bench.run()
 
-    def answered(self, state: Any) -> Sent:
-        """What a publisher is told when the subscriber settles its message with *state*."""
+    def answered(self, state: Any, *, hole: bytes = b"") -> Sent:
+        """What a publisher is told when the subscriber settles its message with *state*.
+
+        *hole*: what it writes instead of a binary of eight number signs.
+        """
         sent = self.sender.send(message("x"))
         self.bench.run()
         number = [frame.fields[1] for frame in frames.read(self.raw.read) if frame.name == "transfer"][-1]
-        self.raw.write(frames.write(0x15, [True, number, None, True, state]))
+        frame = frames.write(0x15, [True, number, None, True, state])
+        self.raw.write(frame.replace(b"\xa0\x08" + b"#" * 8, hole) if hole else frame)
         self.bench.run()
         return sent
 
@@ -417,6 +421,25 @@ def test_an_outcome_whose_descriptor_is_a_symbol(place: tuple[Bench, list[Runtim
         assert sent.condition.info == {"n": 7}
     if outcome == "modified":
         assert (sent.failed, sent.undeliverable, sent.annotations) == (False, True, {"x-opt-tries": 3})
+
+
+@pytest.mark.parametrize(
+    "value", [b"\xa1\x08abcd\xff\xfegh", b"\x30#########", b"\xc1\x02\x01\x40\x40\x40\x40\x40\x40\x40"]
+)
+def test_what_a_subscriber_says_with_an_outcome_can_be_read_by_a_publisher(
+    place: tuple[Bench, list[Runtime]], value: bytes
+) -> None:
+    subscriber = RawSubscriber(*place)
+    error = Described(ulong(0x1D), [symbol("my:no"), "why", {symbol("n"): b"#" * 8}])
+    sent = subscriber.answered(Described(ulong(0x25), [error]), hole=value)
+    is_read = value[0] == 0xA1
+    assert sent.outcome == "rejected"
+    told = sent.condition and (sent.condition.name, sent.condition.description, sent.condition.info)
+    assert told == (("my:no", "why", {"n": "abcd??gh"}) if is_read else None)
+    sent = subscriber.answered(Described(ulong(0x27), [False, True, {symbol("n"): b"#" * 8}]), hole=value)
+    assert (sent.outcome, sent.undeliverable) == ("modified", True)
+    assert sent.annotations == ({"n": "abcd??gh"} if is_read else None)
+    assert subscriber.answered(SYMBOLS["accepted"]).outcome == "accepted"
 
 
 @pytest.mark.parametrize("outcome", ["accepted", "rejected", "released"])

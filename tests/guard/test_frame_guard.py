@@ -566,7 +566,13 @@ def test_fields_beyond_their_number_are_none() -> None:
             body = b"\0\x53\x15\xc0" + bytes((len(fields) + 1, 5)) + fields
             data = AMQP_HEADER + OPEN + BEGIN + (len(body) + 8).to_bytes(4, "big") + b"\2\0\0\0" + body
             assert tested.check(data) == len(data)
-            assert (tested.is_broken, tested.corrections) == (False, [])
+            assert not tested.is_broken
+            if count == 1 and len(error) == 6:  # nothing beyond
+                assert tested.corrections == []
+                continue
+            ((_, right),) = tested.corrections
+            assert right[:5] == b"\0\x53\x25\xc0" + state[4:5]
+            assert set(right[6:]) == {0x40}
 
 
 def wide(kind: int, rest: bytes, more: int) -> bytes:
@@ -614,3 +620,103 @@ def test_what_is_no_outcome_with_a_symbol_stays_as_it_is(state: Any) -> None:
     data = AMQP_HEADER + OPEN + BEGIN + write(0x15, [True, 0, 1, True, state])
     assert tested.check(data) == len(data)
     assert (tested.is_broken, tested.corrections) == (False, [])
+
+
+UNREADABLE = {
+    "a list that is longer than its frame": b"\xc0\xff\x01\x40",
+    "a map with an odd count": b"\xc1\x02\x01\x40",
+    "a map with half an element": b"\xc1\x03\x02\xa1\x00",
+    "a code of no type": b"\x30\x40",
+    "another code of no type": b"\x57\x40",
+    "a descriptor of nothing": b"\x00" * 10,
+    "a key that is a list": b"\xc1\x04\x02\x45\x40",
+    "a key that is described": b"\xc1\x06\x02\x00\x53\x05\x40\x40",
+    "bytes behind the last value of a map": b"\xc1\x05\x02\x43\x43\xa1\xff",
+    "a value behind the last one of a list": b"\xc0\x04\x02\x43\x43\x43",
+    "a key that is a map in a list": b"\xc0\x08\x01\xc1\x05\x02\xc1\x01\x00\x40",
+    "an array of codes of no type": b"\xe0\x04\x02\x30\x40\x40",
+}
+ILLEGIBLE = {
+    "a string that is no UTF-8": (b"\xa1\x08ok\xff\xfe\xc3(no", "ok???(no"),
+    "a symbol that is no ASCII": (b"\xa3\x08\xc3\xbcber.no", "??ber.no"),
+    "a char beyond Unicode": (b"\x73\x00\x11\x00\x00", "\ufffd"),
+    "a char that is half a pair": (b"\x73\x00\x00\xd8\x00", "\ufffd"),
+    "an array of strings": (b"\xe0\x06\x02\xa1\x01a\x01\xff", ["a", "?"]),
+}
+
+
+def hole(value: bytes) -> bytes:
+    """A binary that takes as many bytes."""
+    return b"#" * (len(value) - 2)
+
+
+def settled_with(state: Any, value: bytes) -> tuple[Any, FrameGuard]:
+    """Have an outcome looked at in which *value* stands in its hole. Returns: as an engine reads it, and the guard."""
+    tested = guard()
+    frame = write(0x15, [True, 0, 1, True, state, False])
+    before, found, after = frame.partition(b"\xa0" + bytes((len(value) - 2,)) + hole(value))
+    assert found
+    data = AMQP_HEADER + OPEN + BEGIN + before + value + after
+    tested.check(data)
+    corrected = bytearray(data)
+    for at, right in tested.corrections:
+        corrected[at : at + len(right)] = right
+    assert len(corrected) == len(data)
+    return fields_of(bytes(corrected[-len(frame) :]))[4], tested
+
+
+def fields_of(frame: bytes) -> list[Any]:
+    found = Data()
+    assert found.decode(frame[8:]) == len(frame) - 8
+    found.rewind()
+    found.next()
+    fields = found.get_object().value
+    assert isinstance(fields, list)
+    return fields
+
+
+@pytest.mark.parametrize("value", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("descriptor", [ulong(0x27), symbol("amqp:modified:list")])
+def test_a_field_of_an_outcome_that_nobody_can_read_is_left_out(value: bytes, descriptor: Any) -> None:
+    state, tested = settled_with(Described(descriptor, [True, True, {symbol("x-opt"): hole(value)}]), value)
+    assert not tested.is_broken
+    assert (state.descriptor, state.value[:2]) == (0x27, [True, True])
+    assert set(state.value[2:]) <= {None}
+
+
+@pytest.mark.parametrize("value", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("place", ["info", "description", "condition"])
+def test_an_error_that_nobody_can_read_is_left_out(value: bytes, place: str) -> None:
+    error = {"condition": symbol("my:no"), "description": "why", "info": {symbol("n"): 1}}
+    error[place] = {symbol("n"): hole(value)} if place == "info" else hole(value)
+    state, tested = settled_with(Described(ulong(0x25), [Described(ulong(0x1D), list(error.values()))]), value)
+    assert not tested.is_broken
+    assert state.descriptor == 0x25
+    assert set(state.value) <= {None}
+
+
+@pytest.mark.parametrize(("value", "legible"), ILLEGIBLE.values(), ids=ILLEGIBLE)
+def test_text_of_an_outcome_that_nobody_can_read_becomes_what_everybody_can(value: bytes, legible: Any) -> None:
+    state, tested = settled_with(Described(ulong(0x27), [True, None, {symbol("x-opt"): [hole(value)]}]), value)
+    assert not tested.is_broken
+    (found,) = state.value[2][symbol("x-opt")]
+    assert (list(found.elements) if isinstance(legible, list) else found) == legible
+    info = {symbol("x"): hole(value)}
+    state, _ = settled_with(Described(ulong(0x25), [Described(ulong(0x1D), [symbol("a:b"), "c", info])]), value)
+    condition, description, (found,) = *state.value[0].value[:2], state.value[0].value[2].values()
+    assert (condition, description) == ("a:b", "c")
+    assert (list(found.elements) if isinstance(legible, list) else found) == legible
+
+
+@pytest.mark.parametrize("code", [0x25, 0x27])
+@pytest.mark.parametrize("size", [7, 0xFF])
+def test_an_outcome_that_is_longer_than_its_disposition_ends_the_connection(code: int, size: int) -> None:
+    tested = guard()
+    frame = write(0x15, [True, 0, 1, True, Described(ulong(code), [None, None])])
+    right = bytes((0x53, code, 0xD0, 0, 0, 0))
+    wrong = frame.replace(right + b"\6", right + bytes((size,)))
+    assert wrong != frame
+    tested.check(AMQP_HEADER + OPEN + BEGIN + wrong)
+    assert tested.is_broken
+    assert tested.condition == DECODE
+    assert tested.description == "channel 0: an outcome whose end is not within its disposition"

@@ -57,6 +57,17 @@ def test_what_is_cut_off_is_wrong(value: Any, draw: st.DataObject) -> None:
     assert count_values(data[: draw.draw(st.integers(0, len(data) - 1))], 0, 10**6) == WRONG
 
 
+def test_codes_of_no_type_are_wrong() -> None:
+    codes = (
+        "40 41 42 43 44 45 50 51 52 53 54 55 56 60 61 70 71 72 73 74 80 81 82 83 84 94 98 a0 a1 a3 b0 b1 b3 c0 c1 d0 d1"
+    )
+    for code in {*range(1, 0xE0)} - set(bytes.fromhex(codes)):
+        assert count_values(bytes((code,)) + bytes(20), 0, 10) == WRONG, hex(code)
+    for code in bytes.fromhex(codes):
+        size = {0xC: 1, 0xD: 4}.get(code >> 4, 0)
+        assert count_values(bytes((code, *bytes(size and size - 1), size)) + bytes(20), 0, 10) == 1, hex(code)
+
+
 @pytest.mark.parametrize("most", [0, 1, 100])
 def test_nothing_is_looked_at_behind_as_many_as_there_may_be(most: int) -> None:
     many = 1_000_000
