@@ -32,6 +32,8 @@ DEFAULT_OUTCOME: Final = 8
 """Fields of a source before it."""
 NULL: Final = b"\x40"
 EMPTY_LIST: Final = 0x45
+NO_KEYS: Final = bytes((0, EMPTY_LIST, 0xA0, 0xB0))
+"""Constructors that Python has no key of a dict for: described values, lists, binaries; and all from 0xC0 on."""
 CHAR: Final = 0x73
 REPLACEMENT: Final = b"\0\0\xff\xfd"
 """Char for what is none: U+FFFD."""
@@ -146,7 +148,7 @@ def with_text(state: bytes) -> bytes:
 def is_readable(data: bytes, at: int) -> bool:
     """Whether clients get from the well formed value at *at* what it says, and can make an object of it.
 
-    Not so where a key of a map holds other values, or bytes stand behind the last value of a list.
+    Not so where a key of a map is no plain value, or bytes stand behind the last value of a list.
     """
     return WRONG not in [code for _, _, code in unreadable(data, at)]
 
@@ -196,7 +198,7 @@ def look_at_content(data: bytes, at: int, code: int, found: list[tuple[int, int,
     else:
         is_map = code & 15 == 1
         for index in range(count):
-            if is_map and not index & 1 and (data[at] in (0, EMPTY_LIST) or data[at] >= 0xC0):
+            if is_map and not index & 1 and (data[at] in NO_KEYS or data[at] >= 0xC0):
                 found.append((at, at, WRONG))
             at = look_at_value(data, at, found)
         if at != end:

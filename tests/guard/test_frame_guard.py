@@ -6,7 +6,9 @@ import random
 from typing import Any
 
 import pytest
-from proton import Data, Described, symbol, ubyte, ulong, ushort
+from hypothesis import given
+from hypothesis import strategies as st
+from proton import UNDESCRIBED, Array, Data, Described, char, symbol, ubyte, ulong, ushort
 
 from router.guard.endpoint_guard import MAX_NAME_BYTES
 from router.guard.frame_guard import FrameGuard
@@ -48,6 +50,8 @@ def sasl(code: int) -> bytes:
     return write(code, ["ANONYMOUS"], kind=1)
 
 
+SUSPECTS = bytes.fromhex("00 30 40 45 57 73 a1 a3 b1 c0 c1 d0 d1 e0 f0 ff")
+"""Bytes that change what follows when they are taken for a constructor."""
 RECEIVER = attach(0, is_receiver=True)
 SENDER = attach(0, is_receiver=False)
 OTHER = attach(1, is_receiver=True, name="other")
@@ -630,6 +634,7 @@ UNREADABLE = {
     "another code of no type": b"\x57\x40",
     "a descriptor of nothing": b"\x00" * 10,
     "a key that is a list": b"\xc1\x04\x02\x45\x40",
+    "a key that is binary": b"\xc1\x05\x02\xa0\x01k\x40",
     "a key that is described": b"\xc1\x06\x02\x00\x53\x05\x40\x40",
     "bytes behind the last value of a map": b"\xc1\x05\x02\x43\x43\xa1\xff",
     "a value behind the last one of a list": b"\xc0\x04\x02\x43\x43\x43",
@@ -663,6 +668,12 @@ def settled_with(state: Any, value: bytes) -> tuple[Any, FrameGuard]:
         corrected[at : at + len(right)] = right
     assert len(corrected) == len(data)
     return fields_of(bytes(corrected[-len(frame) :]))[4], tested
+
+
+def encoded(value: Any) -> bytes:
+    data = Data()
+    data.put_object(value)
+    return bytes(data.encode())
 
 
 def fields_of(frame: bytes) -> list[Any]:
@@ -720,3 +731,39 @@ def test_an_outcome_that_is_longer_than_its_disposition_ends_the_connection(code
     assert tested.is_broken
     assert tested.condition == DECODE
     assert tested.description == "channel 0: an outcome whose end is not within its disposition"
+
+
+FULL_STATES = [
+    Described(
+        ulong(0x25), [Described(ulong(0x1D), [symbol("a:b"), "why \xfc", {symbol("n"): [1, {2: "x"}, char("y")]}])]
+    ),
+    Described(symbol("amqp:rejected:list"), [Described(symbol("amqp:error:list"), ["a:b", "why", {"n": None}])]),
+    Described(ulong(0x27), [True, False, {symbol("x"): Array(UNDESCRIBED, Data.SYMBOL, "a", "b"), ulong(7): [[], {}]}]),
+    Described(symbol("amqp:modified:list"), [None, True, {symbol("x"): Described(symbol("y"), [b"z", 1.5])}]),
+]
+
+
+@given(
+    state=st.sampled_from(FULL_STATES),
+    damage=st.lists(st.tuples(st.integers(0, 199), st.integers(0, 255) | st.sampled_from(SUSPECTS)), max_size=3),
+)
+def test_however_an_outcome_is_damaged_python_can_read_what_goes_on(state: Any, damage: list[tuple[int, int]]) -> None:
+    frame = bytearray(write(0x15, [True, 0, 1, True, state]))
+    at = len(frame) - len(encoded(state))
+    for place, value in damage:
+        frame[at + place % (len(frame) - at)] = value
+    tested = guard()
+    data = bytearray(AMQP_HEADER + OPEN + BEGIN + frame)
+    tested.check(bytes(data))
+    if tested.is_broken:
+        assert tested.condition == DECODE
+        return
+    for place, right in tested.corrections:
+        data[place : place + len(right)] = right
+    outcome = bytes(data[len(data) - len(frame) + at :])
+    if outcome[:3] in (b"\0\x53\x25", b"\0\x53\x27"):  # else it is none
+        found = Data()
+        found.decode(outcome)
+        found.rewind()
+        found.next()
+        assert isinstance(repr(found.get_object()), str)
