@@ -58,10 +58,14 @@ def watch(look: Look, *, interval_s: float, looks: int | None, is_plain: bool = 
 def _on_terminal(look: Look, interval_s: float, looks: int | None) -> None:
     out = console()
     seen = _each(look, lambda: out.height - 1, interval_s, looks)
-    with Live(Group(*next(seen)), console=out, screen=True, auto_refresh=False) as live:
-        live.refresh()
-        for parts in seen:
-            live.update(Group(*parts), refresh=True)
+    parts = next(seen)
+    try:
+        with Live(Group(*parts), console=out, screen=True, auto_refresh=False) as live:
+            live.refresh()
+            for parts in seen:
+                live.update(Group(*parts), refresh=True)
+    finally:
+        out.print(Group(*parts))  # the terminal shows again what stood there before, and that below it
 
 
 def _below_each_other(look: Look, interval_s: float, looks: int | None, *, is_plain: bool) -> None:

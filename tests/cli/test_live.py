@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -163,6 +166,29 @@ def test_top_writes_a_table_for_each_look(stage: Stage) -> None:
     told = [line.split()[:2] for line in lines]
     assert told.count(["SLOW", "R3"]) == 2, lines
     assert told.count(["BLOCKED", "R1"]) == 2, lines
+
+
+@pytest.mark.interop
+def test_what_was_seen_last_is_left_on_a_terminal(stage: Stage) -> None:
+    ours, terminal = os.openpty()
+    words = ("top", "--looks", "1", "--url", stage.mesh.url("R1"))
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "LINES": "30"}
+    done = subprocess.Popen([sys.executable, "-m", "router", *words], stdout=terminal, env=environment)
+    os.close(terminal)
+    written = b"".join(iter(lambda: read_some(ours), b""))
+    os.close(ours)
+    assert done.wait(WAIT_S) == 0
+    _, shown, left = re.split(r"\x1b\[\?1049[hl]", written.decode())
+    assert "SLOW" in shown
+    assert "SLOW" in left
+
+
+def read_some(terminal: int) -> bytes:
+    """What a program writes to its terminal; nothing once it has ended."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
 
 
 @pytest.mark.interop

@@ -215,6 +215,8 @@ def _head(folder: Path) -> dict[str, Any]:
         raise ModelError([place.finding(f"cannot be read: {error.strerror or error}")]) from error
     except ValueError as error:
         raise ModelError([place.finding(f"cannot be read: {error}", expected="JSON")]) from error
+    except RecursionError as error:
+        raise ModelError([place.finding("nested too deep", expected="what a model has")]) from error
     needed = {"format", "name", "origin", "sha256"}
     if not isinstance(head, dict) or not needed <= set(head):
         raise ModelError([place.finding("it is not what a model has", expected=", ".join(sorted(needed)))])

@@ -127,6 +127,7 @@ def test_who_names_nothing_is_told_that_nothing_is_there(tmp_path: Path, place: 
             "error: the model has no model.json; expected all of what `amqp-mesh whatif import` wrote",
         ),
         (lambda it: (it / "model.json").write_text("{"), "model.json: error: cannot be read"),
+        (lambda it: (it / "model.json").write_text("[" * 100_000), "model.json: error: nested too deep"),
         (lambda it: (it / "model.json").write_text("[]"), "model.json: error: it is not what a model has"),
         (lambda it: change_head(it, format=99), "model.json: error: format 99, written by amqp-mesh"),
         (lambda it: change_head(it, name="other"), "its digest is another"),
