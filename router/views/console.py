@@ -179,7 +179,7 @@ class ConsoleSource:
         def weight(entry: AddressEntry) -> tuple[int, int, int]:
             return may_be_blocked(entry) and entry.is_open, len(entry.waiting), entry.ingress + entry.egress
 
-        chosen = yield from _largest(self._runtime.fib.all_entries(), weight)
+        chosen = yield from _largest(list(self._runtime.fib.entries()), weight)
         now = self._runtime.clock()
         found = yield from _made(chosen, lambda entry: self._address(entry, now))
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import combinations
 from xml.etree import ElementTree as ET
 
@@ -10,6 +11,7 @@ import attrs
 import networkx as nx
 import pytest
 
+from mesh_config.drawing_clearance import Capsule, curve
 from mesh_config.drawing_positions import place
 from mesh_config.generators import generate
 from mesh_config.graph import costs, dot, topology
@@ -110,12 +112,79 @@ def test_the_picture_shows_every_router_link_and_cost(kind: str, routers: int) -
     root = ET.fromstring(svg(graph))
     texts = [element.text or "" for element in root.iter(f"{SVG}text")]
     assert set(graph) <= set(texts)
-    assert len(list(root.iter(f"{SVG}line"))) == graph.number_of_edges()
+    assert len(drawn_links(root)) == graph.number_of_edges()
     assert sorted(text for text in texts if text.isdecimal()) == sorted(str(cost) for _, _, cost in costs(graph))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     for text in root.iter(f"{SVG}text"):
         assert 0 < float(text.attrib["x"]) < width
         assert 0 < float(text.attrib["y"]) < height
+
+
+def drawn_links(root: ET.Element) -> list[list[tuple[float, float]]]:
+    """Points along each link of a picture, straight or bent."""
+    curves = [[float(line.attrib[name]) for name in ("x1", "y1", "x2", "y2")] for line in root.iter(f"{SVG}line")]
+    controls = [[(x1 + x2) / 2, (y1 + y2) / 2] for x1, y1, x2, y2 in curves]
+    bent = [[float(each) for each in re.findall(r"[-\d.]+", path.attrib["d"])] for path in root.iter(f"{SVG}path")]
+    curves = [[*line[:2], *control, *line[2:]] for line, control in zip(curves, controls, strict=True)] + bent
+    return [
+        [
+            tuple(
+                (1 - share) ** 2 * curve[axis] + 2 * (1 - share) * share * curve[axis + 2] + share**2 * curve[axis + 4]
+                for axis in (0, 1)
+            )
+            for share in (at / 60 for at in range(61))
+        ]
+        for curve in curves
+    ]  # type: ignore[misc]
+
+
+def drawn_routers(root: ET.Element) -> list[tuple[float, float, float, float]]:
+    """Left, right, top and bottom of each router of a picture."""
+    groups = [group for group in root.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
+    found = []
+    for shape in (group[1].attrib for group in groups):
+        if "r" in shape:
+            x, y, radius = (float(shape[name]) for name in ("cx", "cy", "r"))
+            found.append((x - radius, x + radius, y - radius, y + radius))
+        else:
+            x, y, width, height = (float(shape[name]) for name in ("x", "y", "width", "height"))
+            found.append((x, x + width, y, y + height))
+    return found
+
+
+CITIES = """
+    hamburg-1 dresden-2, hamburg-2 hamburg-1, berlin-1 hamburg-2, berlin-2 berlin-1, munich-1 berlin-2,
+    munich-1 hamburg-2, munich-2 munich-1, koeln-1 munich-2, koeln-1 hamburg-1, koeln-2 koeln-1, frankfurt-1 koeln-2,
+    frankfurt-1 berlin-1, frankfurt-2 frankfurt-1, frankfurt-2 berlin-2, dresden-1 frankfurt-2, dresden-2 dresden-1
+"""
+
+
+@pytest.mark.parametrize("kind", ["cities", "geometric", "chords", "full"])
+def test_no_link_and_no_cost_is_behind_a_router_that_is_not_an_end_of_it(kind: str) -> None:
+    graph: nx.Graph[str] = nx.Graph()
+    if kind == "cities":
+        graph.add_edges_from((tuple(pair.split()) for pair in CITIES.split(",")), cost=2)
+    else:
+        graph = topology(generate(kind, {"geometric": 30, "chords": 20, "full": 6}[kind]))
+    root = ET.fromstring(svg(graph))
+    boxes = drawn_routers(root)
+    assert len(boxes) == len(graph)
+    for points in drawn_links(root):
+        for left, right, top, bottom in boxes:
+            is_end = any(left < x < right and top < y < bottom for x, y in (points[0], points[-1]))
+            assert is_end or not any(left < x < right and top + 2 < y < bottom - 2 for x, y in points)
+    for text in root.iter(f"{SVG}text"):
+        x, y = float(text.attrib["x"]), float(text.attrib["y"]) - 4.5
+        if text.attrib["fill"] == "#555b61":
+            assert not any(left < x < right and top < y < bottom for left, right, top, bottom in boxes)
+
+
+def test_a_link_with_a_router_in_the_way_is_bent_as_little_as_will_do() -> None:
+    points = {"A": (0.0, 0.0), "B": (100.0, 0.0), "C": (200.0, 0.0)}
+    shapes = dict.fromkeys("ABC", Capsule(20.0, 13.0))
+    bent = curve("A", "C", points, shapes)
+    assert 13 < abs(bent.point(0.5)[1]) < 40
+    assert curve("A", "B", points, shapes).is_straight
 
 
 def test_one_cost_of_many_links_stands_in_the_title_alone() -> None:

@@ -156,7 +156,17 @@ function show() {
   const count = tables.draw(model, table, by("filter").value.trim().toLowerCase());
   const total = TABLES[table].total?.(model);
   by("shown").textContent = total > count ? `${count} shown of ${number(total)}, those that matter most` : "";
+  showMore();
 }
+
+// A table that is wider than its part says so: not every browser shows a scroll bar.
+function showMore() {
+  const part = by("table-part"), isMore = part.scrollLeft + part.clientWidth < part.scrollWidth - 2;
+  part.classList.toggle("more", isMore);
+  by("more").hidden = !isMore;
+}
+by("table-part").addEventListener("scroll", showMore);
+new ResizeObserver(showMore).observe(by("table-part"));
 
 async function ask() {
   try {

@@ -3,6 +3,8 @@
 const LEAST_S = 0.9;  // between two totals that make a rate
 const WAITS_S = 1;  // for so long messages wait at a router before it shows: bursts do for less
 const OLD_S = 10;  // a rate that nobody has told of for so long says nothing of now
+const OWN_RATE = 6;  // messages a second between this console's router and another: questions and answers
+const AT_ONCE = 40;  // routers that are asked at one time
 const FRESH_S = 60;  // after a loss, in which it may happen again
 
 export class Model {
@@ -38,6 +40,7 @@ export class Model {
     for (const it of state.connections) told(`connection ${it.id}`, state.tables_at ?? at, pick(it, ["in", "out", "bytes_in", "bytes_out"]));
     for (const it of state.routers) if (!it.here) this.forget(`router ${it.id}`);
     for (const it of state.links) if (it.state !== "up") this.forget(`link ${it.one} ${it.other}`);
+    this.own = this.ownRates();
     for (const [key, known] of this.before) {
       if (at - known.at > OLD_S) this.rates.delete(key);
       if (at - known.seen > 120) this.forget(key);
@@ -58,6 +61,29 @@ export class Model {
   linkRate(link) {
     const rates = this.rates.get(`link ${link.one} ${link.other}`);
     return rates && (rates.there || 0) + (rates.back || 0);
+  }
+
+  // The same without the console's own questions and answers: an idle mesh is idle.
+  linkLoad(link) { return loadOf(this.linkRate(link), this.own.links.get(`${link.one} ${link.other}`)); }
+  routerLoad(id) { return loadOf(this.routerRate(id), id === this.state.me ? 0 : this.own.routers.get(id)); }
+
+  // Messages a second that the console makes for itself, by link and by router that they pass: about, along shortest paths.
+  ownRates() {
+    const { routers, links, me } = this.state, here = routers.filter((it) => it.here && it.id !== me);
+    const rate = OWN_RATE * Math.min(1, AT_ONCE / Math.max(1, here.length));
+    const cost = new Map([[me, 0], ...here.map((it) => [it.id, it.cost])]), toward = new Map();
+    for (const link of links) {
+      for (const [near, far] of [[link.one, link.other], [link.other, link.one]])
+        if (link.state === "up" && far !== me && cost.get(near) + link.cost === cost.get(far) && !toward.has(far)) toward.set(far, { near, link });
+    }
+    const own = { links: new Map(), routers: new Map() };
+    for (const { id } of [...here].sort((a, b) => b.cost - a.cost)) {
+      const way = toward.get(id), passing = (own.routers.get(id) || 0) + rate;
+      if (!way) continue;
+      own.links.set(`${way.link.one} ${way.link.other}`, passing);
+      own.routers.set(way.near, (own.routers.get(way.near) || 0) + passing);
+    }
+    return own;
   }
 
   // Messages that wait for a subscriber or neighbor at a router; undefined where nobody has told.
@@ -82,6 +108,9 @@ export class Model {
     return mine || this.stillWaitingAt(router) ? "warn" : "ok";
   }
 }
+
+// What is left of a rate without the console's own part, of which it is known about.
+const loadOf = (rate, own = 0) => Math.max(0, (rate || 0) - 1.25 * own);
 
 // What concerns others than the router that tells of it: those are shown where they are.
 const ABOUT_MESH = ["router-absent", "link-absent", "flapping", "connector-failed", "router-drained", "lost-for-a-while"];

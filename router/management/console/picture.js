@@ -1,9 +1,14 @@
-// The mesh as a picture: places by springs, worked out anew only when a router comes that was not there.
+// The mesh as a picture: places by springs, worked out anew only when a router or link comes that was not there.
 
+import { around, boxFor, curve, fitted, isInside, shortName, springs, wordsAt } from "/layout.js";
 import { number, perSecond } from "/model.js";
 
 const NS = "http://www.w3.org/2000/svg";
-const WIDTH = 1000, HEIGHT = 640;
+const QUIET = 5;  // messages a second, up to which a link or router has nothing to do
+const SOME_PIXELS = 20;  // by which the width of the box changes before all is placed anew: a scroll bar is narrower
+
+// Pixels; the same at each time and in each mesh: 4 for a hundred messages a second, 8 for ten thousand.
+export const linkWidth = (rate) => (rate > QUIET ? Math.min(12, 2 * Math.log10(rate)) : 1.5);
 
 function part(name, attributes, parent) {
   const made = document.createElementNS(NS, name);
@@ -20,158 +25,140 @@ export class Picture {
     this.known = "";
     this.nodes = new Map();
     this.edges = new Map();
+    this.width = 0;
+    this.again = () => {};
+    new ResizeObserver(() => { if (this.isOfOtherWidth()) this.again(); }).observe(svg);
   }
 
+  isOfOtherWidth() { return Math.abs(this.svg.getBoundingClientRect().width - this.width) >= SOME_PIXELS; }
+
   draw(model, chosen) {
+    this.again = () => this.draw(model, chosen);
     const { routers, links } = model.state;
     const names = JSON.stringify([routers.map((it) => it.id), links.map((it) => [it.one, it.other])]);
-    if (names !== this.known) {
+    const isOther = names !== this.known;
+    if (isOther) {
       this.known = names;
       this.layOut(routers, links);
-      this.make(routers, links);
     }
-    this.isSmall = routers.length <= 30;
-    const rates = links.map((it) => model.linkRate(it) || 0);
-    const most = Math.max(1, ...rates);
-    links.forEach((link, at) => this.drawLink(link, rates[at], most, model));
+    if (isOther || this.isOfOtherWidth()) this.make(routers, links);
+    links.forEach((link) => this.drawLink(link, model));
     for (const router of routers) this.drawRouter(router, model, chosen);
     const absent = routers.filter((it) => !it.here).length;
     this.svg.setAttribute("aria-label", `${routers.length} routers, ${absent} of them absent, and ${links.length} links; the table Routers has the same`);
   }
 
+  // Springs do without the size of the box: it may change at any time.
+  layOut(routers, links) {
+    this.ids = routers.map((it) => it.id).sort();
+    const index = new Map(this.ids.map((id, at) => [id, at]));
+    this.pairs = links.map((it) => [index.get(it.one), index.get(it.other)]).filter(([a, b]) => a !== undefined && b !== undefined);
+    this.points = springs(this.ids.length, this.pairs);
+  }
+
   make(routers, links) {
+    this.width = this.svg.getBoundingClientRect().width;
+    const box = boxFor(Math.max(200, Math.round(this.width)), this.ids);
+    const found = fitted(this.points, this.pairs, box);
+    this.places = new Map(this.ids.map((id, at) => [id, found[at]]));
+    this.isSmall = box.radius >= 20;
+    const focused = document.activeElement?.dataset?.router;
+    this.svg.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
+    this.svg.setAttribute("class", box.radius < 13 ? "many" : "");
     this.svg.replaceChildren();
-    this.svg.setAttribute("class", routers.length > 60 ? "many" : "");
     this.nodes.clear();
     this.edges.clear();
     const lines = part("g", {}, this.svg), labels = part("g", {}, this.svg), dots = part("g", {}, this.svg);
-    for (const link of links) {
-      const from = this.places.get(link.one), to = this.places.get(link.other);
-      if (!from || !to) continue;
-      const ends = { x1: from.x, y1: from.y, x2: to.x, y2: to.y };
-      const line = part("line", { class: "edge", ...ends }, lines);
-      const hit = part("line", { class: "edge-hit", ...ends }, lines);
-      const title = part("title", {}, hit);
-      const name = `${link.one} - ${link.other}`;
-      hit.addEventListener("click", () => this.choose("link", name));
-      // Beside the line, and not all at the same part of it, or labels of lines that cross would lie on each other.
-      const [dx, dy] = [to.x - from.x, to.y - from.y], far = Math.hypot(dx, dy) || 1;
-      const side = dx >= 0 ? -1 : 1, share = 0.42;
-      const label = part("text", { class: "edge-label", x: from.x + dx * share - (dy / far) * side * 15, y: from.y + dy * share + (dx / far) * side * 15 + 4 }, labels);
-      this.edges.set(name, { line, title, label });
-    }
-    const radius = routers.length > 60 ? 11 : routers.length > 30 ? 15 : 24;
-    for (const router of routers) {
-      const place = this.places.get(router.id);
-      const node = part("g", { class: "node", tabindex: "0", role: "button", transform: `translate(${place.x},${place.y})` }, dots);
-      const title = part("title", {}, node);
-      part("circle", { r: radius }, node);
-      const isInside = radius > 20 && router.id.length <= 4;
-      const name = part("text", { y: isInside ? 5 : radius + 16 }, node);
-      name.textContent = router.id.length > 18 ? `${router.id.slice(0, 17)}…` : router.id;
-      const sub = part("text", { class: "sub", y: radius + (isInside ? 15 : 31) }, node);
-      const choose = () => this.choose("router", router.id);
-      node.addEventListener("click", choose);
-      node.addEventListener("keydown", (event) => {
-        if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); }
-      });
-      this.nodes.set(router.id, { node, title, sub });
-    }
+    const taken = routers.flatMap((router) => this.makeRouter(router, box, dots));
+    const ends = links.filter((it) => this.places.has(it.one) && this.places.has(it.other));
+    const curves = ends.map((link) => {
+      const [from, to] = [this.places.get(link.one), this.places.get(link.other)];
+      return curve(from, to, found.filter((it) => it !== from && it !== to), box);
+    });
+    ends.forEach((link, at) => this.makeLink(link, curves[at], lines, this.makeWords(curves[at], curves, taken, box, labels)));
+    if (focused !== undefined) this.nodes.get(focused)?.node.focus();
   }
 
-  drawLink(link, rate, most, model) {
+  makeWords(own, curves, taken, box, labels) {
+    const size = { width: 88, height: 16 };  // of "cost 1 · 112/s"
+    const { rect, anchor, isCrowded } = this.isSmall ? wordsAt(own, curves, taken, size, box) : wordsAt(own, [], [], size, box);
+    const isShown = this.isSmall && !isCrowded, x = { start: rect.left, end: rect.right, middle: (rect.left + rect.right) / 2 }[anchor];
+    if (isShown) taken.push(rect);
+    const label = part("text", { class: "edge-label", x: x.toFixed(1), y: (rect.bottom - 4).toFixed(1), "text-anchor": anchor }, labels);
+    return { label, isShown };
+  }
+
+  makeLink(link, { from, to, by }, lines, words) {
+    const d = `M${from.x} ${from.y}Q${by.x.toFixed(1)} ${by.y.toFixed(1)} ${to.x} ${to.y}`;
+    const line = part("path", { class: "edge", d }, lines), hit = part("path", { class: "edge-hit", d }, lines);
+    const title = part("title", {}, hit), name = `${link.one} - ${link.other}`;
+    hit.addEventListener("click", () => this.choose("link", name));
+    this.edges.set(name, { line, title, ...words });
+  }
+
+  // Returns: what it takes of the picture.
+  makeRouter(router, box, dots) {
+    const { radius } = box, place = this.places.get(router.id);
+    const node = part("g", { class: "node", tabindex: "0", role: "button", transform: `translate(${place.x},${place.y})` }, dots);
+    node.dataset.router = router.id;
+    const title = part("title", {}, node);
+    part("circle", { r: radius }, node);
+    const isWithin = isInside(router.id, radius), words = isWithin ? 16 : 32, side = this.sideOfWords(router.id);
+    const [near, far] = side > 0 ? [radius + 14, radius + 28] : [-radius - 6, -radius - 20];
+    const name = part("text", { class: isWithin ? "within" : "", y: isWithin ? 5 : near }, node);
+    name.textContent = shortName(router.id);
+    const sub = part("text", { class: "sub", y: isWithin ? near : far }, node);
+    const choose = () => this.choose("router", router.id);
+    node.addEventListener("click", choose);
+    node.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); }
+    });
+    this.nodes.set(router.id, { node, title, sub });
+    const width = isWithin ? 60 : Math.max(60, 8 * name.textContent.length);
+    return [around(place.x, place.y, 2 * radius + 8, 2 * radius + 8), around(place.x, place.y + side * (radius + 2 + words / 2), width, words)];
+  }
+
+  // Below a router (1), or above (-1) where fewer of its links go up than down.
+  sideOfWords(id) {
+    const own = this.ids.indexOf(id), from = this.places.get(id);
+    let down = 0, up = 0;
+    for (const [a, b] of this.pairs) {
+      if (a !== own && b !== own) continue;
+      const to = this.places.get(this.ids[a === own ? b : a]), steep = (to.y - from.y) / (Math.hypot(to.x - from.x, to.y - from.y) || 1);
+      if (steep > 0.5) down += steep; else if (steep < -0.5) up -= steep;
+    }
+    return up < down ? -1 : 1;
+  }
+
+  drawLink(link, model) {
     const made = this.edges.get(`${link.one} - ${link.other}`);
     if (!made) return;
-    const wasLost = model.wasLostLately(link);
-    const level = link.state === "absent" ? "absent" : link.state === "unknown" ? "unknown" : wasLost ? "warn" : rate > 5 ? "busy" : "";
+    const wasLost = model.wasLostLately(link), load = model.linkLoad(link), told = model.linkRate(link);
+    const level = link.state === "absent" ? "absent" : link.state === "unknown" ? "unknown" : wasLost ? "warn" : load > QUIET ? "busy" : "";
     made.line.setAttribute("class", `edge ${level}`);
-    made.line.setAttribute("stroke-width", (2 + 8 * Math.log1p(rate) / Math.log1p(most)).toFixed(1));
-    const told = model.linkRate(link);
+    made.line.setAttribute("stroke-width", (link.state === "up" ? linkWidth(load) : 2).toFixed(1));
     const words = [`cost ${link.cost ?? link.configured_cost ?? "?"}`];
     if (link.state !== "up") words.unshift(link.state);
-    else if (told !== undefined && told > 5) words.push(perSecond(told));
+    else if (load > QUIET) words.push(perSecond(told));
     if (wasLost) words.push(link.recent === 1 ? "lost, and just back" : `lost ${link.recent} times of late`);
-    made.label.textContent = this.isSmall || link.state === "absent" || wasLost ? words.join(" · ") : "";
+    made.label.textContent = made.isShown || link.state === "absent" || wasLost ? words.join(" · ") : "";
     made.title.textContent = `${link.one} - ${link.other}: ${words.join(", ")}${link.reason ? `; ${link.reason}` : ""}`;
   }
 
   drawRouter(router, model, chosen) {
     const made = this.nodes.get(router.id);
     const level = model.routerLevel(router);
-    const isChosen = chosen?.kind === "router" && chosen.name === router.id;
-    made.node.setAttribute("class", `node ${level}${router.id === model.state.me ? " me" : ""}${isChosen ? " chosen" : ""}`);
+    const isChosen = chosen?.kind === "router" && chosen.name === router.id, isMe = router.id === model.state.me;
+    made.node.setAttribute("class", `node ${level}${isMe ? " me" : ""}${isChosen ? " chosen" : ""}`);
     const rate = model.routerRate(router.id);
     const waits = router.here && model.stillWaitingAt(router);  // what waits shows in the color too
-    const told = [rate !== undefined && rate > 5 ? perSecond(rate) : "", waits ? `${number(waits)} wait` : ""].filter(Boolean).join(" · ");
+    const told = [model.routerLoad(router.id) > QUIET ? perSecond(rate) : "", waits ? `${number(waits)} wait` : ""].filter(Boolean).join(" · ");
     made.sub.textContent = !router.here ? "absent" : this.isSmall ? told : "";
-    const words = router.here ? `${router.id === model.state.me ? "this router" : `cost ${router.cost}`}${rate !== undefined ? `, ${number(rate)} messages a second` : ""}${waits ? `, ${number(waits)} messages wait` : ""}` : `absent: ${router.reason || "no path to it"}`;
-    made.title.textContent = `${router.id}: ${words}`;
-    made.node.setAttribute("aria-label", `Router ${router.id}, ${level === "ok" ? "well" : level === "warn" ? "with a problem" : ""} ${words}`);
-  }
-
-  // Springs along links, and a push between all; begins with a circle in the order of names, so it comes out alike.
-  layOut(routers, links) {
-    const ids = routers.map((it) => it.id).sort();
-    const count = ids.length;
-    const index = new Map(ids.map((id, at) => [id, at]));
-    const isNew = ids.some((id) => !this.places.has(id));
-    const x = [], y = [];
-    ids.forEach((id, at) => {
-      const angle = (2 * Math.PI * at) / count - Math.PI / 2;
-      const place = !isNew && this.places.get(id);
-      x.push(place ? place.x : WIDTH / 2 + 380 * Math.cos(angle) + ((at * 7919) % 13));
-      y.push(place ? place.y : HEIGHT / 2 + 250 * Math.sin(angle) + ((at * 104729) % 11));
-    });
-    const pairs = links.map((it) => [index.get(it.one), index.get(it.other)]).filter(([a, b]) => a !== undefined && b !== undefined);
-    const ideal = 0.8 * Math.sqrt((WIDTH * HEIGHT) / Math.max(1, count));
-    const rounds = isNew ? 300 : 0;
-    for (let round = 0; round < rounds; round += 1) {
-      const dx = new Float64Array(count), dy = new Float64Array(count);
-      for (let a = 0; a < count; a += 1) {
-        for (let b = a + 1; b < count; b += 1) {
-          const ax = x[a] - x[b], ay = y[a] - y[b], far2 = Math.max(ax * ax + ay * ay, 1);
-          const push = (ideal * ideal) / far2;
-          dx[a] += ax * push; dy[a] += ay * push; dx[b] -= ax * push; dy[b] -= ay * push;
-        }
-      }
-      for (const [a, b] of pairs) {
-        const ax = x[a] - x[b], ay = y[a] - y[b], pull = Math.hypot(ax, ay) / ideal;
-        dx[a] -= ax * pull; dy[a] -= ay * pull; dx[b] += ax * pull; dy[b] += ay * pull;
-      }
-      const heat = 60 * (1 - round / rounds) + 1;
-      for (let a = 0; a < count; a += 1) {
-        const size = Math.max(Math.hypot(dx[a], dy[a]), 0.01), step = Math.min(size, heat);
-        x[a] += (dx[a] / size) * step; y[a] += (dy[a] / size) * step;
-      }
-    }
-    const fit = (values, low, high) => {
-      const least = Math.min(...values), most = Math.max(...values);
-      return (value) => (most - least < 1 ? (low + high) / 2 : low + ((value - least) / (most - least)) * (high - low));
-    };
-    const fitX = fit(x, 70, WIDTH - 70), fitY = fit(y, 50, HEIGHT - 65);
-    for (let a = 0; a < count; a += 1) [x[a], y[a]] = [fitX(x[a]), fitY(y[a])];
-    if (isNew) apart(x, y, count > 60 ? 34 : count > 30 ? 48 : 80);
-    this.places = new Map(ids.map((id, at) => [id, { x: Math.round(x[at]), y: Math.round(y[at]) }]));
-  }
-}
-
-// Moves those apart that lie on each other, and keeps all within the picture.
-function apart(x, y, least) {
-  for (let round = 0; round < 120; round += 1) {
-    let isDone = true;
-    for (let a = 0; a < x.length; a += 1) {
-      for (let b = a + 1; b < x.length; b += 1) {
-        const dx = x[a] - x[b] || 0.1 * (a - b), dy = y[a] - y[b] || 0.1, far = Math.hypot(dx, dy);
-        if (far >= least) continue;
-        isDone = false;
-        const step = (least - far) / far / 2;
-        x[a] += dx * step; y[a] += dy * step; x[b] -= dx * step; y[b] -= dy * step;
-      }
-    }
-    for (let a = 0; a < x.length; a += 1) {
-      x[a] = Math.min(WIDTH - 45, Math.max(45, x[a]));
-      y[a] = Math.min(HEIGHT - 50, Math.max(35, y[a]));
-    }
-    if (isDone) return;
+    const words = !router.here
+      ? [`absent: ${router.reason || "no path to it"}`]
+      : [isMe ? "this router" : `cost ${router.cost}`, rate !== undefined && `${number(rate)} messages a second`, waits && `${number(waits)} messages wait`];
+    const said = words.filter(Boolean).join(", ");
+    made.title.textContent = `${router.id}: ${said}`;
+    made.node.setAttribute("aria-label", [`Router ${router.id}`, { ok: "well", warn: "with a problem" }[level], said].filter(Boolean).join(", "));
   }
 }

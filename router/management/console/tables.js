@@ -54,7 +54,7 @@ export const TABLES = {
     key: (row) => row.key,
     level: (row) => (row.blocked || row.waiting ? "warn" : "ok"),
     choose: (row) => ["address", row.key],
-    total: (model) => model.state.totals.addresses,
+    total: (model) => model.state.totals.addresses - model.state.addresses.filter((row) => row.own).length,
     columns: (model) => [
       text("address", (row) => plainKey(row.key), { isLong: true }),
       text("treatment", (row) => row.treatment),
