@@ -70,7 +70,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 def test_the_mesh_is_a_picture_and_a_table_and_nothing_comes_from_elsewhere(watched: Watched) -> None:
     browser = watched.browser
     browser.wait("document.getElementById('state').innerText === 'all is well'", 60)
-    assert browser.run("document.querySelectorAll('.edge').length") == 6
+    assert browser.run("document.querySelectorAll('#picture .edge').length") == 6
     assert browser.run("document.querySelectorAll('.node.ok').length") == 4
     assert browser.run("document.querySelectorAll('#table-part tbody tr').length") == 4
     assert "seen from router R1" in browser.run("document.body.innerText")
@@ -106,7 +106,7 @@ def test_messages_show_as_rates_on_links_and_at_addresses(watched: Watched) -> N
         thread.start()
     browser = watched.browser
     try:
-        browser.wait("document.querySelector('.edge.busy')", 60)
+        browser.wait("document.querySelector('#picture .edge.busy')", 60)
         browser.wait("[...document.querySelectorAll('.edge-label')].some((it) => it.textContent.includes('/s'))", 60)
         said = "[...document.querySelectorAll('.edge-hit title')].map((it) => it.textContent)"
         browser.wait(f"{said}.some((it) => it.startsWith('R3 - R4') && it.includes('/s'))", 60)  # between others
@@ -235,7 +235,9 @@ def test_a_router_that_dies_stays_as_absent_and_one_that_comes_and_goes_flaps(wa
     watched.mesh.kill("R4")
     watched.wait_problem("Router R4 is absent")
     browser = watched.browser
-    browser.wait("document.querySelector('.node.bad') && document.querySelectorAll('.edge.absent').length === 3")
+    browser.wait(
+        "document.querySelector('.node.bad') && document.querySelectorAll('#picture .edge.absent').length === 3"
+    )
     assert browser.run("document.querySelector('.node.bad').getAttribute('aria-label')").startswith("Router R4")
     assert browser.run("document.querySelectorAll('.node').length") == 4
     watched.mesh.start("R4")

@@ -125,7 +125,7 @@ export class Picture {
     for (const [a, b] of this.pairs) {
       if (a !== own && b !== own) continue;
       const to = this.places.get(this.ids[a === own ? b : a]), steep = (to.y - from.y) / (Math.hypot(to.x - from.x, to.y - from.y) || 1);
-      if (steep > 0.5) down += steep; else if (steep < -0.5) up -= steep;
+      if (steep > 0.3) down += steep; else if (steep < -0.3) up -= steep;
     }
     return up < down ? -1 : 1;
   }
