@@ -21,7 +21,7 @@ _MOST_ROUNDS, _STEPS = 200, 1_000_000
 _MOST_MOVE: Final = 20.0
 """Pixels in one round."""
 _BENDS: Final = (0.0, *(sign * size for size in (0.6, 1.2, 1.8, 2.4) for sign in (1, -1)))
-"""How far the middle of a link may be bent aside, in heights of a capsule."""
+"""Ways by which a link may be bent aside, in heights of a capsule, the least first."""
 _SAMPLES: Final = 24
 
 
