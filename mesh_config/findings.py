@@ -58,12 +58,18 @@ class Finding:
         return f"{head}{self.severity}: {key}{self.message}{expected}{nearest}"
 
 
-def not_utf8(file: str | None, error: UnicodeDecodeError) -> Finding:
-    """Tell where a file whose whole content could not be decoded is no UTF-8."""
+def not_utf8(file: str | None, error: UnicodeDecodeError, *, lines_before: int = 0) -> Finding:
+    """Tell where a file is no UTF-8.
+
+    Args:
+        file: as the operator gave it.
+        error: of decoding the file, or a piece of it.
+        lines_before: lines of the file that end before that piece.
+    """
     return Finding(
         severity=Severity.ERROR,
         file=file,
-        line=error.object.count(b"\n", 0, error.start) + 1,
+        line=lines_before + error.object.count(b"\n", 0, error.start) + 1,
         message=f"cannot be read: byte {error.object[error.start]:#04x} is not UTF-8",
         expected="a file saved as UTF-8",
     )

@@ -15,7 +15,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mesh_config.findings import nearest
+from mesh_config.findings import nearest, not_utf8
 from router.whatif.formats.input_file import FileFindings, number_of
 
 MAX_BYTES: Final = 2 * 1024**3
@@ -69,8 +69,6 @@ def read_columns(faults: FileFindings, known: Sequence[str], required: Sequence[
         table = _csv(path, known, required, faults) if is_csv else _parquet(path, known, required, faults)
     except OSError as error:
         faults.fail(f"cannot be read: {error.strerror or error}")
-    except UnicodeDecodeError as error:
-        faults.fail(f"cannot be read: byte {error.start} is not UTF-8")
     except pa.ArrowException as error:
         faults.fail(f"cannot be read: {error}".splitlines()[0])
     return InputTable(table, faults.file, is_csv)
@@ -88,9 +86,9 @@ def numbered(values: pa.Array, number: Callable[[str | None], int]) -> NDArray[n
 
 
 def _csv(path: Path, known: Sequence[str], required: Sequence[str], faults: FileFindings) -> pa.Table:
+    _check_encoding(path, faults)
     with path.open(encoding="utf-8-sig", newline="") as text:
         header = text.readline(MAX_HEADER_CHARACTERS)
-    _check_encoding(path)
     if not header.strip():
         faults.fail("the file is empty", line=1, expected=f"the columns {', '.join(required)}")
     names = [name.strip() for name in next(csv.reader([header]), [])]
@@ -122,27 +120,24 @@ def _csv(path: Path, known: Sequence[str], required: Sequence[str], faults: File
     return table
 
 
-def _check_encoding(path: Path) -> None:
+def _check_encoding(path: Path, faults: FileFindings) -> None:
     """Look at all bytes: the reader of rows writes to standard error of those of another length that are no text.
 
-    Raises: UnicodeDecodeError with the place in the file.
+    Raises: SettingsError.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    begin = 0
+    lines = 0
     with path.open("rb") as data:
-        while piece := data.read(PIECE_BYTES):
-            kept = len(decoder.getstate()[0])
-            _decode(decoder, piece, begin - kept, is_last=False)
-            begin += len(piece)
-    _decode(decoder, b"", begin - len(decoder.getstate()[0]), is_last=True)
-
-
-def _decode(decoder: codecs.IncrementalDecoder, piece: bytes, begin: int, *, is_last: bool) -> None:
-    try:
-        decoder.decode(piece, is_last)
-    except UnicodeDecodeError as error:
-        error.start += begin
-        raise
+        while True:
+            piece = data.read(PIECE_BYTES)
+            try:
+                decoder.decode(piece, not piece)
+            except UnicodeDecodeError as error:
+                faults.extend([not_utf8(faults.file, error, lines_before=lines)])
+                faults.check()
+            if not piece:
+                return
+            lines += piece.count(b"\n")
 
 
 def _tell_lengths(path: Path, names: Sequence[str], count: int, faults: FileFindings) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from mesh_config.findings import Finding, SettingsError, Severity, Step, has_errors, in_order
+from mesh_config.findings import Finding, SettingsError, Severity, Step, has_errors, in_order, not_utf8
 from mesh_config.value_rules import SettingsClass, expectation, fault_of, field_of, found_words, kind_of
 from mesh_config.yaml_text import Place
 
@@ -123,8 +123,9 @@ def read_text(path: FilePath) -> str:
     except OSError as error:
         faults.fail(f"cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:
-        faults.fail(f"cannot be read: byte {error.start} is not UTF-8")
-    raise AssertionError("fail() raises")
+        faults.extend([not_utf8(faults.file, error)])
+        faults.check()
+    raise AssertionError("a fault is raised")
 
 
 def in_file(findings: Iterable[Finding], file: FilePath) -> tuple[Finding, ...]:

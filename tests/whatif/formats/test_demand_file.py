@@ -218,7 +218,7 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.
         read(spoilt)
     spoilt = tmp_path / "spoilt.csv"
     spoilt.write_bytes(HEAD.encode() + b"\xff,B,,1,1,\n")
-    with pytest.raises(SettingsError, match=r"spoilt.csv: error: cannot be read"):
+    with pytest.raises(SettingsError, match=r"spoilt.csv:2: error: cannot be read"):
         read(spoilt)
     with pytest.raises(SettingsError, match="column `src` is of type int64; expected text"):
         of_parquet(tmp_path, {"src": [1], "msgs_per_s": [1], "msg_bytes": [1]})
@@ -241,5 +241,7 @@ def test_bytes_that_are_no_text_are_told_by_their_place(tmp_path: Path, before: 
     good = HEAD.encode() + row * (before // len(row))
     file = tmp_path / "demands.csv"
     file.write_bytes(good + b"A,\xc3")  # and too short besides
-    with pytest.raises(SettingsError, match=f"cannot be read: byte {len(good) + 2} is not UTF-8"):
+    line = good.count(b"\n") + 1
+    words = f"demands.csv:{line}: error: cannot be read: byte 0xc3 is not UTF-8; expected a file saved as"
+    with pytest.raises(SettingsError, match=words):
         read(file)

@@ -514,6 +514,7 @@ def test_what_is_not_utf_8_or_not_there_is_told(tmp_path: Path, name: str) -> No
     file = tmp_path / name
     with pytest.raises(SettingsError, match="cannot be read: No such file"):
         import_model(file)
-    file.write_bytes(b"<graphml>\xff")
-    with pytest.raises(SettingsError, match="cannot be read: byte 9 is not UTF-8"):
+    file.write_bytes(b"<graphml>\n\xff")
+    words = r":2: error: cannot be read: byte 0xff is not UTF-8; expected a file saved as UTF-8$"
+    with pytest.raises(SettingsError, match=words):
         import_model(file)
