@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from router import __version__, speed
-from router.cli.did_you_mean import did_you_mean
+from router.cli.did_you_mean import HintingGroup, with_nearest_option
 from router.cli.errors import CommandError
 from router.core.escapes import escaped
 
@@ -57,29 +57,21 @@ def _plain_words() -> Iterator[None]:
         yield
     except click.exceptions.NoArgsIsHelpError:
         raise  # its message is the help, in lines
-    except click.UsageError as error:
+    except click.UsageError as raised:
+        error = with_nearest_option(raised) if isinstance(raised, click.NoSuchOption) else raised
         message = escaped(_WRITTEN_BYTE.sub(r"\\x\1", error.message))
         for words, plainer in _RANGES.items():
             message = message.replace(f"is not a valid {words}", f"is not a valid {plainer}")
         error.message = message  # type: ignore[misc]  # of an error that is on its way
-        raise
+        raise error from None
 
 
-class _Commands(click.Group):
+class _Commands(HintingGroup):
     """Commands that are imported when they are called: `config check` needs no engine."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names, sorted."""
         return sorted(COMMANDS)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called, its name and its arguments."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            raise click.UsageError(error.message + did_you_mean(args[0], COMMANDS), ctx=ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command."""

@@ -19,7 +19,7 @@ from mesh_config.picture import svg
 from mesh_config.reference import reference_text
 from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
-from router.cli.did_you_mean import HintingChoice
+from router.cli.did_you_mean import HintingChoice, HintingGroup
 from router.cli.errors import InvalidInputError, file_error, show
 from router.cli.options import NamedPath, file_argument
 from router.cli.referenced_files import referenced_file_findings
@@ -37,7 +37,7 @@ _output = click.option(
 )
 
 
-@click.group()
+@click.group(cls=HintingGroup)
 def config() -> None:
     """Check, complete, draw and make settings files."""
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from router.cli.did_you_mean import did_you_mean
+from router.cli.did_you_mean import HintingGroup, did_you_mean
 from router.cli.errors import CommandError
 from router.cli.options import file_argument
 from router.core.errors import LocalError
@@ -37,7 +37,7 @@ _iterations = click.option(
 )
 
 
-@click.group()
+@click.group(cls=HintingGroup)
 def user() -> None:
     """Keep the users of a FILE: names, and keys made of their passwords.
 

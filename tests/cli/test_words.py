@@ -16,6 +16,14 @@ from router.cli import main
         ("run mesh.yaml --log-level warn", "warning"),
         ("config generate rng", "ring"),
         ("whatif suggest model --goal resiliance", "resilience"),
+        ("config chek mesh.yaml", "check"),
+        ("user ad file name", "add"),
+        ("whatif suggset model", "suggest"),
+        ("stat linsk --wehre x", "--where"),
+        ("stat links --vebose", "--verbose"),
+        ("config graph mesh.yaml --outpt x", "--output"),
+        ("whatif run model --gorwth 1:2", "--growth"),
+        ("--verson", "--version"),
     ],
 )
 def test_a_wrong_word_is_answered_with_the_nearest_right_one(words: str, near: str) -> None:
@@ -28,6 +36,14 @@ def test_a_group_without_a_command_shows_its_help() -> None:
     help_text = CliRunner().invoke(main, ["user", "--help"]).stdout
     assert "Commands:\n  add" in help_text
     assert help_text in CliRunner().invoke(main, ["user"]).output
+
+
+@pytest.mark.parametrize("words", ["stat --xyz", "stat -Q", "stat links -wehre x"])
+def test_an_option_that_is_like_none_is_answered_without_a_guess(words: str) -> None:
+    result = CliRunner().invoke(main, words.split())
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1].startswith("Error: No such option")
+    assert "Did you mean" not in result.output
 
 
 def test_a_word_that_is_like_none_is_answered_with_those_that_there_are() -> None:

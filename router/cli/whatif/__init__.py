@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 import click
 
-from router.cli.did_you_mean import did_you_mean
+from router.cli.did_you_mean import HintingGroup
 from router.cli.errors import CommandError
 
 EXTRA: Final = ".[whatif]"
@@ -55,21 +55,12 @@ COMMANDS: Final[dict[str, Command]] = {
 """By name."""
 
 
-class _Commands(click.Group):
+class _Commands(HintingGroup):
     """Commands that are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names, sorted."""
         return sorted(COMMANDS)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called, its name and its arguments."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            raise click.UsageError(error.message + did_you_mean(args[0], COMMANDS), ctx=ctx) from None
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name."""
