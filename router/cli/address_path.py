@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from mesh_config.findings import nearest
 from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ForeignRouterError, ManagementError, RefusedError
@@ -24,6 +25,8 @@ MOST_HOPS: Final = 64
 """Routers in a path at most: there is a loop while the mesh changes."""
 MOST_VHOSTS: Final = 200
 """Virtual hosts that are asked for an address that is none outside them; one takes about a millisecond."""
+MOST_COMPARED: Final = 5_000
+"""Addresses among which the one most like a wrong one is looked for."""
 DISTANCE_MESSAGES: Final = 0.1
 """Worth of a unit of cost, by default, in messages for each subscriber: docs/explanation/balanced.md."""
 
@@ -115,6 +118,8 @@ class Trace:
     """Virtual host whose clients mean another address by that name, where nobody subscribes to this one."""
     of_vhosts: Sequence[str] = ()
     """Addresses that clients of virtual hosts name so, where nobody subscribes to this one."""
+    near: str | None = None
+    """The address most like it that has subscribers, where nobody subscribes to this one under any name."""
     floods: Sequence[FloodingClient] = ()
     """Clients, anywhere, that send more to it than is taken."""
 
@@ -138,6 +143,7 @@ class PathFinder:
             raise ManagementError(first.error)
         row = first.address
         if row is None:
+            of_vhosts = self._of_vhosts(start)
             return Trace(
                 address=self._address,
                 start=start,
@@ -146,7 +152,8 @@ class PathFinder:
                 paths=(),
                 absent=_absent(first),
                 vhost=self._other_vhost(),
-                of_vhosts=self._of_vhosts(start),
+                of_vhosts=of_vhosts,
+                near=None if of_vhosts else self._near(start),
             )
         egresses = [start] if row["subscriberCount"] or row["inProcess"] else []
         egresses += [each for each in row["remoteHostRouters"] if each != start]
@@ -156,6 +163,7 @@ class PathFinder:
         treatment = str(row["distribution"])
         publishers = [each for each in first.parties if each["role"] == "publisher"]
         paths.sort(key=_preference(treatment))
+        of_vhosts = [] if paths else self._of_vhosts(start)
         return Trace(
             address=self._address,
             start=start,
@@ -164,7 +172,8 @@ class PathFinder:
             paths=paths,
             absent=_absent(first),
             vhost="" if paths else self._other_vhost(),
-            of_vhosts=() if paths else self._of_vhosts(start),
+            of_vhosts=of_vhosts,
+            near=None if paths or of_vhosts else self._near(start),
             floods=[each for each in self._floods() if each.is_of(str(row["key"])[2:])],
         )
 
@@ -181,6 +190,9 @@ class PathFinder:
     def _of_vhosts(self, start: str) -> list[str]:
         via = None if start == self._attached else start
         return addresses_of_vhosts(self._client, start, self._address, router=via)
+
+    def _near(self, start: str) -> str | None:
+        return nearest_address(self._client, self._address, router=None if start == self._attached else start)
 
     def _state(self, router: str) -> RouterState:
         if router in self._states:
@@ -315,6 +327,35 @@ def addresses_of_vhosts(client: ManagementClient, me: str, text: str, *, router:
     vhosts = client.query("vhostStats", ("id", "isIsolated"), router=router, limit=MOST_VHOSTS)
     inside = [with_vhost(text, str(each["id"])) for each in vhosts if each["isIsolated"]]
     return [each for each in inside if each != text and address_row(client, me, each, router=router) is not None]
+
+
+def is_served(row: Row | None) -> bool:
+    """Whether an address has subscribers anywhere, or a router answers it itself.
+
+    Args:
+        row: of the address at a router that reaches them; None for none.
+    """
+    return row is not None and bool(row["subscriberCount"] or row["inProcess"] or row["remoteHostRouters"])
+
+
+def nearest_address(client: ManagementClient, text: str, *, vhost: str = "", router: str | None = None) -> str | None:
+    """Of the addresses with subscribers that a router knows, the one most like an address that has none.
+
+    Args:
+        client: attached to some router of the mesh.
+        text: the address, as clients write it.
+        vhost: isolated virtual host of these clients; empty for none.
+        router: the one that is asked, None when the client is attached to it.
+    Returns: the address as these clients write it; None where none is like *text*, or nothing is told.
+    """
+    names = ("key", "subscriberCount", "inProcess", "remoteHostRouters")
+    try:
+        rows = client.query("router.address", names, router=router, limit=MOST_COMPARED)
+    except ManagementError:
+        return None  # a hint less, in an answer that is an answer without it
+    start = f"M0{vhost}/" if vhost else "M0"
+    known = [key.removeprefix(start) for row in rows if is_served(row) and (key := str(row["key"])).startswith(start)]
+    return None if text in known else nearest(text, known)
 
 
 def _keys(text: str, me: str) -> list[str]:

@@ -37,7 +37,12 @@ class RowChoice:
     @property
     def is_any(self) -> bool:
         """Whether anything was chosen."""
-        return bool(self.where or self.match is not None or self.sort is not None or self.is_reversed)
+        return self.is_narrowing or self.sort is not None or self.is_reversed
+
+    @property
+    def is_narrowing(self) -> bool:
+        """Whether it may leave rows out."""
+        return bool(self.where) or self.match is not None
 
     def apply(self, view: View, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Choose among the rows of a table.

@@ -22,8 +22,6 @@ from router.cli.waiting_reasons import why_released, why_waiting
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C, as shells have it."""
 
-SENT_SETTLED: Final = "sent settled, nobody tells of their outcome"
-
 
 @click.command(short_help="Send messages to an address.")
 @address_argument
@@ -158,11 +156,13 @@ class _Sending:
         assert self.sender is not None
         sent, seconds = self.sender.sent, self._ended - self._began
         rate = f", {sent / seconds:.0f} a second" if sent > 1 and seconds > 0 else ""
-        count = f"{sent} message{'' if sent == 1 else 's'} sent to {printable(self._address)} in {seconds:.3f} s{rate}"
+        count = f"{sent} message{'' if sent == 1 else 's'}"
         if self._total is not None and sent < self._total:
-            count = f"{sent} of {self._total} messages sent to {printable(self._address)} in {seconds:.3f} s{rate}"
+            count = f"{sent} of {self._total} messages"
+        how = "sent settled" if self.sender.is_settled else "sent"
+        count += f" {how} to {printable(self._address)} in {seconds:.3f} s{rate}"
         if self.sender.is_settled:
-            return f"{count}: {SENT_SETTLED}"
+            return f"{count}: nobody tells of {'its' if sent == 1 else 'their'} outcome" if sent else count
         words: dict[str, int] = {}
         for each, times in self.sender.outcomes.items():
             words[each.outcome] = words.get(each.outcome, 0) + times

@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from router.cli.address_path import addresses_of_vhosts
+from router.cli.address_path import addresses_of_vhosts, nearest_address
 from router.cli.did_you_mean import HintingChoice
 from router.cli.entity_rows import told
 from router.cli.errors import say_error
@@ -229,10 +229,16 @@ class StatAnswers:
     found: Found = attrs.field(factory=list)
     errors: list[str] = attrs.field(factory=list)
     """Reasons why some did not answer."""
+    silent: list[str] = attrs.field(factory=list)
+    """These routers."""
+    counts: dict[str, int] = attrs.field(factory=dict)
+    """Of a table, by router: its rows before any was chosen."""
     floods: Sequence[FloodingClient] = ()
     """Of `credit`: clients that send too much, where somebody waits."""
     of_vhosts: dict[str, list[str]] = attrs.field(factory=dict)
     """Of `credit`, by router that has nobody at an address: what clients of virtual hosts mean by it."""
+    near: dict[str, str | None] = attrs.field(factory=dict)
+    """Of these routers, where no virtual host has it either: the address most like it."""
 
 
 def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> StatAnswers:
@@ -245,9 +251,15 @@ def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> St
             rows = _ask(client, wanted, each, via)
             if wanted.what == "credit" and wanted.address is not None and not rows:
                 answers.of_vhosts[each] = addresses_of_vhosts(client, each, wanted.address, router=via)
+                if not answers.of_vhosts[each]:
+                    answers.near[each] = nearest_address(client, wanted.address, router=via)
+            if wanted.what in VIEWS:
+                answers.counts[each] = len(rows)
+                rows = wanted.choice.apply(VIEWS[wanted.what], rows)
             answers.found.append((each, rows))
         except ManagementError as error:
             answers.errors.append(printable(str(error)))
+            answers.silent.append(each)
     if wanted.what == "credit" and answers.found:
         shown = [each for each, _ in answers.found]
         is_waited_for = any(is_in_trouble(row) for _, rows in answers.found for row in rows)
@@ -319,7 +331,7 @@ def _ask(client: ManagementClient, wanted: StatSelection, me: str, router: str |
     # Who looks is no part of what is looked at.
     rows = [row for row in client.query(view.kind, router=router) if row.get("container") != client.container]
     rows.sort(key=lambda row: told(lambda it: (True, view.order(it)), row, (False, None)))
-    return wanted.choice.apply(view, rows)
+    return rows
 
 
 # Output
@@ -384,7 +396,7 @@ def _parts(wanted: StatSelection, answers: StatAnswers, suffix: str, *, is_watch
     width = console(UNBOUNDED_WIDTH).width
     parts: list[Table | Text] = []
     if wanted.what == "problems":
-        parts += problem_parts(found, suffix)
+        parts += problem_parts(found, suffix, silent=answers.silent)
         found = []
     for router, rows in found:
         if parts:
@@ -401,14 +413,17 @@ def _parts(wanted: StatSelection, answers: StatAnswers, suffix: str, *, is_watch
                 is_verbose=wanted.is_verbose,
                 floods=answers.floods,
                 of_vhosts=answers.of_vhosts.get(router, ()),
+                near=answers.near.get(router),
             )
             continue
         view = VIEWS[wanted.what]
         if is_watched:
             rates = tuple(Column(title, partial(_rate_of, title), is_number=True) for title, _ in view.counters)
             view = attrs.evolve(view, columns=(*view.columns, *rates))
-        count = len(rows)
-        parts.append(Text(f"{printable(router)}: {count} {view.noun if count != 1 else _singular(view.noun)}"))
+        count = answers.counts[router]
+        of_all = f"{len(rows)} of " if wanted.choice.is_narrowing else ""
+        noun = view.noun if count != 1 else _singular(view.noun)
+        parts.append(Text(f"{printable(router)}: {of_all}{count} {noun}"))
         if rows:
             parts += _table(view, rows, width, is_verbose=wanted.is_verbose)
     return parts

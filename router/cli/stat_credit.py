@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from router.cli.did_you_mean import suggestion
 from router.cli.flooding_clients import FloodingClient
 from router.cli.management import ManagementClient
 from router.cli.stat_columns import Entity, address, cell, duration, printable
@@ -186,6 +187,7 @@ def credit_parts(
     is_verbose: bool,
     floods: Sequence[FloodingClient] = (),
     of_vhosts: Sequence[str] = (),
+    near: str | None = None,
 ) -> list[Table | Text]:
     """Tables that are shown of one router.
 
@@ -198,11 +200,13 @@ def credit_parts(
         floods: clients that send too much, anywhere: named where what they send to waits, or is asked for, and at
             their own router unless an address is asked for.
         of_vhosts: addresses of virtual hosts whose clients name them *text*, where it is nobody's.
+        near: the address most like *text* where nobody has it under any name; None for none.
     """
     found = _grouped(rows)
     if text is not None and not found:
         said = f"{printable(router)}: nobody publishes to {printable(text)} by its link or subscribes to it here"
         hint = f"; {printable(there_is(of_vhosts))}" if of_vhosts else ""
+        hint += f".{printable(suggestion(near))}" if near is not None else ""
         return [Text(said + hint), *_floods([text], floods, None)]
     count = _counted(len(found), "address")
     parts: list[Table | Text] = [Text(f"{printable(router)}: {count}, {_blocked(found)} with blocked publishers")]

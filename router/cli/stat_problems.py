@@ -15,19 +15,26 @@ SHOWN: Final = 4
 """Routers that are named."""
 
 
-def problem_parts(found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) -> list[Text]:
+def problem_parts(
+    found: Sequence[tuple[str, Sequence[Entity]]], suffix: str, *, silent: Sequence[str] = ()
+) -> list[Text]:
     """Lines for a person.
 
     Args:
         found: routers asked, each with its problems.
         suffix: what commands need beside what the routers say, such as `--url`.
+        silent: routers that could not be asked.
     """
     told = merged((router, row) for router, rows in found for row in rows)
     problems = [each for each in told if each.row["kind"] not in NOTICES]
     notices = [each for each in told if each.row["kind"] in NOTICES]
     count = _counted(len(problems), "problem") if problems else "no problems"
     also = f", {_counted(len(notices), 'notice')}" if notices else ""
-    parts = [Text(f"{count}{also}; {_counted(len(found), 'router')} asked")]
+    asked = f"; {_counted(len(found), 'router')} asked"
+    if silent:
+        there_are = _counted(len(found) + len(silent), "router")
+        asked = f" at {len(found)} of {there_are}; {_listed(silent)} could not be asked"
+    parts = [Text(count + also + asked)]
     for each in problems:
         parts += _lines(each, suffix, "red")
     for each in notices:

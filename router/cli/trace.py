@@ -10,6 +10,7 @@ import attrs
 import click
 
 from router.cli.address_path import Hop, Path, PathFinder, Trace
+from router.cli.did_you_mean import suggestion
 from router.cli.errors import CommandError
 from router.cli.management import ManagementClient
 from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option, shell_word
@@ -101,7 +102,7 @@ def _lines(found: Trace) -> list[str]:
     address = printable(found.address)
     if found.treatment is None:
         return [
-            f"{found.start}: nobody subscribes to {address} or publishes to it, as far as it reaches",
+            f"{found.start}: nobody subscribes to {address} or publishes to it, as far as it reaches{_near(found)}",
             *_elsewhere(found),
             *(f"  router {printable(each)} is absent" for each in found.absent),
         ]
@@ -110,7 +111,7 @@ def _lines(found: Trace) -> list[str]:
     if found.paths:
         lines[0] += f"; {CHOICES.get(found.treatment, '')}" if len(found.paths) > 1 else ""
     else:
-        lines.append("  nobody subscribes: publishers have no credit")
+        lines.append(f"  nobody subscribes: publishers have no credit{_near(found)}")
         lines += _elsewhere(found)
         lines += [f"  router {printable(each)} is absent" for each in found.absent]
     lines += [f"  FLOOD at {printable(each.router)}: {printable(each.sentence)}" for each in found.floods]
@@ -118,6 +119,10 @@ def _lines(found: Trace) -> list[str]:
     for path in found.paths:
         lines += ["", *_path(found, path)]
     return lines
+
+
+def _near(found: Trace) -> str:
+    return "" if found.near is None else f".{printable(suggestion(found.near))}"
 
 
 def _elsewhere(found: Trace) -> list[str]:

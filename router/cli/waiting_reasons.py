@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import attrs
 
-from router.cli.address_path import address_row
+from router.cli.address_path import address_row, is_served, nearest_address
+from router.cli.did_you_mean import suggestion
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError, UnauthorizedError
 from router.cli.options import shell_word
@@ -55,15 +56,19 @@ class AskedAddress:
     client: ManagementClient
     router: str
     """The one that it is attached to."""
+    name: str
+    """The address as a client writes it."""
     text: str
-    """The address as the mesh knows it."""
+    """The same as the mesh knows it."""
     vhost: str
     """Virtual host that stands before it; empty for none."""
 
     def nobody(self) -> str:
         """A sentence which says that nobody subscribes, and where that was looked for."""
         where = f" (in virtual host {self.vhost}: {self.text} for the mesh)" if self.vhost else ""
-        return f"Nobody subscribes to it{where}, as far as {self.router} reaches."
+        near = nearest_address(self.client, self.name, vhost=self.vhost)
+        hint = "" if near is None else suggestion(near)
+        return f"Nobody subscribes to it{where}, as far as {self.router} reaches.{hint}"
 
 
 def _asked(access: RouterAccess, address: str, ask: Callable[[AskedAddress], str]) -> str:
@@ -79,7 +84,7 @@ def _asked(access: RouterAccess, address: str, ask: Callable[[AskedAddress], str
         with ManagementClient(brief) as client:
             router, vhost = client.attached_router(), client.address_prefix()
             text = with_vhost(address, vhost)
-            said = ask(AskedAddress(client, router, text, vhost if text != address else ""))
+            said = ask(AskedAddress(client, router, address, text, vhost if text != address else ""))
     except UnauthorizedError:
         raise
     except ManagementError:
@@ -88,11 +93,7 @@ def _asked(access: RouterAccess, address: str, ask: Callable[[AskedAddress], str
 
 
 def _nobody(asked: AskedAddress) -> str:
-    return "" if _is_served(address_row(asked.client, asked.router, asked.text)) else asked.nobody()
-
-
-def _is_served(row: Mapping[str, Any] | None) -> bool:
-    return row is not None and bool(row["subscriberCount"] or row["inProcess"] or row["remoteHostRouters"])
+    return "" if is_served(address_row(asked.client, asked.router, asked.text)) else asked.nobody()
 
 
 def _sentences(asked: AskedAddress) -> str:
@@ -100,7 +101,7 @@ def _sentences(asked: AskedAddress) -> str:
     rows = ask_credit(client, me, router=None, text=address, limit=1)
     # A message that names its address itself is on nobody's account, and needs no circuit to get there.
     row = None if rows and rows[0]["hasSubscriber"] else address_row(client, me, address)
-    if not (rows and rows[0]["hasSubscriber"]) and not _is_served(row):
+    if not (rows and rows[0]["hasSubscriber"]) and not is_served(row):
         return asked.nobody()
     told = [_of_subscribers(me, rows)]
     known = {each["root"] for each in rows[1:] if each["role"] in ("circuit out", "window") and each["root"]}

@@ -21,7 +21,7 @@ from router.cli.demo.reported_routes import (
     path_text,
     to_json,
 )
-from router.cli.demo.summary import faults
+from router.cli.demo.summary import LINE, faults, shortened
 from router.cli.demo.text_diagram import picture
 
 CUT_AT = 100.0
@@ -159,3 +159,14 @@ def test_the_picture_shows_the_cut() -> None:
     assert "server-A  A ───" in whole
     assert "cut" not in whole
     assert "cut" in picture(ROUTERS, [], [], CUT).plain
+
+
+def test_a_long_line_ends_with_a_whole_word() -> None:
+    words = "  MessageDeliveryFailure: " + "disposition " * LINE
+    found = shortened(words)
+    assert len(found) <= LINE
+    assert found.startswith("  MessageDeliveryFailure: disposition ")
+    assert found.endswith(" disposition ...")
+    fitting = "  " + "x" * (LINE - 2)
+    assert shortened(fitting) == fitting
+    assert len(shortened(fitting + "x")) == LINE

@@ -108,6 +108,37 @@ def test_trace_says_that_nobody_subscribes(stage: Stage) -> None:
 
 @pytest.mark.interop
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("trace jbos --seconds 0", "R1: nobody subscribes to jbos or publishes to it, as far as it reaches."),
+        (
+            "trace jbos --seconds 0 --router R2",
+            "R2: nobody subscribes to jbos or publishes to it, as far as it reaches.",
+        ),
+        ("stat credit --address Jobs", "R1: nobody publishes to Jobs by its link or subscribes to it here."),
+    ],
+)
+def test_an_address_that_nobody_has_is_answered_with_the_nearest_one(stage: Stage, words: str, said: str) -> None:
+    assert call(stage.mesh, *words.split()).stdout == f"{said} Did you mean 'jobs'?\n"
+
+
+@pytest.mark.interop
+def test_an_address_that_others_have_is_no_wrong_one(stage: Stage) -> None:
+    assert "Did you mean" not in call(stage.mesh, "stat", "credit", "--address", "jobs", "--router", "R2").stdout
+
+
+@pytest.mark.interop
+def test_rows_that_were_chosen_are_counted_among_all(stage: Stage) -> None:
+    count = len(as_json(stage, "stat", "links", "--json"))
+    none = call(stage.mesh, "stat", "links", "--where", "deliv>1000000").stdout
+    assert re.fullmatch(rf"R1: 0 of {count} links\n", none)
+    assert call(stage.mesh, "stat", "links", "--sort", "deliv").stdout.startswith(f"R1: {count} links\n")
+    one = call(stage.mesh, "stat", "addresses", "--match", "jobs").stdout.splitlines()[0]
+    assert re.fullmatch(r"R1: 1 of \d+ addresses", one)
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize(
     ("address", "said"),
     [
         ("_topo/0/R7/x", "_topo/0/R7/x is an address of router R7 alone: see amqp-mesh stat addresses --router R7"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -158,6 +159,32 @@ def test_it_is_said_that_nobody_subscribes(mesh: MeshProcesses) -> None:
     assert f"Error: router R1 at {url} gave no credit for nobody within 0.5 s." in sent.stderr
     assert "Nobody subscribes to it, as far as R1 reaches." in sent.stderr
     assert f"amqp-mesh trace nobody --url {url}" in sent.stderr
+
+
+def test_of_an_address_that_nobody_has_the_nearest_one_is_named(mesh: MeshProcesses) -> None:
+    with receiving(mesh, "parcels"):
+        sent = call(mesh, "send", "parcles", "x", "--timeout", "0.5")
+    assert "Nobody subscribes to it, as far as R1 reaches. Did you mean 'parcels'? More: " in sent.stderr
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (
+            1,
+            "1 message",
+        ),
+        (3, "3 messages"),
+    ],
+)
+def test_of_what_is_sent_settled_nobody_tells(mesh: MeshProcesses, count: int, words: str) -> None:
+    with receiving(mesh, "settled"):
+        sent = call(mesh, "send", "settled", "x", "--settled", "--count", str(count))
+    assert sent.returncode == 0, sent.stderr
+    whose = "its" if count == 1 else "their"
+    assert re.fullmatch(
+        rf"{words} sent settled to settled in [\d.]+ s(, \d+ a second)?: nobody tells of {whose} outcome\n", sent.stdout
+    )
 
 
 def test_it_is_said_who_holds_the_credit(mesh: MeshProcesses) -> None:

@@ -299,6 +299,22 @@ def test_a_client_is_named_by_its_user_itself_and_its_host(given: tuple[str, str
     assert client_name(*given) == name
 
 
+@pytest.mark.parametrize(
+    ("kinds", "silent", "said"),
+    [
+        ((), (), "no problems; 1 router asked"),
+        ((), ("A",), "no problems at 1 of 2 routers; A could not be asked"),
+        (("router-absent",), ("A", "C"), "1 problem at 1 of 3 routers; A, C could not be asked"),
+    ],
+)
+def test_routers_that_could_not_be_asked_are_told_of_with_the_count(
+    kinds: tuple[str, ...], silent: tuple[str, ...], said: str
+) -> None:
+    (flood,) = [attrs.asdict(problem) for problem in problems(ProblemInputs(router="B", now=NOW, floods=[FLOOD]))]
+    found = [{**flood, "kind": kind} for kind in kinds]
+    assert problem_parts([("B", found)], "", silent=silent)[0].plain == said
+
+
 def test_only_commands_that_ask_a_router_are_shown_with_how_to_reach_it() -> None:
     (flood,) = [attrs.asdict(problem) for problem in problems(ProblemInputs(router="A", now=NOW, floods=[FLOOD]))]
     openssl = {**flood, "kind": "certificate", "command": "openssl x509 -in a.pem -noout -enddate"}

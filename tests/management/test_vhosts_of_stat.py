@@ -25,7 +25,9 @@ from tests.helpers.processes import MeshProcesses
 
 
 def vhost(name: str, right: ManagementRight) -> VhostSettings:
-    group = GroupSettings(name="all", users=("anonymous",), sources=("jobs",), targets=("jobs",), management=right)
+    group = GroupSettings(
+        name="all", users=("anonymous",), sources=("jobs",), targets=("jobs", "jbos"), management=right
+    )
     return VhostSettings(name=name, groups=(group,))
 
 
@@ -120,6 +122,8 @@ def test_ping_and_query_say_that_a_tenant_sees_its_own_alone(call: Callable[...,
 def test_who_finds_nobody_is_told_in_which_virtual_host_was_looked(call: Callable[..., Result]) -> None:
     sent = call("send", "jobs", "x", "--vhost", "operators", "--timeout", "1")
     assert "Nobody subscribes to it (in virtual host operators: operators/jobs for the mesh)" in sent.output
+    near = call("send", "jbos", "x", "--vhost", "blue", "--timeout", "1").output
+    assert "(in virtual host blue: blue/jbos for the mesh), as far as A reaches. Did you mean 'jobs'? More: " in near
     traced = call("trace", "jobs", "--vhost", "operators", "--seconds", "0").output.splitlines()
     assert traced[:3] == [
         "A: nobody subscribes to jobs or publishes to it, as far as it reaches",

@@ -68,7 +68,15 @@ def print_summary(scene: DisplayState, found: Sequence[str], console: Console) -
             f"every {which}cast came once, every {which}fanout cast once to each server."
         )
     for line in lines:
-        console.print(escape(line if len(line) <= LINE else line[: LINE - 3] + "..."), highlight=False, soft_wrap=True)
+        console.print(escape(shortened(line)), highlight=False, soft_wrap=True)
+
+
+def shortened(line: str) -> str:
+    """A line of LINE characters at most: of a longer one the first whole words."""
+    if len(line) <= LINE:
+        return line
+    words = line[: LINE - 3].rpartition(" ")[0]
+    return f"{words} ..." if words.strip() else f"{line[: LINE - 3]}..."  # one word alone
 
 
 def _table(scene: DisplayState) -> Table:
