@@ -28,6 +28,12 @@ LONG: Final = frozenset({"path", "what is down", "between", "note", "was", "is",
 """Columns with sentences: they are folded, others are not."""
 
 
+def need_capacities(folder: object, model: Any) -> None:
+    """Refuse a model in which no link can be full. Raises: CommandError that names its folder."""
+    if not model.has_capacities:
+        raise CommandError(f"{folder}: no link of the model has a capacity; {CAPACITIES_BY}", BAD_INPUT)
+
+
 @contextmanager
 def answering() -> Iterator[None]:
     """Failures as an operator reads them, with exit status 2 where input is at fault."""

@@ -11,7 +11,7 @@ import click
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, faults_of
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import interruptions, read_model, say_json, say_table
+from router.cli.whatif.command_helpers import interruptions, need_capacities, read_model, say_json, say_table
 from router.cli.whatif.options import (
     check_engine,
     folder_argument,
@@ -99,7 +99,9 @@ def forecast(
     address = spark.SparkAddress(master=master, remote=remote, settings=spark_settings(settings))
     out = Path(output)
     with interruptions("interrupted; nothing of it is kept"), faults_of(output, BAD_INPUT):
-        rows = _forecast(spark, address, history, read_model(folder), out, **asked)
+        model = read_model(folder)
+        need_capacities(folder, model)
+        rows = _forecast(spark, address, history, model, out, **asked)
     if is_json:
         say_json([_plain(row) for row in rows])
     else:

@@ -11,7 +11,7 @@ import click
 
 from router.cli.errors import BAD_INPUT, CommandError
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import CAPACITIES_BY, answering, read_model, say_json, say_table
+from router.cli.whatif.command_helpers import answering, need_capacities, read_model, say_json, say_table
 from router.cli.whatif.options import fail_option, folder_argument, json_option, tries_option
 from router.cli.whatif.progress_bar import progress
 
@@ -61,8 +61,7 @@ def optimise(
     places = importlib.import_module("router.whatif.analysis.explain.base_and_scenario")
     with answering(), progress() as on_progress:
         model = read_model(folder)
-        if not model.has_capacities:
-            raise CommandError(f"{folder}: no link of the model has a capacity; {CAPACITIES_BY}", BAD_INPUT)
+        need_capacities(folder, model)
         least = {link.id: 1 for link in model.links}
         for name in kept:
             places.place_of("link", name, tuple(least), option="--keep")

@@ -159,7 +159,7 @@ def check(history: Path, model: Model, out: Path) -> None:
     check_history(history, [router.id for router in model.routers])
     if not model.has_capacities:
         expected = "capacities by `--details` of `whatif import` or `snapshot`"
-        raise run_error(history, "no link of the model has a capacity, so none can be full", expected)
+        raise run_error(None, "no link of the model has a capacity, so none can be full", expected)
     if out.exists() and not (out / LINK_FORECAST.name).is_dir():
         raise run_error(out, "something else is there", "a new folder, or a forecast to be replaced")
     check_output_place(out)

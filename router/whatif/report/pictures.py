@@ -439,5 +439,6 @@ def _limits(steps: Sequence[VariantFacts]) -> str:
             said.append(f"{words} a link is overloaded with today's demand already")
         else:
             most = ", the most that was played" if len(within) == len(steps) else ""
-            said.append(f"{words} no link is overloaded up to {amount(max(within))} times today's demand{most}")
+            upto = "with" if max(within) == 1 else f"up to {amount(max(within))} times"
+            said.append(f"{words} no link is overloaded {upto} today's demand{most}")
     return "; ".join(said) + "."

@@ -256,7 +256,10 @@ def _growth(facts: Facts) -> Iterator[Verdict]:
             continue
         within = list(itertools.takewhile(lambda step: step.worst_utilisation <= 1, steps))
         shown = steps[min(len(within), len(steps) - 1)]
-        note = f"With {amount(shown.growth)} times the messages the busiest link has {_of_full(shown.base_utilisation)}"
+        grown = f"With {amount(shown.growth)} times the messages"
+        if shown.growth == 1:
+            grown = "With the changes alone" if is_changed else "As it is"
+        note = f"{grown} the busiest link has {_of_full(shown.base_utilisation)}"
         note += f", and {_of_full(shown.worst_utilisation)} in the worst case."
         note += _without_capacities(shown.unknown_capacities)
         value = f"{amount(within[-1].growth)} x" if within else "none"

@@ -384,8 +384,13 @@ def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
         check(tmp_path, model, tmp_path / "out")
     write_history(tmp_path / "rates", [each for each in growing() if each["begun"] < MONDAY + dt.timedelta(weeks=2)])
     bare = Model(routers=model.routers, links=[LinkEdge(id="A--B", a="A", b="B")])
-    with pytest.raises(RunError, match="no link of the model has a capacity"):
+    with pytest.raises(RunError, match="^error: no link of the model has a capacity"):
         check(tmp_path / "rates", bare, tmp_path / "out")
+    write_model(bare, tmp_path / "bare")
+    words = ["forecast", str(tmp_path / "rates"), "--model", str(tmp_path / "bare"), "-o", str(tmp_path / "out")]
+    asked = CliRunner().invoke(main, ["whatif", *words])
+    assert asked.exit_code == 2
+    assert f"Error: {tmp_path / 'bare'}: no link of the model has a capacity; `amqp-mesh whatif" in asked.stderr
     with pytest.raises(RunError, match="something else is there"):
         check(tmp_path / "rates", model, tmp_path / "rates")
     words = r"2 whole weeks in the history; expected 3 at least; a week is whole if 135 of its 168 hours \(80%\)"
@@ -398,7 +403,7 @@ def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
     words = "0 whole weeks in the history: nothing entered in any hour that .* longer than two hours count for nothing"
     with pytest.raises(RunError, match=words):
         forecast(spark, tmp_path / "long", model, tmp_path / "out", Wanted(outlook=ForecastParameters(horizon=9)))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["long", "rates"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bare", "long", "rates"]
 
 
 def refused(folder: Path, table: pa.Table, *, row_group_size: int | None = None) -> str:

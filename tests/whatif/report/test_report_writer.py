@@ -145,6 +145,9 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
         "When nothing fails no link is overloaded up to 1.5 times today's demand; "
         "in the worst case no link is overloaded up to 1.5 times today's demand."
     )
+    once = run(model, Request(growth="1:2:1"), tmp_path / "once")
+    (drawn,) = (each for each in pictures(facts_of(once, model)) if each.name == "growth")
+    assert "When nothing fails no link is overloaded with today's demand; in the worst case" in drawn.caption
 
 
 @pytest.mark.parametrize(
@@ -198,13 +201,13 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
                 "Room to grow": (
                     "none",
                     "bad",
-                    "With 1 times the messages the busiest link has 150 %, and 200 % in the worst case.",
+                    "As it is the busiest link has 150 %, and 200 % in the worst case.",
                 ),
                 "Room to grow with the changes": (
                     "none",
                     "bad",
                     (
-                        "With 1 times the messages the busiest link has 150 %, and 150 % in the worst case. "
+                        "With the changes alone the busiest link has 150 %, and 150 % in the worst case. "
                         "Without 1 link of which no capacity is known."
                     ),
                 ),
