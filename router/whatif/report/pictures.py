@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from router.whatif.model.mesh_model import Model
 from router.whatif.report.interactive_mesh_overlay import mesh_elements
+from router.whatif.report.router_names import FONT, name_places
 from router.whatif.report.router_positions import positions
 from router.whatif.report.run_facts import Facts, LinkFacts, Row, VariantFacts
 from router.whatif.report.single_failures import STEPS
@@ -149,13 +150,14 @@ def draw_mesh(
         segments = {link.id: points[[place[link.a], place[link.b]]] for link in model.links}
         word = "single point of failure" if marks_are_spof else "this"
         _mark_links(axes, [segments[link] for link in sorted(marked_links & segments.keys())], word)
-        _draw_links(axes, segments, worst or {}, failed_links, failed_routers, model)
+        gone = {link.id for link in model.links if link.id in failed_links or {link.a, link.b} & failed_routers}
+        _draw_links(axes, segments, worst or {}, gone)
         _draw_way(axes, [segments[link] for link in old_path if link in segments], FAINT, (2, 2), "before")
         _draw_way(axes, [segments[link] for link in path if link in segments], ONE, None, "path")
         _draw_routers(axes, points, place, marked_routers, failed_routers)
         shown = failed_links | marked_links | set(path)
         ends = {end for link in model.links if link.id in shown for end in (link.a, link.b)}
-        _name_routers(axes, points, place, [marked_routers | failed_routers, ends])
+        _name_routers(axes, points, place, [marked_routers | failed_routers, ends], segments, gone)
         if has_legend:
             handles, labels = axes.get_legend_handles_labels()
             made.legend(handles, labels, loc="lower left", ncols=8, columnspacing=1.2, handlelength=1.4)
@@ -173,11 +175,8 @@ def _draw_links(
     axes: Any,
     segments: Mapping[str, NDArray[np.float64]],
     worst: Mapping[str, float],
-    failed_links: Set[str],
-    failed_routers: Set[str],
-    model: Model,
+    gone: Set[str],
 ) -> None:
-    gone = {link.id for link in model.links if link.id in failed_links or {link.a, link.b} & failed_routers}
     thin = [segment for link, segment in segments.items() if link not in worst and link not in gone]
     if thin:
         axes.plot(*_joined(thin).T, color=FAINT, linewidth=1.0, solid_capstyle="round")
@@ -225,7 +224,7 @@ def _draw_routers(
     marked: Set[str],
     failed: Set[str],
 ) -> None:
-    size = min(7.0, max(1.6, 60 / math.sqrt(max(len(points), 1))))
+    size = _mark_size(len(points))
     plain = [at for router, at in place.items() if router not in marked and router not in failed]
     axes.plot(*points[plain].T, linestyle="none", marker="o", markersize=size, color=INK, markeredgewidth=0)
     ring = [at for router, at in place.items() if router in marked and router not in failed]
@@ -238,13 +237,39 @@ def _draw_routers(
         axes.plot(*points[gone].T, linestyle="none", marker="x", markersize=max(size, 5) + 3, **style)
 
 
-def _name_routers(axes: Any, points: NDArray[np.float64], place: Mapping[str, int], marked: Sequence[Set[str]]) -> None:
+def _mark_size(count: int) -> float:
+    """Pixels that the mark of a router is wide in a mesh of so many."""
+    return min(7.0, max(1.6, 60 / math.sqrt(max(count, 1))))
+
+
+def _name_routers(
+    axes: Any,
+    points: NDArray[np.float64],
+    place: Mapping[str, int],
+    marked: Sequence[Set[str]],
+    segments: Mapping[str, NDArray[np.float64]],
+    gone: Set[str],
+) -> None:
     """Names beside routers: of all in a small mesh, in a large one of what is marked, the most important first."""
     ordered = [router for some in marked for router in sorted(some & place.keys())]
-    chosen = sorted(place) if len(place) <= NAMED else list(dict.fromkeys(ordered))[:MOST_NAMES]
-    for router in chosen:
-        text = router if len(router) <= 24 else router[:23] + "\N{HORIZONTAL ELLIPSIS}"
-        axes.annotate(text, points[place[router]], xytext=(6, 4), textcoords="offset points", fontsize=9.5, color=INK)
+    first = list(dict.fromkeys(ordered))
+    chosen = dict.fromkeys([*first, *sorted(place)]) if len(place) <= NAMED else first[:MOST_NAMES]
+    texts = {
+        place[router]: router if len(router) <= 24 else router[:23] + "\N{HORIZONTAL ELLIPSIS}" for router in chosen
+    }
+    if not texts:
+        return
+    axes.figure.canvas.draw()  # pixels are known once it is laid out
+    large = {place[router] for some in marked[:1] for router in some & place.keys()}
+    size = _mark_size(len(points))
+    radii = [max(size, 5) / 2 + 2.5 if at in large else size / 2 for at in range(len(points))]
+    drawn = axes.transData.transform(points)
+    links = np.array([axes.transData.transform(each) for each in segments.values()]).reshape(-1, 2, 2)
+    crosses = links[[at for at, link in enumerate(segments) if link in gone]].mean(axis=1)
+    edges = np.array([0.0, 0.0, *axes.figure.bbox.size])
+    for at, found in name_places(texts, drawn, radii, links=links, crosses=crosses, edges=edges).items():
+        style = {"ha": found.horizontal, "va": found.vertical, "fontsize": FONT, "color": INK}
+        axes.annotate(texts[at], points[at], xytext=found.offset, textcoords="offset points", **style)
 
 
 # Loads

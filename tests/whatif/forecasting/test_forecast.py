@@ -384,7 +384,7 @@ def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
         check(tmp_path, model, tmp_path / "out")
     write_history(tmp_path / "rates", [each for each in growing() if each["begun"] < MONDAY + dt.timedelta(weeks=2)])
     bare = Model(routers=model.routers, links=[LinkEdge(id="A--B", a="A", b="B")])
-    with pytest.raises(RunError, match="^error: no link of the model has a capacity"):
+    with pytest.raises(RunError, match=r"^error: no link of the model has a capacity"):
         check(tmp_path / "rates", bare, tmp_path / "out")
     write_model(bare, tmp_path / "bare")
     words = ["forecast", str(tmp_path / "rates"), "--model", str(tmp_path / "bare"), "-o", str(tmp_path / "out")]
