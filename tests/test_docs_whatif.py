@@ -64,7 +64,7 @@ def test_the_recipes_run_as_they_stand(
     assert sorted(files) == ["demands.csv", "details.yaml", "gate.sh", "groups.yaml", "prices.yaml", "tuesday.yaml"]
     for name, text in files.items():
         Path(name).write_text(text, encoding="utf-8")
-    shown = [command.replace("\\\n", " ") for command, _ in shown_output.commands(page)]
+    shown = {command.replace("\\\n", " "): output for command, output in shown_output.commands(page)}
     gate = files["gate.sh"].replace('"$WORK/', '"gate-').splitlines()
     for command in (*shown, *(line for line in gate if line.startswith("amqp-mesh "))):
         program, _, words = command.partition(" ")
@@ -73,6 +73,9 @@ def test_the_recipes_run_as_they_stand(
         assert program == "amqp-mesh"
         found = CliRunner().invoke(main, shlex.split(words))
         assert found.exit_code in ((0, 1) if words.startswith(GATES) else (0,)), f"{command}\n{found.output}"
+        if shown.get(command):
+            real = "".join(f"{line.rstrip()}\n" for line in found.stdout.splitlines())
+            assert real == shown[command], command
 
 
 def test_the_page_on_sql_names_all_views_and_the_tables_without_a_variant() -> None:
