@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -76,6 +78,24 @@ def test_the_recipes_run_as_they_stand(
         if shown.get(command):
             real = "".join(f"{line.rstrip()}\n" for line in found.stdout.splitlines())
             assert real == shown[command], command
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_history_to_try_a_forecast_with_gives_what_the_page_shows(
+    shown_output: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "how_to" / "what-if-forecast.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"^## A history to try it with\n.*?(?=^## )", page, re.MULTILINE | re.DOTALL)
+    for name, text in FILE.findall(section):
+        Path(name).write_text(text, encoding="utf-8")
+    Path("examples").symlink_to(ROOT / "examples")
+    programs = {"amqp-mesh": (sys.executable, "-m", "router"), "python": (sys.executable,)}
+    for command, output in shown_output.commands(section):
+        program, *words = shlex.split(command.replace("\\\n", " "))
+        done = subprocess.run([*programs[program], *words], stdout=subprocess.PIPE, text=True, timeout=300, check=True)
+        assert [line.rstrip() for line in done.stdout.splitlines()] == output.splitlines(), command
 
 
 def test_the_page_on_sql_names_all_views_and_the_tables_without_a_variant() -> None:
