@@ -56,16 +56,18 @@ def watch(look: Look, *, interval_s: float, looks: int | None, is_plain: bool = 
 
 
 def _on_terminal(look: Look, interval_s: float, looks: int | None) -> None:
+    """Renew a screen of its own, and leave the last look on the terminal: all that was on that screen goes with it."""
     out = console()
     seen = _each(look, lambda: out.height - 1, interval_s, looks)
-    parts = next(seen)
+    last = Group(*next(seen))
     try:
-        with Live(Group(*parts), console=out, screen=True, auto_refresh=False) as live:
+        with Live(last, console=out, screen=True, auto_refresh=False) as live:
             live.refresh()
             for parts in seen:
-                live.update(Group(*parts), refresh=True)
+                last = Group(*parts)
+                live.update(last, refresh=True)
     finally:
-        out.print(Group(*parts))  # the terminal shows again what stood there before, and that below it
+        out.print(last)
 
 
 def _below_each_other(look: Look, interval_s: float, looks: int | None, *, is_plain: bool) -> None:

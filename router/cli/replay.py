@@ -33,8 +33,8 @@ LONGEST_HEADER: Final = 65536
 @click.command()
 @file_argument
 @click.option("--json", "is_json", is_flag=True, help="Write one JSON document.")
-@click.option("--from", "first_s", type=BoundedNumber(), metavar="SECONDS", help="Show from this time on.")
-@click.option("--to", "last_s", type=BoundedNumber(), metavar="SECONDS", help="Show up to this time.")
+@click.option("--from", "first_s", type=BoundedNumber(min=0), metavar="SECONDS", help="Show from this time on.")
+@click.option("--to", "last_s", type=BoundedNumber(min=0), metavar="SECONDS", help="Show up to this time.")
 @click.option("--last", type=click.IntRange(min=0), metavar="N", help="Show the last N calls only.")
 def replay(file: str, is_json: bool, first_s: float | None, last_s: float | None, last: int | None) -> None:
     """Play a recording of a router's control plane through the same code, offline.

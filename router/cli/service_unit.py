@@ -25,8 +25,9 @@ def service_unit(settings: str) -> None:
     """Write a unit file for systemd to standard output.
 
     With it `systemctl start amqp-mesh@A` runs router A of the settings file: sandboxed, watched, and started again
-    whenever it ends. It names this very program.
+    whenever it ends. It names this very program, and FILE by its whole path.
     """
+    settings = str(Path(settings).absolute())
     called = Path(sys.argv[0])
     program = str(called.resolve()) if called.is_file() else shutil.which("amqp-mesh") or INSTALLED
     for path in sorted({program, os.path.realpath(sys.executable), os.path.realpath(settings)}):

@@ -16,7 +16,7 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.link_sampler import LinkSample, LinkSampler
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient
-from router.cli.options import router_option
+from router.cli.options import NAME
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat import fitted
 from router.cli.stat_columns import Column, aligned, cell, duration, printable
@@ -60,7 +60,12 @@ BY: Final = ("links", "clients", "addresses", "routers")
     "--rows", type=click.IntRange(min=1), metavar="N", help="Rows at most.  [default: as many as the screen has]"
 )
 @click.option("--json", "is_json", is_flag=True, help="Write each look as a line of JSON.")
-@router_option
+@click.option(
+    "--router",
+    metavar="ID",
+    type=NAME,
+    help="Router to ask alone, by way of the one at URL; by default all of the mesh.",
+)
 @interval_option
 @looks_option
 @access_options

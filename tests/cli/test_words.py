@@ -32,6 +32,13 @@ def test_a_wrong_word_is_answered_with_the_nearest_right_one(words: str, near: s
     assert result.output.rstrip().endswith(f"Did you mean '{near}'?")
 
 
+def test_the_help_of_a_command_says_what_is_so() -> None:
+    said = CliRunner().invoke(main, ["replay", "--help"]).output
+    assert "None" not in said
+    said = " ".join(CliRunner().invoke(main, ["top", "--help"]).output.split())
+    assert "by default all of the mesh" in said
+
+
 def test_a_group_without_a_command_shows_its_help() -> None:
     help_text = CliRunner().invoke(main, ["user", "--help"]).stdout
     assert "Commands:\n  add" in help_text

@@ -116,6 +116,12 @@ def test_the_unit_names_the_program_that_wrote_it_and_the_settings() -> None:
     assert "/srv" not in result.stderr
 
 
+def test_the_unit_names_settings_by_their_whole_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/srv")
+    result = CliRunner().invoke(main, ["service-unit", "--settings", "mesh.yaml"], catch_exceptions=False)
+    assert re.search(r"^ExecStart=/\S+ run /srv/mesh.yaml --router %i$", result.stdout, re.MULTILINE)
+
+
 def test_a_program_or_settings_that_the_unit_hides_are_warned_of() -> None:
     result = CliRunner().invoke(main, ["service-unit", "--settings", "/root/mesh.yaml"], catch_exceptions=False)
     assert result.exit_code == 0

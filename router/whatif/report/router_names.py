@@ -35,7 +35,7 @@ COVERED_NAME: Final = 100.0
 COVERED_MARK: Final = 100.0
 OUTSIDE: Final = 100.0
 CROSSED_LINK: Final = 1.0
-"""How bad it is to cover each, or to leave the picture."""
+"""Cost of covering each, or of leaving the picture; the place of the least is taken."""
 
 
 @attrs.frozen
@@ -105,13 +105,19 @@ def name_places(
             box = place.box(points[at], text)
             bad = COVERED_NAME * _covered(box, np.array(placed).reshape(-1, 4)) + COVERED_MARK * _covered(box, others)
             bad += OUTSIDE * int((box[:2] < edges[:2]).any() or (box[2:] > edges[2:]).any())
-            bad += CROSSED_LINK * int(((along > box[:2]) & (along < box[2:])).all(axis=2).any(axis=1).sum())
+            bad += CROSSED_LINK * _crossing(along, box)
             if bad < best:
                 best, found[at] = bad, place
         placed.append(found[at].box(points[at], text))
     return found
 
 
+def _crossing(along: Floats, box: Floats) -> int:
+    """Number of links that lead through a box, by points along each."""
+    is_in = np.all((along > box[:2]) & (along < box[2:]), axis=2)
+    return int(np.count_nonzero(np.any(is_in, axis=1)))
+
+
 def _covered(box: Floats, others: Floats) -> int:
-    """How many of the other boxes it covers a part of."""
+    """Number of the other boxes of which it covers a part."""
     return int(((others[:, :2] < box[2:]) & (others[:, 2:] > box[:2])).all(axis=1).sum())
