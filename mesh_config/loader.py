@@ -154,6 +154,14 @@ def _nothing(file: str, finding: Finding) -> Document:
     return Document(file=file, mesh=MeshSettings(), findings=(finding,), is_whole_mesh=False, nodes={})
 
 
+def _for_whole_mesh(top: MapNode) -> str | None:
+    """The key of whole meshes by which `routers` is meant where `router` stands without an id; None for none."""
+    router = top.items.get("router")
+    if "routers" in top.items or not isinstance(router, MapNode) or "id" in router.items:
+        return None
+    return next((key for key in top.items if key in MESH_FILE_KEYS and key not in ROUTER_FILE_KEYS), None)
+
+
 class _Reading:
     """One pass over a file; collects findings on its way."""
 
@@ -174,6 +182,11 @@ class _Reading:
         if not isinstance(root, MapNode):
             findings = (*self._unreadable, *self._further())
             return Document(file=self._file, mesh=MeshSettings(), findings=findings, is_whole_mesh=False, nodes={})
+        if (other := _for_whole_mesh(top)) is not None:
+            place = top.key_places.get("router", top.items["router"].place)
+            expected = "`routers`, with each router below its id"
+            said = place.finding(f"`router` beside `{other}`, of a whole mesh", expected=expected, nearest="routers")
+            return attrs.evolve(_nothing(self._file, said), findings=in_order((*self._unreadable, said)))
         is_whole_mesh = "router" not in top.items
         known = MESH_FILE_KEYS if is_whole_mesh else ROUTER_FILE_KEYS
         if {"router", "routers"} <= top.items.keys():

@@ -227,9 +227,7 @@ def unknown_key(node: yaml_text.Node, key: str, known: tuple[str, ...]) -> Findi
     message = f"unknown key `{key}`"
     if qpid_dispatch_names.is_without_counterpart(key):
         return place.finding(f"{message}: this setting of Qpid Dispatch has no counterpart", expected="nothing like it")
-    return place.finding(
-        message, expected=f"one of {', '.join(known)}" if near is None else "a known key", nearest=near
-    )
+    return place.finding(message, expected=f"one of {', '.join(known)}" if near is None else "", nearest=near)
 
 
 def _step(error: BaseException) -> str | int | None:

@@ -49,7 +49,7 @@ QUICK: Mapping[str, Any] = {
 PICTURES = (".png", ".svg")
 
 
-@click.command()
+@click.command(short_help="Put routers under load, and show the costs.")
 @click.argument("names", nargs=-1, metavar="[CASE]...")
 @click.option("--hops", default="1,2,3", show_default=True, help="Numbers of routers between the ends; empty: none.")
 @click.option(

@@ -30,7 +30,7 @@ LONGEST_HEADER: Final = 65536
 """Characters of the first line: a file without lines is no recording."""
 
 
-@click.command()
+@click.command(short_help="Play a recording of a router offline.")
 @file_argument
 @click.option("--json", "is_json", is_flag=True, help="Write one JSON document.")
 @click.option("--from", "first_s", type=BoundedNumber(min=0), metavar="SECONDS", help="Show from this time on.")

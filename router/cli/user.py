@@ -37,7 +37,7 @@ _iterations = click.option(
 )
 
 
-@click.group(cls=HintingGroup)
+@click.group(cls=HintingGroup, short_help="Keep the users of a file and their keys.")
 def user() -> None:
     """Keep the users of a FILE: names, and keys made of their passwords.
 
@@ -84,7 +84,7 @@ def passwd(file: str, name: str, iterations: int) -> None:
     click.echo(f"{file}: changed {prepared}")
 
 
-@user.command()
+@user.command(short_help="Take the user NAME out.")
 @file_argument
 @_name
 def remove(file: str, name: str) -> None:

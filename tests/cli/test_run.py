@@ -70,7 +70,7 @@ def inheriting(number: signal.Signals, handler: signal.Handlers) -> Iterator[Non
             "alfa",
             ":1: error: routers: no router `alfa`; expected one of `alpha`, `twice`, `unread`; did you mean `alpha`?",
         ),
-        ("unread", ":10: error: routers.unread.lsteners: unknown key `lsteners`; expected a known key; did you mean"),
+        ("unread", ":10: error: routers.unread.lsteners: unknown key `lsteners`; did you mean"),
         ("twice", ":8: error: routers.twice.listeners[1].port: 127.0.0.1:7 collides with 127.0.0.1:7"),
     ],
 )
@@ -135,7 +135,6 @@ def test_what_is_wrong_with_other_routers_is_logged_before_it_starts(mesh: str) 
         f"place={mesh}:10",
         "key=routers.unread.lsteners",
         'message="unknown key `lsteners`"',
-        'expected="a known key"',
         "nearest=listeners",
     ):
         assert word in found

@@ -32,6 +32,12 @@ def test_a_wrong_word_is_answered_with_the_nearest_right_one(words: str, near: s
     assert result.output.rstrip().endswith(f"Did you mean '{near}'?")
 
 
+@pytest.mark.parametrize("group", ["", "config", "user", "whatif"])
+def test_what_a_command_is_for_fits_its_line(group: str) -> None:
+    said = CliRunner().invoke(main, [*group.split(), "--help"], terminal_width=80).output
+    assert "..." not in said.partition("Commands:")[2]
+
+
 def test_the_help_of_a_command_says_what_is_so() -> None:
     said = CliRunner().invoke(main, ["replay", "--help"]).output
     assert "None" not in said

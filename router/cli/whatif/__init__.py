@@ -40,7 +40,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "explain": Command(
         "router.cli.whatif.explain", "explain", "Tell all of one scenario, link, router, pair or address."
     ),
-    "forecast": Command("router.cli.whatif.forecast", "forecast", "Tell when links will be full, of counters."),
+    "forecast": Command("router.cli.whatif.forecast", "forecast", "Tell when links will be full, from their history."),
     "report": Command("router.cli.whatif.report", "report", "Write the report of a run again."),
     "optimise": Command(
         "router.cli.whatif.optimise", "optimise", "Find link costs with which the worst failure fills links less."

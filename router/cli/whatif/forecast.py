@@ -32,7 +32,7 @@ UNKNOWN: Final = 5
 LOG: Final = ".spark.log"
 
 
-@click.command("forecast", short_help="Tell when links will be full, of counters.")
+@click.command("forecast", short_help="Tell when links will be full, from their history.")
 @folder_argument("history", "HISTORY", is_elsewhere=False)
 @click.option(
     "--model",

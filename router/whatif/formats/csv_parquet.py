@@ -179,7 +179,7 @@ def _check_names(
     for name in dict.fromkeys(names):
         if name not in known:
             near = nearest(name, [it for it in known if it not in names])
-            expected = f"one of {', '.join(known)}" if near is None else "a known column"
+            expected = f"one of {', '.join(known)}" if near is None else ""
             faults.add(f"unknown column `{name}`", line=line, expected=expected, nearest=near)
         elif names.count(name) > 1:
             faults.add(f"column `{name}` is there twice", line=line, expected="each column once")

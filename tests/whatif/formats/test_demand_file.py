@@ -193,7 +193,7 @@ def test_of_many_faults_the_first_are_told_and_all_counted(tmp_path: Path) -> No
     [
         ("", ":1: error: the file is empty; expected the columns src, msgs_per_s, msg_bytes"),
         ("src\tdst\n", ":1: error: `tab` between the columns; expected commas"),
-        ("src,dst,msgs_per_s,msg_byte\n", (":1: error: unknown column `msg_byte`; expected a known column;"
+        ("src,dst,msgs_per_s,msg_byte\n", (":1: error: unknown column `msg_byte`;"
                                           " did you mean `msg_bytes`?")),
         ("src;dst;msgs_per_s;msg_bytes\n", ":1: error: `;` between the columns; expected commas"),
         ("src,src,dst,msgs_per_s,msg_bytes\n", ":1: error: column `src` is there twice; expected each column once"),

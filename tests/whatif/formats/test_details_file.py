@@ -162,14 +162,14 @@ groups:
 """
     assert faults(tmp_path, text) == [
         (
-            ":1: error: defaults.link.failure_per_year: unknown key `failure_per_year`; expected a known key;"
+            ":1: error: defaults.link.failure_per_year: unknown key `failure_per_year`;"
             " did you mean `failures_per_year`?"
         ),
         (
             ":1: error: defaults.link.repair_hours: -4.0 is out of range; expected a number from 0 to 1000000 (hours);"
             " did you mean `0`?"
         ),
-        ":1: error: defaults.routers: unknown key `routers`; expected a known key; did you mean `router`?",
+        ":1: error: defaults.routers: unknown key `routers`; did you mean `router`?",
         ":3: error: routers[0].id: no router `a`; expected a router of the model; did you mean `A`?",
         ":4: error: routers[1].id: `id` is missing; expected text",
         ":6: error: links[0].cost: 0 is out of range; expected a whole number from 1 to 65535; did you mean `1`?",
@@ -192,7 +192,7 @@ groups:
         ":14: error: subscribers[1].router: no router `c`; expected a router of the model; did you mean `C`?",
         ":15: error: subscribers[2]: `orders at c` is given twice, first in line 14; expected each once",
         ":15: error: subscribers[2].router: no router `c`; expected a router of the model; did you mean `C`?",
-        ":16: error: group: unknown key `group`; expected a known key; did you mean `groups`?",
+        ":16: error: group: unknown key `group`; did you mean `groups`?",
         (
             ':18: error: groups[0].kind: the text "slrg"; expected one of `srlg`, `site`, `maintenance`;'
             " did you mean `srlg`?"
