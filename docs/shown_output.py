@@ -96,6 +96,8 @@ def masked(text: str) -> str:
 
 
 def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit("usage: python docs/shown_output.py PAGE")
     page = Path(sys.argv[1])
     text = page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
