@@ -332,6 +332,10 @@ class _Conversion:
             if kind == "str":
                 return text
         except ValueError:
-            pass
+            if kind == "int" and len(text) > 4300:  # Python reads no longer ones
+                self.findings.append(
+                    place.finding(f"a number of {len(text):,} characters", expected="one in its range")
+                )
+                return None
         self.findings.append(place.finding(f"a value with the tag `{raw.tag}`", expected="a plain value"))
         return None

@@ -45,10 +45,13 @@ def from_json(text: str) -> Any:
     """A value of JSON.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or one that is nested too deep to be read.
         CommandError: AMQP has no whole number that large.
     """
-    return json.loads(text, parse_int=_long)
+    try:
+        return json.loads(text, parse_int=_long)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def _long(digits: str) -> int:

@@ -22,6 +22,7 @@ from router.security.scram import DEFAULT_ITERATIONS, LEAST_ITERATIONS, MOST_ITE
 from router.security.users import Keys, locked, new_keys, read_users, write_users
 
 MOST_PASSWORD_CHARS = 1024
+MOST_NAME_CHARS = 255
 NAME: Final = "visible characters, and blanks between them alone"
 """Rule of a user's name in words."""
 
@@ -53,6 +54,9 @@ def user() -> None:
 def add(file: str, name: str, iterations: int) -> None:
     """Add the user NAME; FILE is made when it isn't there."""
     prepared = _prepared(name)
+    if len(prepared) > MOST_NAME_CHARS:
+        said = f"user {prepared[:20]}...: the name has {len(prepared):,} characters"
+        raise CommandError(f"{said}; expected at most {MOST_NAME_CHARS}")
     if prepared != prepared.strip():
         near = f"; did you mean '{prepared.strip()}'?" if prepared.strip() else ""
         raise CommandError(f"user '{prepared}': the name begins or ends with a blank; expected {NAME}{near}")

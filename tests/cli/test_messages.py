@@ -369,6 +369,7 @@ def test_of_messages_that_name_their_address_it_is_said_who_takes_none(mesh: Mes
         (("send", "x", "body", "--size", "5"), "BODY, --file and --size exclude each other"),
         (("send", "x", "--lines"), "--lines goes with --file"),
         (("send", "x", "{", "--as", "json"), "the body is no JSON"),
+        (("send", "x", "[" * 100_000, "--as", "json"), "the body is no JSON: nested too deep"),
         (("send", "x", "-p", "novalue"), "`novalue` is no NAME=VALUE"),
         (("send", "x", "--file", "absent"), "absent: No such file or directory"),
         (("call", "x", "--as", "jsn"), "Did you mean 'json'?"),

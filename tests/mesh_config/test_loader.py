@@ -202,6 +202,13 @@ CASES = (
     row(
         "an item that is no mapping", "router:\n  id: A\n  listeners:\n  - 0.5  # here", "router.listeners[0]", "`0.5`"
     ),
+    row(
+        "a number that is too long to be read",
+        f"router:\n  id: A\n  listeners:\n  - port: {5000 * '9'}  # here",
+        "router.listeners[0].port",
+        "a number of 5,000 characters",
+        "one in its range",
+    ),
     row("an id with a blank", "router:\n  id: A B  # here", "router.id", '"A B"', "without blanks"),
     row("an id with a slash", "router:\n  id: A/B  # here", "router.id", '"A/B"', "`/`"),
     row(

@@ -87,6 +87,7 @@ def test_users_that_are_added_at_the_same_time_are_all_there(tmp_path: Path) -> 
         (("add", "FILE", "a\u202eb"), "x", r"no name has the character \u202e"),
         (("add", "FILE", "a\udcffb"), "x", r"user 'a\xffb': no name has the character \xff"),
         (("add", "FILE", " sp"), "x", "user ' sp': the name begins or ends with a blank"),
+        (("add", "FILE", 256 * "n"), "x", "...: the name has 256 characters; expected at most 255"),
         (("add", "FILE", "sp\u00a0"), "x", "blanks between them alone; did you mean 'sp'?"),
         (("add", "FILE", ""), "x", "user '': an empty name"),
         (("add", "FILE", "\u200b"), "x", r"user '\u200b': an empty name"),

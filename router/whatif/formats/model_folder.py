@@ -160,22 +160,42 @@ def _demands(table: pa.Table) -> Demands:
 
 
 def _table(part: str, items: tuple[attrs.AttrsInstance, ...]) -> pa.Table:
-    fields = fields_of(PARTS[part])
-    schema = pa.schema([pa.field(field.name, _type(field), nullable=_is_optional(field)) for field in fields])
+    schema = _schema(part)
     columns = [pa.array([getattr(item, name) for item in items], schema.field(name).type) for name in schema.names]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def _schema(part: str) -> pa.Schema:
+    if part not in PARTS:
+        return DEMAND_SCHEMA
+    fields = fields_of(PARTS[part])
+    return pa.schema([pa.field(field.name, _type(field), nullable=_is_optional(field)) for field in fields])
+
+
 def _part(folder: Path, part: str) -> pa.Table:
-    """Read the table of a part. Raises: ParquetFileError; ModelError when a column is missing."""
+    """Read the table of a part. Raises: ParquetFileError; ModelError when a column is missing, or is another one."""
     file = folder / f"{part}.parquet"
     table = read_parquet(file)
-    names = [field.name for field in fields_of(PARTS[part])] if part in PARTS else DEMAND_SCHEMA.names
-    missing = [name for name in names if name not in table.column_names and name not in LATER]
-    if missing:
-        found = f"column `{missing[0]}` is missing; it has {', '.join(table.column_names)}"
-        raise ModelError([_place(file).finding(found, expected=f"the {part}, as `whatif import` wrote them")])
+    faults = [fault for field in _schema(part) if (fault := _fault_of(table, field)) is not None]
+    if faults:
+        raise ModelError([_place(file).finding(faults[0], expected=f"the {part}, as `whatif import` wrote them")])
     return table
+
+
+def _fault_of(table: pa.Table, wanted: pa.Field) -> str | None:
+    """The fault of the column of *table* that is to be as *wanted*; None where there is none."""
+    name = wanted.name
+    if name not in table.column_names:
+        has = f"column `{name}` is missing; it has {', '.join(table.column_names)}"
+        return None if name in LATER else has
+    column = table.column(name)
+    if column.null_count and not wanted.nullable:
+        return f"column `{name}` has no value in row {column.is_null().to_pylist().index(True) + 1}"
+    try:
+        column.cast(wanted.type)
+    except pa.ArrowException:
+        return f"column `{name}` is of the type {column.type}, not {wanted.type}"
+    return None
 
 
 def _objects(table: pa.Table, cls: type[attrs.AttrsInstance]) -> Iterator[Any]:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import attrs
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -119,6 +120,15 @@ def test_who_names_nothing_is_told_that_nothing_is_there(tmp_path: Path, place: 
         model_folder.read_model(tmp_path / place)
 
 
+def change_column(folder: Path, part: str, name: str, values: list[object]) -> None:
+    """Write other values into the first rows of a column."""
+    file = folder / f"{part}.parquet"
+    table = pq.read_table(file)
+    kind = table.schema.field(name).type if values == [None] else None
+    column = pa.array(values * table.num_rows, kind)
+    pq.write_table(table.set_column(table.column_names.index(name), name, column), file)
+
+
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
@@ -140,6 +150,22 @@ def test_who_names_nothing_is_told_that_nothing_is_there(tmp_path: Path, place: 
         (
             lambda it: (it / "links.parquet").write_bytes((it / "routers.parquet").read_bytes()),
             "links.parquet: error: column `a` is missing; it has id, site, ",
+        ),
+        (
+            lambda it: change_column(it, "links", "a", [None]),
+            "error: column `a` has no value in row 1; expected the links",
+        ),
+        (
+            lambda it: change_column(it, "routers", "id", [{"x": 1}]),
+            "error: column `id` is of the type struct<x: int64>, not",
+        ),
+        (
+            lambda it: change_column(it, "links", "cost", ["dear"]),
+            "error: column `cost` is of the type string, not int64;",
+        ),
+        (
+            lambda it: change_column(it, "demands", "src", [None]),
+            "error: column `src` has no value in row 1; expected the d",
         ),
     ],
 )
