@@ -7,7 +7,7 @@ of what a router reads at its start alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, TypeVar
 
 import attrs
@@ -23,10 +23,13 @@ from mesh_config.models import (
 from mesh_config.value_rules import fields_of
 
 Socket = TypeVar("Socket", bound=Hashable)
+SocketSettings = TypeVar("SocketSettings", ListenerSettings, ConnectorSettings)
 Settings = TypeVar("Settings", RouterSettings, ListenerSettings, ConnectorSettings, ForwardingSettings)
 
 TAKEN_OVER: Final = ("neighbors", "default_treatment", "log", "shutdown_s", "shutdown_replies_s", "vhosts", "http")
 """Settings that count from the next time that they are looked at."""
+MOST_SAID: Final = 20
+"""Things of a kind that a change is told of each by itself: each is a line of the log."""
 IN_PARTS: Final = ("listeners", "connectors", "addresses", "tls", "forwarding")
 """Settings of which each part is looked at by itself."""
 OF_THE_NEXT_DIAL: Final = ("reconnect_initial_s", "reconnect_max_s")
@@ -76,26 +79,34 @@ class ChangePlan:
     """Names of settings that are others in the file now, and stay as they were until the next start."""
 
     def described(self) -> list[str]:
-        """Say what is changed at once, a sentence for each."""
-        said = [f"listener {_place(each)} opened" for each in self.opened]
-        said += [f"listener {_place(each)} closed" for each in self.closed]
-        said += [
-            f"listener {_place(after)}: {', '.join(_differences(before, after))} changed, for new connections"
-            for before, after in self.altered
+        """Say what is changed at once, a sentence for each; of very many of a kind how many more there are."""
+        return [
+            *_first("listener", map(_place, self.opened), "opened"),
+            *_first("listener", map(_place, self.closed), "closed"),
+            *_first("listener", (_altered(*pair) for pair in self.altered), "changed, for new connections"),
+            *_first("connector", map(_place, self.ended), "ended"),
+            *_first("connector", map(_place, self.added), "added"),
+            *_first("connector", (_altered(*pair) for pair in self.repaced), "changed, for its next attempt"),
+            *_first("address", (each.prefix or each.pattern for each in self.addresses_removed), "removed"),
+            *_first("address", (each.prefix or each.pattern for each in self.addresses_added), "added"),
+            *_first("tls profile", (each.name for each in self.profiles), "added"),
+            *_first("tls profile", (each.name for each in self.profiles_altered), "changed, for new connections"),
+            *_first("tls profile", self.profiles_removed, "removed"),
+            *(f"forwarding.{name} changed" for name in self.forwarding),
+            *(f"{name} changed" for name in self.taken_over),
         ]
-        said += [f"connector {_place(each)} ended" for each in self.ended]
-        said += [f"connector {_place(each)} added" for each in self.added]
-        said += [
-            f"connector {_place(after)}: {', '.join(_differences(before, after))} changed, for its next attempt"
-            for before, after in self.repaced
-        ]
-        said += [f"address {each.prefix or each.pattern} removed" for each in self.addresses_removed]
-        said += [f"address {each.prefix or each.pattern} added" for each in self.addresses_added]
-        said += [f"tls profile {each.name} added" for each in self.profiles]
-        said += [f"tls profile {each.name} changed, for new connections" for each in self.profiles_altered]
-        said += [f"tls profile {name} removed" for name in self.profiles_removed]
-        said += [f"forwarding.{name} changed" for name in self.forwarding]
-        return said + [f"{name} changed" for name in self.taken_over]
+
+
+def _first(kind: str, things: Iterable[str | None], change: str) -> list[str]:
+    """Say what has happened to the first of some things, and to how many more of them."""
+    names = list(things)
+    said = [f"{kind} {name} {change}" for name in names[:MOST_SAID]]
+    more = len(names) - MOST_SAID
+    return [*said, f"{kind}: {more:,} more {change}"] if more > 0 else said
+
+
+def _altered(before: SocketSettings, after: SocketSettings) -> str:
+    return f"{_place(after)}: {', '.join(_differences(before, after))}"
 
 
 def plan_change(old: RouterSettings, new: RouterSettings) -> ChangePlan:

@@ -109,6 +109,12 @@ def test_profiles_are_added_changed_and_removed() -> None:
     ]
 
 
+def test_of_very_many_it_is_said_how_many_more_there_are() -> None:
+    new = attrs.evolve(SAME, addresses=tuple(AddressSettings(prefix=f"p{number}") for number in range(5000)))
+    said = plan_change(attrs.evolve(SAME, addresses=()), new).described()
+    assert said == [*(f"address p{number} added" for number in range(20)), "address: 4,980 more added"]
+
+
 @pytest.mark.parametrize("name", [field.name for field in fields_of(ForwardingSettings)])
 def test_every_bound_is_taken_over_or_said_to_need_a_restart(name: str) -> None:
     old = SAME.forwarding
