@@ -91,6 +91,14 @@ def message_json(message: Message) -> dict[str, Any]:
     return found
 
 
+def json_line(value: Any, *, is_ascii: bool) -> str:
+    """A value of JSON in one line. Where it is not all ASCII, what is not printable is an escape all the same."""
+    text = json.dumps(value, ensure_ascii=is_ascii)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
+
+
 def body_text(message: Message) -> str:
     """The body of a message as text: JSON for what is neither text nor bytes, hexadecimal for bytes that are none."""
     body = message.body

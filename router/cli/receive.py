@@ -9,7 +9,14 @@ from typing import Final
 import click
 from proton import Delivery, Message
 
-from router.cli.amqp_value_formatting import UNREADABLE, body_bytes, body_text, message_json, without_surrogates
+from router.cli.amqp_value_formatting import (
+    UNREADABLE,
+    body_bytes,
+    body_text,
+    json_line,
+    message_json,
+    without_surrogates,
+)
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import say_error
 from router.cli.message_links import Client, LinkError, Receiver, Sender
@@ -195,7 +202,7 @@ def _show(message: Message, form: str) -> None:
         stream.flush()
         return
     if form == JSON:
-        click.echo(without_surrogates(json.dumps(message_json(message), ensure_ascii=not sys.stdout.isatty())))
+        click.echo(json_line(message_json(message), is_ascii=not sys.stdout.isatty()))
     else:
         if form == VERBOSE:
             for name, value in message_json(message).items():
