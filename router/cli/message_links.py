@@ -65,7 +65,10 @@ class FailedOutcome:
 def outcome_of(delivery: Delivery) -> FailedOutcome:
     """The outcome that the peer gave a delivery."""
     word = OUTCOMES.get(int(delivery.remote_state), UNKNOWN)
-    condition = delivery.remote.condition if delivery.remote_state == Delivery.REJECTED else None
+    try:
+        condition = delivery.remote.condition if delivery.remote_state == Delivery.REJECTED else None
+    except UNREADABLE:
+        return FailedOutcome(word, description="what was said of it can't be read")
     if condition is None:
         return FailedOutcome(word)
     return FailedOutcome(word, condition.name, condition.description)
