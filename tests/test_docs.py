@@ -73,15 +73,35 @@ def test_meshes_of_the_documentation_are_right(block: str, tmp_path: Path) -> No
     ] == []
 
 
+def without_blocks(text: str) -> str:
+    """A page without what it shows of files and sessions."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_links_to_files_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", without_blocks(page.read_text(encoding="utf-8")))
     places = {link: Path(os.path.normpath(page.parent / link)) for link in links}
     missing = [link for link, place in places.items() if not place.exists()]
     # What is tested may be installed: then its sources are there, and not beside the docs.
     sources = Path(router.__file__).parents[1]
     assert [link for link in missing if not (sources / places[link].relative_to(ROOT)).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_anchors_of_links_name_headings(page: Path) -> None:
+    # A label of Sphinx, `(name)=`, leads nowhere where pages are read in the repository.
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", without_blocks(text))
+    places = [(link, Path(os.path.normpath(page.parent / link)) if link else page, anchor) for link, anchor in links]
+    made = {ROOT / name for name in pages_made_by_the_build()}
+    missing = [
+        f"{link}#{anchor}"
+        for link, place, anchor in places
+        if place.suffix == ".md" and place not in made and anchor not in anchors(page_id(place))
+    ]
+    assert missing == []
+    assert re.findall(r"^\([\w-]+\)=$", text, re.MULTILINE) == []
 
 
 @pytest.mark.parametrize("folder", ["dataplane", "core/forwarding"])
@@ -116,7 +136,7 @@ FOREIGN_PAPER = re.compile(
 
 def anchors(page: str) -> set[str]:
     """What `#` may be followed by: the headings of a page, as Sphinx and GitHub name them."""
-    text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = without_blocks((ROOT / page).read_text(encoding="utf-8"))
     headings = re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
