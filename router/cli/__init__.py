@@ -46,10 +46,6 @@ _WRITTEN_BYTE: Final = re.compile(r"(?<!\\)\\udc([89a-f][0-9a-f])")
 """Such a byte as Python writes it, half of a surrogate pair."""
 
 
-_RANGES: Final = {"integer range": "whole number", "float range": "number"}
-"""Words of click for what is no number at all, and plainer ones."""
-
-
 @contextmanager
 def _plain_words() -> Iterator[None]:
     """Have click's own errors in the words of all others, and bytes that are no UTF-8 shown as by them."""
@@ -60,8 +56,6 @@ def _plain_words() -> Iterator[None]:
     except click.UsageError as raised:
         error = with_nearest_option(raised) if isinstance(raised, click.NoSuchOption) else raised
         message = escaped(_WRITTEN_BYTE.sub(r"\\x\1", error.message))
-        for words, plainer in _RANGES.items():
-            message = message.replace(f"is not a valid {words}", f"is not a valid {plainer}")
         error.message = message  # type: ignore[misc]  # of an error that is on its way
         raise error from None
 

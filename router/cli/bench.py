@@ -29,7 +29,7 @@ from router.bench.json_report import document
 from router.bench.routers import COMMAND
 from router.cli.bench_tables import tables
 from router.cli.errors import CommandError
-from router.cli.options import BoundedNumber
+from router.cli.options import BoundedNumber, WholeNumber
 from router.cli.table_output_width import console
 
 QUICK: Mapping[str, Any] = {
@@ -53,7 +53,7 @@ PICTURES = (".png", ".svg")
 @click.argument("names", nargs=-1, metavar="[CASE]...")
 @click.option("--hops", default="1,2,3", show_default=True, help="Numbers of routers between the ends; empty: none.")
 @click.option(
-    "--rounds", type=click.IntRange(1, 1000), metavar="N", default=3, show_default=True, help="How often each is run."
+    "--rounds", type=WholeNumber(1, 1000), metavar="N", default=3, show_default=True, help="How often each is run."
 )
 @click.option(
     "--seconds",

@@ -21,7 +21,7 @@ from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
 from router.cli.did_you_mean import HintingChoice, HintingGroup
 from router.cli.errors import InvalidInputError, file_error, show
-from router.cli.options import NamedPath, file_argument
+from router.cli.options import NamedPath, WholeNumber, file_argument
 from router.cli.referenced_files import referenced_file_findings
 
 GRAPH_FORMS: Final = {"": "dot", ".dot": "dot", ".gv": "dot", ".svg": "svg"}
@@ -149,14 +149,14 @@ def reference(output: str) -> None:
 @click.argument("kind", metavar="SHAPE", type=HintingChoice(list(generators.KINDS)))
 @click.option(
     "--routers",
-    type=click.IntRange(1, generators.MAX_ROUTERS),
+    type=WholeNumber(1, generators.MAX_ROUTERS),
     required=True,
     metavar="N",
     help="Number of routers.",
 )
 @click.option(
     "--seed",
-    type=int,
+    type=WholeNumber(),
     default=0,
     show_default=True,
     metavar="N",
@@ -164,7 +164,7 @@ def reference(output: str) -> None:
 )
 @click.option(
     "--base-port",
-    type=click.IntRange(1, 65534),
+    type=WholeNumber(1, 65534),
     default=generators.BASE_PORT,
     show_default=True,
     metavar="PORT",

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from router.cli.management_errors import ManagementError
-from router.cli.options import MAX_SECONDS, BoundedNumber
+from router.cli.options import MAX_SECONDS, BoundedNumber, WholeNumber
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console, write_plain
 
@@ -32,7 +32,7 @@ interval_option: Final = click.option(
     help="Between two looks; longer when a look takes long.",
 )
 looks_option: Final = click.option(
-    "--looks", type=click.IntRange(min=1), metavar="N", help="End after so many.  [default: go on]"
+    "--looks", type=WholeNumber(min=1), metavar="N", help="End after so many.  [default: go on]"
 )
 
 

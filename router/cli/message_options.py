@@ -14,7 +14,7 @@ from proton import Message
 from router.cli.amqp_value_formatting import from_json
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, faults_of
-from router.cli.options import MAX_COUNT, MAX_SECONDS, UTF8, BoundedNumber, is_utf8
+from router.cli.options import MAX_COUNT, MAX_SECONDS, UTF8, BoundedNumber, WholeNumber, is_utf8
 from router.core.escapes import escaped
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -121,7 +121,7 @@ _OPTIONS: Final = (
     click.argument("body", required=False),
     click.option("--file", metavar="FILE", help="Take the body from a file; `-` is standard input."),
     click.option("--lines", is_flag=True, help="With --file: each line is a message."),
-    click.option("--size", type=click.IntRange(0, MAX_BODY_BYTES), metavar="BYTES", help="Fill the body with so much."),
+    click.option("--size", type=WholeNumber(0, MAX_BODY_BYTES), metavar="BYTES", help="Fill the body with so much."),
     click.option(
         "--as",
         "body_type",
@@ -130,7 +130,7 @@ _OPTIONS: Final = (
         "[default: binary with --file, else text]",
     ),
     click.option(
-        "-n", "--count", type=click.IntRange(1, MAX_COUNT), metavar="N", default=1, show_default=True, help="How many."
+        "-n", "--count", type=WholeNumber(1, MAX_COUNT), metavar="N", default=1, show_default=True, help="How many."
     ),
     click.option("--ttl", type=BoundedNumber(min=0.001, max=MAX_SECONDS), metavar="SECONDS", help="Time to live."),
     click.option("--subject", type=UTF8, help="Subject."),
@@ -139,7 +139,7 @@ _OPTIONS: Final = (
     click.option("--reply-to", metavar="ADDRESS", type=UTF8, help="Address for replies; `call` has one of its own."),
     click.option("--content-type", metavar="TYPE", type=UTF8, help="Content type, such as application/json."),
     click.option(
-        "--priority", type=click.IntRange(0, 255), metavar="N", help="Priority; 4 is that of a message without one."
+        "--priority", type=WholeNumber(0, 255), metavar="N", help="Priority; 4 is that of a message without one."
     ),
     click.option("--durable", is_flag=True, help="Mark as durable. Routers store nothing."),
     click.option(

@@ -17,19 +17,74 @@ MAX_SECONDS: Final = 30 * 86400.0
 """Longest time that an option takes: in milliseconds it fits the 32 bits that AMQP has for one."""
 
 
-class BoundedNumber(click.FloatRange):
-    """A number within bounds; words that Python takes for one, `inf` and `nan`, are none."""
+_LARGEST_SHOWN: Final = (1 << 31) - 1
+"""Greatest upper bound that a help text shows: one beyond it is the largest number that there is room for."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Check the number.
+
+class _Bounded:
+    """A number within bounds, in the words that settings have for theirs."""
+
+    what: str
+    """Name of such a number, in words."""
+    min: Any
+    max: Any
+    min_open: bool
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Check the number; words that Python takes for one, `inf` and `nan`, are none.
 
         Raises:
             BadParameter: it is none, or outside.
         """
-        found: float = super().convert(value, param, ctx)
-        if not math.isfinite(found):
-            self.fail(f"{value!r} is not a valid number.", param, ctx)
-        return found
+        try:
+            found = self._number_class(value)  # type: ignore[attr-defined]  # of click's types
+        except ValueError:
+            found = math.nan
+        is_low = self.min is not None and (found <= self.min if self.min_open else found < self.min)
+        is_high = self.max is not None and found > self.max
+        if not isinstance(found, int) and not math.isfinite(found):
+            said, nearest, is_high = f"{value!r} is not valid", None, False
+        elif is_low or is_high:
+            said, nearest = f"{_figures(found)} is out of range", self.max if is_high else self.min
+        else:
+            return found
+        expected = self.what + _range_words(self.min, self.max if is_high else self._shown_max(), is_open=self.min_open)
+        hint = "" if nearest is None or (is_low and self.min_open) else f"; did you mean `{_figures(nearest)}`?"
+        raise click.BadParameter(f"{said}; expected {expected}{hint}", ctx=ctx, param=param)
+
+    def _shown_max(self) -> Any:
+        return None if self.max is None or self.max > _LARGEST_SHOWN else self.max
+
+    def _describe_range(self) -> str:
+        """For a help text, by click."""
+        has_bounds = self.min is not None or self.max is not None
+        return self.what + _range_words(self.min, self._shown_max(), is_open=self.min_open) if has_bounds else ""
+
+
+class BoundedNumber(_Bounded, click.FloatRange):
+    """A number within bounds, and a finite one."""
+
+    name = "number"
+    what = "a number"
+
+
+class WholeNumber(_Bounded, click.IntRange):
+    """A whole number within bounds."""
+
+    name = "whole number"
+    what = "a whole number"
+
+
+def _range_words(low: float | None, high: float | None, *, is_open: bool = False) -> str:
+    """Describe bounds, in words that go on from "a number"; *is_open*: it may not be *low* itself."""
+    first = "" if low is None else f" {'above' if is_open else 'from'} {_figures(low)}"
+    if high is None:
+        return first
+    return f"{first}{' and' if first and is_open else ''}{' up to' if is_open or not first else ' to'} {_figures(high)}"
+
+
+def _figures(number: float) -> str:
+    return str(number).removesuffix(".0")
 
 
 class Utf8Text(click.types.StringParamType):

@@ -20,7 +20,14 @@ from router.cli.amqp_value_formatting import (
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import say_error
 from router.cli.message_links import Client, LinkError, Receiver, Sender
-from router.cli.options import MAX_COUNT, MAX_SECONDS, BoundedNumber, address_argument, verbose_messages_option
+from router.cli.options import (
+    MAX_COUNT,
+    MAX_SECONDS,
+    BoundedNumber,
+    WholeNumber,
+    address_argument,
+    verbose_messages_option,
+)
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
 from router.cli.send import INTERRUPTED
 from router.cli.stat_columns import printable
@@ -36,9 +43,7 @@ TEXT, VERBOSE, JSON, RAW, QUIET = "text", "verbose", "json", "raw", "quiet"
 
 @click.command(short_help="Receive messages of an address.")
 @address_argument
-@click.option(
-    "-n", "--count", type=click.IntRange(1, MAX_COUNT), metavar="N", help="End after so many.  [default: go on]"
-)
+@click.option("-n", "--count", type=WholeNumber(1, MAX_COUNT), metavar="N", help="End after so many.  [default: go on]")
 @click.option(
     "--wait",
     type=BoundedNumber(min=0, min_open=True, max=MAX_SECONDS),
@@ -47,7 +52,7 @@ TEXT, VERBOSE, JSON, RAW, QUIET = "text", "verbose", "json", "raw", "quiet"
 )
 @click.option(
     "--credit",
-    type=click.IntRange(1, 10_000),
+    type=WholeNumber(1, 10_000),
     metavar="N",
     default=10,
     show_default=True,

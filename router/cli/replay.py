@@ -16,7 +16,7 @@ from rich.text import Text
 
 from router import __version__
 from router.cli.errors import CommandError, file_error, say_error
-from router.cli.options import BoundedNumber, file_argument
+from router.cli.options import BoundedNumber, WholeNumber, file_argument
 from router.cli.replay_words import action_words, event_words
 from router.cli.table_output_width import UNBOUNDED_WIDTH, console
 from router.core.errors import LocalError
@@ -35,7 +35,7 @@ LONGEST_HEADER: Final = 65536
 @click.option("--json", "is_json", is_flag=True, help="Write one JSON document.")
 @click.option("--from", "first_s", type=BoundedNumber(min=0), metavar="SECONDS", help="Show from this time on.")
 @click.option("--to", "last_s", type=BoundedNumber(min=0), metavar="SECONDS", help="Show up to this time.")
-@click.option("--last", type=click.IntRange(min=0), metavar="N", help="Show the last N calls only.")
+@click.option("--last", type=WholeNumber(min=0), metavar="N", help="Show the last N calls only.")
 def replay(file: str, is_json: bool, first_s: float | None, last_s: float | None, last: int | None) -> None:
     """Play a recording of a router's control plane through the same code, offline.
 

@@ -25,7 +25,7 @@ from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import NOT_OF_VHOST, ManagementClient
 from router.cli.management_errors import ManagementError
-from router.cli.options import NAME, is_given, router_option
+from router.cli.options import NAME, WholeNumber, is_given, router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.row_choice import RowChoice
 from router.cli.stat_columns import (
@@ -84,7 +84,7 @@ WHAT: Final = ("general", "problems", *VIEWS, "credit")
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help=f"With credit: at most so many addresses; {ADDRESSES_SHOWN} in a table and all in JSON and CSV by default.",
 )

@@ -16,7 +16,7 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.link_sampler import LinkSample, LinkSampler
 from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient
-from router.cli.options import NAME
+from router.cli.options import NAME, WholeNumber
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat import fitted
 from router.cli.stat_columns import Column, aligned, cell, duration, printable
@@ -57,7 +57,7 @@ BY: Final = ("links", "clients", "addresses", "routers")
 )
 @click.option("--match", metavar="TEXT", help="Only what has TEXT in its client, address or router.")
 @click.option(
-    "--rows", type=click.IntRange(min=1), metavar="N", help="Rows at most.  [default: as many as the screen has]"
+    "--rows", type=WholeNumber(min=1), metavar="N", help="Rows at most.  [default: as many as the screen has]"
 )
 @click.option("--json", "is_json", is_flag=True, help="Write each look as a line of JSON.")
 @click.option(

@@ -13,7 +13,7 @@ import click
 
 from router.cli.did_you_mean import HintingGroup, did_you_mean
 from router.cli.errors import CommandError
-from router.cli.options import file_argument
+from router.cli.options import WholeNumber, file_argument
 from router.core.errors import LocalError
 from router.core.escapes import escaped
 from router.security.sasl_frames import SaslError
@@ -30,7 +30,7 @@ NAME: Final = "visible characters, and blanks between them alone"
 _name = click.argument("name")
 _iterations = click.option(
     "--iterations",
-    type=click.IntRange(LEAST_ITERATIONS, MOST_ITERATIONS),
+    type=WholeNumber(LEAST_ITERATIONS, MOST_ITERATIONS),
     default=DEFAULT_ITERATIONS,
     show_default=True,
     metavar="N",

@@ -128,7 +128,7 @@ def test_the_exit_status_tells_bad_input_from_work_that_failed(error: Exception,
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((b"send", b"q", b"x", b"--count", b"99999999999999999999"), "is not in the range"),
+        ((b"send", b"q", b"x", b"--count", b"99999999999999999999"), "99999999999999999999 is out of range"),
         ((b"send", b"q", b"x", b"--subject", b"\xff"), "is not UTF-8"),
         ((b"send", b"q", b"x", b"-p", b"a=\xff"), "is not UTF-8"),
         ((b"send", b"\xff", b"x"), "is not UTF-8"),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from router import cli
 from router.cli import main
-from router.cli.options import shell_word
+from router.cli.options import MAX_COUNT, BoundedNumber, WholeNumber, shell_word
 from router.cli.router_access import RouterAccess
 
 
@@ -48,13 +50,45 @@ def test_one_function_finds_out_how_wide_a_table_may_be() -> None:
     )
 
 
-def test_every_number_with_a_fraction_is_one_that_is_none_of_nan_and_infinity() -> None:
+def test_every_number_of_an_option_is_of_the_two_kinds_with_worded_bounds() -> None:
     others = [
         f"{path}:{node.lineno}: {ast.unparse(node.value)}"
         for path, node in nodes()
-        if isinstance(node, ast.keyword) and node.arg == "type" and "loat" in ast.unparse(node.value)
+        if isinstance(node, ast.keyword)
+        and node.arg == "type"
+        and re.search(r"loat|Int|INT|\bint\b", ast.unparse(node.value))
     ]
     assert others == []
+
+
+@pytest.mark.parametrize(
+    ("bounds", "in_help", "in_error"),
+    [
+        (WholeNumber(1, 10_000), "a whole number from 1 to 10000", "a whole number from 1 to 10000; did you mean `1`?"),
+        (WholeNumber(1, MAX_COUNT), "a whole number from 1", "a whole number from 1; did you mean `1`?"),
+        (WholeNumber(min=1), "a whole number from 1", "a whole number from 1; did you mean `1`?"),
+        (
+            BoundedNumber(0.001, 3600.0),
+            "a number from 0.001 to 3600",
+            "a number from 0.001 to 3600; did you mean `0.001`?",
+        ),
+        (BoundedNumber(min=0, min_open=True), "a number above 0", "a number above 0"),
+        (BoundedNumber(0, 60.0, min_open=True), "a number above 0 and up to 60", "a number above 0 and up to 60"),
+    ],
+)
+def test_bounds_are_worded_as_those_of_settings(
+    bounds: BoundedNumber | WholeNumber, in_help: str, in_error: str
+) -> None:
+    command = click.Command("x", params=[click.Option(["--number"], type=bounds)])
+    assert f"[{in_help}]" in CliRunner().invoke(command, ["--help"]).output
+    assert f"0 is out of range; expected {in_error}\n" in CliRunner().invoke(command, ["--number", "0"]).output
+    assert f"'x' is not valid; expected {in_help}\n" in CliRunner().invoke(command, ["--number", "x"]).output
+
+
+def test_a_number_above_the_largest_is_told_which_that_is() -> None:
+    command = click.Command("x", params=[click.Option(["--number"], type=WholeNumber(1, MAX_COUNT))])
+    said = CliRunner().invoke(command, ["--number", str(MAX_COUNT + 1)]).output
+    assert f"{MAX_COUNT + 1} is out of range; expected a whole number from 1 to {MAX_COUNT}" in said
 
 
 @pytest.mark.parametrize("word", ["nan", "inf", "-inf"])
@@ -64,7 +98,7 @@ def test_every_number_with_a_fraction_is_one_that_is_none_of_nan_and_infinity() 
 def test_no_number_is_refused(words: str, word: str) -> None:
     found = CliRunner().invoke(main, [*words.split(), word])
     assert found.exit_code == 2
-    assert f"'{word}' is not a valid number" in found.output or "is not in the range" in found.output
+    assert f"'{word}' is not valid; expected a number from " in found.output
 
 
 @pytest.mark.parametrize(

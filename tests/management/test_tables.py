@@ -192,11 +192,11 @@ def refuse_with(server: socket.socket, description: str) -> None:
     [
         (["routres"], "'routres' is not one of"),
         (["--router", "A", "--all-routers"], "--router and --all-routers exclude each other"),
-        (["--timeout", "0"], "0.0 is not in the range 0<x<=2592000"),
+        (["--timeout", "0"], "0 is out of range; expected a number above 0 and up to 2592000"),
         (["links", "--credit"], "--credit and links exclude each other"),
         (["links", "--address", "x"], "--address and --limit go with credit"),
         (["--limit", "5"], "--address and --limit go with credit"),
-        (["--credit", "--limit", "0"], "0 is not in the range x>=1"),
+        (["--credit", "--limit", "0"], "0 is out of range; expected a whole number from 1; did you mean `1`?"),
     ],
 )
 def test_wrong_calls_are_refused_before_anything_is_asked(arguments: list[str], text: str) -> None:

@@ -17,7 +17,7 @@ from router.cli.demo.demo_run import show
 from router.cli.demo.mesh import DemoError
 from router.cli.demo.playground import keep
 from router.cli.errors import BAD_INPUT, CommandError, file_error, say_error
-from router.cli.options import BoundedNumber
+from router.cli.options import BoundedNumber, WholeNumber
 
 INSTALL_HINT = "this needs oslo.messaging: pip install '.[demo]' in a clone of its repository"
 _NEEDED = ("oslo_messaging", "pyngus")
@@ -33,7 +33,7 @@ _NEEDED = ("oslo_messaging", "pyngus")
 )
 @click.option(
     "--rate",
-    type=click.IntRange(5, 2000),
+    type=WholeNumber(5, 2000),
     default=100,
     show_default=True,
     help="Calls per second that each caller tries to make.",

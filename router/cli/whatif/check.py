@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from router.cli.options import BoundedNumber
+from router.cli.options import BoundedNumber, WholeNumber
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, need_run, say_json
 from router.cli.whatif.options import (
@@ -64,8 +64,8 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
 @allowed_option
 @lost_pairs_option
 @lost_messages_option
-@_limit("--max-dead-addresses", click.IntRange(min=0), "Most addresses that lose their last subscriber.", "N")
-@_limit("--max-starved-publishers", click.IntRange(min=0), "Most publishers that find no subscriber.", "N")
+@_limit("--max-dead-addresses", WholeNumber(min=0), "Most addresses that lose their last subscriber.", "N")
+@_limit("--max-starved-publishers", WholeNumber(min=0), "Most publishers that find no subscriber.", "N")
 @_limit("--max-stretch", BoundedNumber(min=1), "Most that 99 % of the paths cost, by what they did.", "X")
 @_limit("--max-delay-ms", BoundedNumber(min=0), "Highest one-way delay of 99 % of the paths.", "MS")
 @_named_option("--max-address-delay-ms", "ADDRESS=MS", "Highest one-way delay of 99 % of an address's messages.")

@@ -12,7 +12,7 @@ from rich.table import Table
 from mesh_config.generators import KINDS
 from mesh_config.models import LinkStateSettings
 from router.cli.errors import BAD_INPUT, CommandError, faults_of, show
-from router.cli.options import BoundedNumber
+from router.cli.options import BoundedNumber, WholeNumber
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console
 from router.cli.whatif.command_helpers import interruptions, resumed
@@ -39,15 +39,15 @@ from router.cli.whatif.progress_bar import progress
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(1, 100_000),
+    type=WholeNumber(1, 100_000),
     default=1,
     show_default=True,
     metavar="K",
     help="So many runs of each, with other delays and failures.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**31), default=1, show_default=True, metavar="S", help="The first one.")
+@click.option("--seed", type=WholeNumber(0, 2**31), default=1, show_default=True, metavar="S", help="The first one.")
 @click.option(
-    "--failures", type=click.IntRange(0, 100_000), default=20, show_default=True, metavar="N", help="In each run."
+    "--failures", type=WholeNumber(0, 100_000), default=20, show_default=True, metavar="N", help="In each run."
 )
 @click.option(
     "--kinds",
@@ -81,7 +81,7 @@ from router.cli.whatif.progress_bar import progress
 )
 @click.option(
     "--cores",
-    type=click.IntRange(1, 100_000),
+    type=WholeNumber(1, 100_000),
     metavar="N",
     help="Let all routers share so many processors.  [default: one for each router]",
 )

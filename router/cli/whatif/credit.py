@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from router.cli.options import BoundedNumber
+from router.cli.options import BoundedNumber, WholeNumber
 from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
 from router.cli.whatif.options import down_option, folder_argument, json_option
 
@@ -49,7 +49,7 @@ def _batch(ctx: click.Context, param: click.Parameter, value: str) -> int | None
 @down_option
 @click.option("--address", metavar="TEXT", help="Show this address alone.")
 @click.option("--short", "is_short", is_flag=True, help="Show paths whose credit is not enough alone.")
-@click.option("--limit", type=click.IntRange(min=1), default=SHOWN, show_default=True, help="Paths shown.")
+@click.option("--limit", type=WholeNumber(min=1), default=SHOWN, show_default=True, help="Paths shown.")
 @json_option
 def credit(
     folder: Path,

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from router.cli.options import WholeNumber
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
 from router.cli.whatif.options import check_output, down_option, folder_argument, json_option
@@ -16,7 +17,7 @@ from router.whatif.wording import SPLIT
 
 @click.command("explain", short_help="Tell all of one scenario, link, router, pair or address.")
 @folder_argument("folder", "RUN|MODEL")
-@click.option("--scenario", type=click.IntRange(min=0), metavar="NUMBER", help="The scenario of this number in RUN.")
+@click.option("--scenario", type=WholeNumber(min=0), metavar="NUMBER", help="The scenario of this number in RUN.")
 @down_option
 @click.option("--variant", metavar="NAME", default="base", show_default=True, help="The variant of RUN's model.")
 @click.option("--link", metavar="ID", help="Explain this link.")
@@ -30,7 +31,7 @@ from router.whatif.wording import SPLIT
     help="Draw it into a file.",
     callback=check_output,
 )
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows of each table, at most.")
+@click.option("--limit", type=WholeNumber(min=1), default=10, show_default=True, help="Rows of each table, at most.")
 @json_option
 def explain(
     folder: Path,

@@ -10,6 +10,7 @@ import click
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, faults_of
+from router.cli.options import WholeNumber
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import interruptions, need_capacities, read_model, say_json, say_table
 from router.cli.whatif.options import (
@@ -61,7 +62,7 @@ LOG: Final = ".spark.log"
     help="What stands for a period: the busy hour of the mesh, or of each demand the mean, a percentile, the highest.",
 )
 @click.option(
-    "--horizon", type=click.IntRange(1, 520), default=26, show_default=True, metavar="N", help="Periods to look ahead."
+    "--horizon", type=WholeNumber(1, 520), default=26, show_default=True, metavar="N", help="Periods to look ahead."
 )
 @share_option("--limit", "Utilisation at which a link is full.", default="100%")
 @share_option("--confidence", "So many periods will be within the band.", default="90%")

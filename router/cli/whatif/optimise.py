@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from router.cli.errors import BAD_INPUT, CommandError
+from router.cli.options import WholeNumber
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, need_capacities, read_model, say_json, say_table
 from router.cli.whatif.options import fail_option, folder_argument, json_option, tries_option
@@ -31,10 +32,10 @@ NAMED: Final = 5
 )
 @fail_option
 @click.option(
-    "--changes", type=click.IntRange(1, 10_000), default=5, show_default=True, metavar="N", help="Links at most."
+    "--changes", type=WholeNumber(1, 10_000), default=5, show_default=True, metavar="N", help="Links at most."
 )
 @click.option(
-    "--max-cost", type=click.IntRange(1, MOST_COST), default=MOST_COST, metavar="N", help="Highest cost of a link."
+    "--max-cost", type=WholeNumber(1, MOST_COST), default=MOST_COST, metavar="N", help="Highest cost of a link."
 )
 @click.option("--keep", "kept", metavar="LINK", multiple=True, help="Leave the cost of this link. Can be repeated.")
 @tries_option

@@ -12,7 +12,7 @@ import click
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, faults_of
-from router.cli.options import BoundedNumber
+from router.cli.options import BoundedNumber, WholeNumber
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,7 +42,7 @@ allowed_option: Final = click.option(
 )
 lost_pairs_option: Final = click.option(
     "--max-lost-pairs",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     metavar="N",
     help="Most ordered pairs of living routers that lose each other.",
 )
@@ -61,7 +61,7 @@ fail_option: Final = click.option(
 )
 tries_option: Final = click.option(
     "--tries",
-    type=click.IntRange(1, 10**7),
+    type=WholeNumber(1, 10**7),
     default=2000,
     show_default=True,
     metavar="N",
@@ -183,7 +183,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
         spark_conf_option,
         click.option(
             "--workers",
-            type=click.IntRange(1, 1024),
+            type=WholeNumber(1, 1024),
             metavar="N",
             help="Processes on this machine.  [default: processors]",
         ),

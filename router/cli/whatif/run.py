@@ -12,6 +12,7 @@ import click
 from mesh_config.findings import Finding, SettingsError, Severity
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, InvalidInputError, faults_of, show
+from router.cli.options import WholeNumber
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import interruptions, resumed
 from router.cli.whatif.options import check_engine, engine_options, output_option, resume_option, spark_settings
@@ -55,13 +56,11 @@ from router.cli.whatif.progress_bar import progress
 @click.option("--add-subscriber", "subscribers", metavar="ADDRESS,ROUTER", multiple=True, help="Add a subscriber.")
 @click.option(
     "--sample",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help="Of families with more than N failures, play N that are chosen by --seed.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Of samples."
-)
+@click.option("--seed", type=WholeNumber(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Of samples.")
 @click.option(
     "--pairs",
     type=HintingChoice(("lost", "changed", "none")),

@@ -11,7 +11,7 @@ import click
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, CommandError
-from router.cli.options import BoundedNumber
+from router.cli.options import BoundedNumber, WholeNumber
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
 from router.cli.whatif.options import folder_argument, json_option
@@ -50,9 +50,9 @@ def _is_split(folder: Path) -> bool:
 @click.option("--links/--no-links", "has_links", default=True, help="Look for links.")
 @click.option("--subscribers/--no-subscribers", "has_subscribers", default=True, help="Look for places of subscribers.")
 @click.option("--address", "addresses", metavar="TEXT", multiple=True, help="Of this address alone. Can be repeated.")
-@click.option("--cost", type=click.IntRange(1, 65535), help="Cost of the new link.  [default: that of the middle link]")
+@click.option("--cost", type=WholeNumber(1, 65535), help="Cost of the new link.  [default: that of the middle link]")
 @click.option("--max-km", type=BoundedNumber(min=0), metavar="KM", help="Longest new link, by coordinates.")
-@click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Suggestions of each sort.")
+@click.option("--count", type=WholeNumber(1, 1000), default=5, show_default=True, help="Suggestions of each sort.")
 @json_option
 def suggest(
     folder: Path,
