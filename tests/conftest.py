@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import random
 import sysconfig
@@ -26,9 +27,26 @@ hypothesis.settings.register_profile("quick", hypothesis.settings.default, max_e
 TEST_INSTALLED = "AMQP_MESH_TEST_INSTALLED"
 """Set by scripts/pytest-installed: both packages must come from site-packages."""
 
+OF_SPARK = ("whatif", "test_docs_whatif.py", "cli/test_errors.py", "fuzz/test_entry_points.py")
+"""Tests that can't be imported without what the extra `whatif` needs. Elsewhere than here they would be errors."""
+
+
+def has_spark() -> bool:
+    """Whether tests of what-if can be imported; always where all is installed that is tested."""
+    modules = ("pyspark", "py4j", "pyarrow", "lxml")
+    return bool(os.environ.get(TEST_INSTALLED)) or all(importlib.util.find_spec(name) for name in modules)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what needs Spark where there is none, as after `pip install -r requirements/dev-router.txt`."""
+    here = Path(__file__).parent
+    return True if collection_path in [here / name for name in OF_SPARK] and not has_spark() else None
+
 
 def pytest_report_header() -> list[str]:
+    left_out = ", ".join(f"tests/{name}" for name in OF_SPARK)
     return [
+        *([] if has_spark() else [f"left out, for want of Spark (pip install -r requirements/dev.txt): {left_out}"]),
         f"amqp-mesh {router.__version__}, {speed.describe()}",
         f"{Path(router.__file__).parent}, {Path(mesh_config.__file__).parent}",
         *(f"{name} was compiled before its sources changed: python setup.py build_ext --inplace" for name in stale()),

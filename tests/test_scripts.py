@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import OF_SPARK
 
 CLONE = Path(__file__).parents[1]
 SCRIPTS = CLONE / "scripts"
@@ -161,3 +164,38 @@ def test_tests_and_programs_that_tox_names_are_there() -> None:
     assert [name for name in named if not (CLONE / name).exists()] == []
     files = [[CLONE / f"{name}.py", CLONE / name / "__main__.py"] for name in programs]
     assert [either for either in files if not any(file.is_file() for file in either)] == []
+
+
+WITHOUT_SPARK = """
+import os
+import sys
+
+os.environ.pop("AMQP_MESH_TEST_INSTALLED", None)
+sys.modules.update(dict.fromkeys(["pyspark", "py4j", "pyarrow", "pandas", "lxml", "sphinx", "myst_parser", "furo"]))
+"""
+"""Begins a program that finds no more modules than are installed for the router alone."""
+
+
+@pytest.mark.slow
+def test_without_spark_pytest_leaves_out_what_needs_it_and_says_so() -> None:
+    program = f"{WITHOUT_SPARK}import pytest\nsys.exit(pytest.main(['--collect-only', '-q', '-p', 'no:cacheprovider']))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=CLONE, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "tests/test_layering.py::" in done.stdout
+    assert not any(f"tests/{name}" in done.stdout for name in OF_SPARK)
+
+
+def test_a_build_of_the_docs_says_in_a_line_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "begin.py").write_text(WITHOUT_SPARK)
+    program = f"#!/bin/sh\ncat {shlex.quote(str(tmp_path / 'begin.py'))} - | {shlex.quote(sys.executable)} -\n"
+    (tmp_path / "python").write_text(program)
+    (tmp_path / "python").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [SCRIPTS / "build-docs"], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    lacking = "sphinx, myst_parser, furo, pyspark, pyarrow, lxml"
+    assert done.stderr == f"scripts/build-docs needs {lacking}: pip install -r requirements/dev.txt\n"
