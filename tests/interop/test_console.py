@@ -255,6 +255,63 @@ def test_a_router_that_dies_stays_as_absent_and_one_that_comes_and_goes_flaps(wa
     assert browser.faults() == []
 
 
-def test_a_router_that_does_not_answer_is_told_of(watched: Watched) -> None:
+IS_STALE = "document.body.classList.contains('stale')"
+FAULT = "document.getElementById('fault-words').innerText"
+GREY = (
+    "['picture', 'table-part', 'totals'].every((id) => getComputedStyle(document.getElementById(id)).filter !== 'none')"
+)
+PILL = "document.getElementById('state').innerText"
+
+
+@pytest.mark.parametrize(
+    ("answer", "pill", "words"),
+    [
+        ("new Response('sign in as a user', {status: 401})", "sign in again", "reload this page, and sign in."),
+        ("new Response('this user may not\\nmore', {status: 403})", "refused", "refuses to tell: this user may not."),
+        ("new Response('', {status: 503})", "error 503", "router R1 answers with error 503."),
+        ("new Response('fault of the router\\n', {status: 500})", "error 500", "error 500: fault of the router."),
+        ("new Response('<html>')", "answer unreadable", "what router R1 answers can't be read: reload this page."),
+        ("Promise.reject(new TypeError('Failed to fetch'))", "does not answer", "router R1 does not answer."),
+        ("Promise.reject(new DOMException('', 'TimeoutError'))", "does not answer", "router R1 does not answer."),
+    ],
+)
+def test_an_answer_that_tells_nothing_is_told_by_its_kind(watched: Watched, answer: str, pill: str, words: str) -> None:
+    browser = watched.browser
+    browser.open(watched.url)
+    browser.wait("document.querySelectorAll('.node').length === 4")
+    browser.run(f"window.fetched = window.fetch, window.fetch = async () => {answer}, null")
+    browser.wait(IS_STALE)
+    assert browser.run(PILL) == pill
+    assert browser.run(FAULT).startswith("Nothing is known since ")
+    assert browser.run(FAULT).endswith(words)
+    browser.run("document.getElementById('tab-Links').click()")
+    assert browser.run(PILL) == pill, "whoever looks at another table sees no more than is known"
+    browser.run("window.fetch = window.fetched, document.getElementById('tab-Routers').click()")
+    browser.wait(f"!{IS_STALE} && document.getElementById('fault').hidden")
+    assert browser.faults() == []
+
+
+def test_nothing_looks_well_while_the_router_of_the_page_is_dead(watched: Watched) -> None:
+    browser = watched.browser
+    browser.size(1400, 1000)
+    browser.open(watched.url)  # what was wrong before is over, with who was connected
+    browser.wait("document.querySelectorAll('.node').length === 4")
+    lines = "new Set([...document.querySelectorAll('#totals div')].map((it) => it.offsetTop)).size"
+    high = "document.querySelector('header').offsetHeight"
+    before = browser.run(high)
     watched.mesh.kill("R1")
-    watched.browser.wait("document.getElementById('state').innerText.includes('does not answer')", 60)
+    browser.wait(IS_STALE, 60)
+    assert re.fullmatch(r"Nothing is known since \d\d:\d\d:\d\d: router R1 does not answer\.", browser.run(FAULT))
+    assert browser.run("document.getElementById('fault').checkVisibility()")
+    assert "nobody waits" not in browser.run("document.getElementById('problems').innerText")
+    assert browser.run(PILL) == "does not answer"
+    assert browser.run(GREY)
+    assert "Failed to fetch" not in browser.run("document.body.innerText")
+    assert (browser.run(lines), browser.run(high)) == (1, before)
+    assert browser.run("document.title").startswith("(?) ")
+    watched.mesh.start("R1")
+    browser.wait(f"!{IS_STALE}", 60)
+    assert browser.run("document.getElementById('fault').hidden")
+    assert not browser.run(GREY)
+    browser.wait("document.querySelectorAll('.node:not(.bad)').length === 4", 60)
+    assert browser.run("document.getElementById('totals').innerText").startswith("routers\n4 of 4")

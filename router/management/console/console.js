@@ -5,9 +5,12 @@ import { Picture } from "/picture.js";
 import { TABLES, Tables } from "/tables.js";
 
 const PAUSE_MS = 500;
+const ANSWER_MS = 5000;  // for which a router may take its time
 const by = (id) => document.getElementById(id);
 const model = new Model();
 let chosen = null, table = "Routers", lastWords = "";
+let fault = null;  // why nothing is known of now: words for the pill, and a sentence
+let knownAt = new Date();  // when the router last answered; at first, with this page
 
 function choose(kind, name) {
   chosen = kind ? { kind, name } : null;
@@ -68,13 +71,13 @@ function showHead() {
   const found = state.problems.length - notices;
   const absent = state.routers.filter((it) => !it.here).length;
   by("mesh-name").textContent = state.mesh || "amqp-mesh";
-  document.title = `${found ? `(${found}) ` : ""}${state.mesh || "amqp-mesh"} – ${state.me}`;
+  document.title = `${fault ? "(?) " : found ? `(${found}) ` : ""}${state.mesh || "amqp-mesh"} – ${state.me}`;
   by("where").textContent = `seen from router ${state.me}, version ${state.version}, up ${span(state.uptime)}`;
   const counted = (count, noun) => `${count} ${noun}${count > 1 ? "s" : ""}`;
   const isBack = state.problems.some((it) => isFresh(it, state.at));
   const words = (found ? counted(found, "problem") : isBack ? "just recovered" : "all is well") + (notices ? ` · ${counted(notices, "notice")}` : "");
   const level = !found ? (isBack ? "warn" : "ok") : absent || state.problems.some((it) => isGrave(it.kind)) ? "bad" : "warn";
-  say(words, level);
+  if (!fault) say(words, level);
   const total = (name, value) => { const made = document.createElement("div"); made.append(element("dt", name), element("dd", value)); return made; };
   by("totals").replaceChildren(
     total("routers", `${state.routers.length - absent} of ${state.routers.length}`),
@@ -103,9 +106,20 @@ function say(words, level) {
   pill.className = `pill ${level}`;
 }
 
+// Shown even before the first answer: the page may be there, and the router refuse to say more.
+function showFault() {
+  document.body.classList.toggle("stale", Boolean(fault));
+  by("fault").hidden = !fault;
+  if (!fault) return;
+  const words = `Nothing is known since ${knownAt.toTimeString().slice(0, 8)}: ${fault.sentence}.`;
+  if (by("fault-words").textContent !== words) by("fault-words").textContent = words;  // else it is read out each time
+  by("fault-meta").textContent = model.state ? "What is grey was so then. This page goes on asking." : "This page goes on asking.";
+  say(fault.pill, "bad");
+}
+
 function showProblems() {
   const { problems, at } = model.state, list = by("problem-list");
-  const told = JSON.stringify(problems.map((it) => [it.router, it.sentence, it.beside, it.also]));
+  const told = JSON.stringify([Boolean(fault), problems.map((it) => [it.router, it.sentence, it.beside, it.also])]);
   const ages = problems.map((it) => `${it.since ? `since ${span(at - it.since)} · ` : ""}${it.last ? `last ${ago(at - it.last)} · ` : ""}told by router ${it.router}${it.also.length ? ` · publishers wait for it at router${it.also.length > 1 ? "s" : ""} ${it.also.slice(0, 6).join(", ")}${it.also.length > 6 ? " ..." : ""} too` : ""}`);
   if (list.dataset.told !== told) {
     list.dataset.told = told;
@@ -117,7 +131,7 @@ function showProblems() {
       line.append(element("div", sentence(it.sentence)), ...(it.beside || []).map((words) => element("div", sentence(words), "beside")), element("div", "", "meta age"), command);
       return line;
     }));
-    if (!problems.length) list.append(element("li", "Nothing: every router and link that is expected is here, and nobody waits.", "none"));
+    if (!problems.length && !fault) list.append(element("li", "Nothing: every router and link that is expected is here, and nobody waits.", "none"));
   }
   list.querySelectorAll(".age").forEach((line, number_) => { line.textContent = ages[number_]; });
 }
@@ -142,6 +156,7 @@ function showDetail() {
 }
 
 function show() {
+  showFault();
   if (!model.state) return;
   showHead();
   picture.draw(model, chosen);
@@ -168,17 +183,36 @@ function showMore() {
 by("table-part").addEventListener("scroll", showMore);
 new ResizeObserver(showMore).observe(by("table-part"));
 
-async function ask() {
+// What the router says of itself and of the mesh; what keeps it from saying so, if anything does.
+async function asked() {
+  const router = model.state ? `router ${model.state.me}` : "this router";
+  let answer, text;
   try {
-    const answer = await fetch("/api/mesh", { cache: "no-store", signal: AbortSignal.timeout(5000) });
-    if (answer.status === 401 || answer.status === 403) throw new Error("sign in again: reload this page");
-    if (!answer.ok) throw new Error(`${answer.status}`);
-    model.take(await answer.json());
-    show();
-  } catch (error) {
-    say(`this router does not answer (${error.message || error.name})`, "bad");
+    answer = await fetch("/api/mesh", { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) });
+    text = await answer.text();
+  } catch {
+    return { fault: { pill: "does not answer", sentence: `${router} does not answer` } };
   }
+  if (answer.status === 401) return { fault: { pill: "sign in again", sentence: `${router} wants to know who asks: reload this page, and sign in` } };
+  const said = text.split("\n", 1)[0];
+  if (answer.status < 500 && !answer.ok) return { fault: { pill: "refused", sentence: `${router} refuses to tell: ${said || answer.status}` } };
+  if (!answer.ok) return { fault: { pill: `error ${answer.status}`, sentence: `${router} answers with error ${answer.status}${said ? `: ${said}` : ""}` } };
+  try {
+    return { state: JSON.parse(text) };
+  } catch {
+    return { fault: { pill: "answer unreadable", sentence: `what ${router} answers can't be read: reload this page` } };
+  }
+}
+
+async function ask() {
+  const found = await asked();
   setTimeout(ask, document.hidden ? 5 * PAUSE_MS : PAUSE_MS);
+  fault = found.fault || null;
+  if (found.state) {
+    knownAt = new Date();
+    model.take(found.state);
+  }
+  show();
 }
 
 document.addEventListener("visibilitychange", () => { if (!document.hidden) show(); });
