@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 from typing import Final
 
 import idna
@@ -21,6 +22,9 @@ _UNWRITABLE: Final = re.compile(r"[\s/\x00-\x1f\x7f-\x9f]")
 _NUMBER: Final = re.compile("[0-9]+|0[xX][0-9a-fA-F]*")
 _DOT: Final = re.compile("[.\u3002\uff0e\uff61]")
 """The characters that part a name. Source: RFC 3490, 3.1."""
+
+_UNKNOWN_NAME: Final = (socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_ADDRFAMILY)
+"""There is no host of that name, or it has no address, or none of the family that is asked for."""
 
 
 def host_fault(host: str) -> str | None:
@@ -75,3 +79,19 @@ def _is_address(host: str, kind: type[ipaddress.IPv4Address | ipaddress.IPv6Addr
     except ValueError:
         return False
     return True
+
+
+def failure_words(error: OSError, host: str) -> str:
+    """Words of the system why nothing was bound or connected to, without its numbers; of a name, which it was.
+
+    Args:
+        error: of looking a host up, of binding or of connecting.
+        host: where that was tried.
+    """
+    if not isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    if error.errno in _UNKNOWN_NAME:
+        return f"the host {host} is not known"
+    if error.errno == socket.EAI_AGAIN:
+        return f"the host {host} can't be looked up: no name server answers"
+    return f"the host {host} can't be looked up: {error.strerror}"

@@ -208,7 +208,11 @@ RINGS = (
         others=("jinja2",),
     ),
     # Nothing else knows Spark.
-    Ring("router.whatif.pipeline.spark_session", ours=("router.whatif.pipeline",), others=("attrs", "py4j", "pyspark")),
+    Ring(
+        "router.whatif.pipeline.spark_session",
+        ours=("router.whatif.pipeline", "mesh_config.usable_hosts"),
+        others=("attrs", "py4j", "pyspark"),
+    ),
     Ring(
         "router.whatif.pipeline.spark_engine",
         ours=("router.whatif.pipeline", "router.whatif.scenarios"),

@@ -16,6 +16,7 @@ from typing import Final
 
 import cython
 
+from mesh_config.usable_hosts import failure_words
 from router.bench.errors import BenchError, PeerRefusedError
 from router.binding import proton_functions as pn
 from router.binding.proton_data import read_condition
@@ -306,7 +307,7 @@ class Loop:
         try:
             sock = socket.create_connection((host, port), CONNECT_S)
         except OSError as error:
-            raise BenchError(f"no connection to {host}:{port}: {error.strerror or error}") from error
+            raise BenchError(f"no connection to {host}:{port}: {failure_words(error, host)}") from error
         return self._add(sock, endpoint, container, False)
 
     def listen(self, make: Callable[[], Endpoint]) -> int:

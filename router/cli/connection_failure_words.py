@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 from typing import Final
 
 import attrs
+
+from mesh_config.usable_hosts import failure_words
 
 CONDITION: Final = re.compile(r"Condition\('(?P<name>[^']*)', (?P<quote>['\"])(?P<text>.*?)(?P=quote)[,)]", re.DOTALL)
 
@@ -95,17 +98,20 @@ class Credentials:
         return f"{self.mechanism} needs --user and --password-file" if self.mechanism else ""
 
 
-def failed_connection(shown: str, error: BaseException, credentials: Credentials) -> str:
+def failed_connection(shown: str, host: str, error: BaseException, credentials: Credentials) -> str:
     """Words for a connection that was not opened.
 
     Args:
         shown: the address that was tried.
+        host: its host.
         error: of proton, or of the system.
         credentials: with which it was tried.
     """
     text = str(error)
     is_answered = "'amqp:" in text or any(words in text for words, _ in (*WORDS, ALL[0]))
     said = credentials.fault(text) or reason(error)
+    if isinstance(error, socket.gaierror):
+        said = failure_words(error, host)
     return f"{'no connection to' if is_answered else 'no router answers at'} {shown}: {said}"
 
 

@@ -136,7 +136,7 @@ class RouterAccess:
                 options |= {"ssl_domain": self._tls(), "sni": url.host}
             found = CloseTimeoutConnection(url, timeout=self.timeout_s, reconnect=False, heartbeat=silence_s, **options)
         except (ProtonException, OSError, ValueError) as error:
-            raise UnreachableError(failed_connection(tried, error, self._credentials(url))) from error
+            raise UnreachableError(failed_connection(tried, url.host or "", error, self._credentials(url))) from error
         user = url.username or self.user  # as proton takes them
         if user and self.sasl is None and _mechanism(found) == ANONYMOUS:
             unless = "" if self.password or url.password else WITHOUT_ONE

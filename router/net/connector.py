@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from mesh_config.models import ConnectorSettings
-from mesh_config.usable_hosts import encoded
+from mesh_config.usable_hosts import encoded, failure_words
 
 CONNECT_TIMEOUT_S: Final = 10.0
 STABLE_S: Final = 5.0
@@ -92,7 +92,7 @@ class Connector:
             with trio.fail_after(CONNECT_TIMEOUT_S):
                 return await self._connect()
         except (OSError, trio.TooSlowError) as error:
-            self._fail(_reason(error), failed)
+            self._fail(_reason(error, self.settings.host), failed)
             return None
 
     def _fail(self, reason: str, failed: Callable[[Connector], None]) -> None:
@@ -112,7 +112,7 @@ class Connector:
         return sock
 
 
-def _reason(error: OSError | trio.TooSlowError) -> str:
+def _reason(error: OSError | trio.TooSlowError, host: str) -> str:
     """Reason why the last attempt failed: what the system says, where trio says only that every address was tried."""
     cause: BaseException | None = error.__cause__
     while isinstance(cause, BaseExceptionGroup):
@@ -122,4 +122,5 @@ def _reason(error: OSError | trio.TooSlowError) -> str:
         return "timed out"
     if isinstance(found, OSError) and found.errno is not None and found.errno > 0:
         return os.strerror(found.errno)  # trio repeats the address, which whoever reads it knows
-    return (found.strerror if isinstance(found, socket.gaierror) else None) or str(found) or type(found).__name__
+    said = failure_words(found, host) if isinstance(found, OSError) else str(found)
+    return said or type(found).__name__

@@ -17,7 +17,7 @@ import attrs
 import trio
 
 from mesh_config.models import HttpSettings
-from mesh_config.usable_hosts import encoded
+from mesh_config.usable_hosts import encoded, failure_words
 from router.core.errors import LocalError
 from router.net.http_connection import AsgiApp, ConnectionEndpoints, HttpConnection
 from router.net.listener import NO_BOUND, bound_socket, share_port
@@ -260,7 +260,7 @@ def _bound(settings: HttpSettings, place: str, *, shares_port: bool) -> socket.s
         return bound_socket(place, settings.port or 0, BACKLOG, shares_port=shares_port)
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
-        raise LocalError(f"cannot listen for HTTP on {where}: {error.strerror or error}") from error
+        raise LocalError(f"cannot listen for HTTP on {where}: {failure_words(error, settings.host)}") from error
 
 
 def _is_of_the_peer(error: BaseException) -> bool:

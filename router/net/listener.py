@@ -19,7 +19,7 @@ import attrs
 import trio
 
 from mesh_config.models import HttpSettings, ListenerSettings
-from mesh_config.usable_hosts import encoded
+from mesh_config.usable_hosts import encoded, failure_words
 from router.core.errors import LocalError
 
 BACKLOG: Final = 1024
@@ -158,7 +158,7 @@ class Listener:
             port = settings.port if port is None else port
             self._sock = bound_socket(place, port, BACKLOG, shares_port=shares_port)
         except OSError as error:
-            raise LocalError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}") from error
+            raise _cannot_listen(settings, error) from error
         self._sock.setblocking(False)
         self._place = self._sock.getsockname()
         self.count = 0
@@ -412,7 +412,12 @@ def address_of(settings: ListenerSettings | HttpSettings) -> str:
     try:
         return str(socket.getaddrinfo(host, None, _family(host), socket.SOCK_STREAM)[0][4][0])
     except OSError as error:
-        raise LocalError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}") from error
+        raise _cannot_listen(settings, error) from error
+
+
+def _cannot_listen(settings: ListenerSettings | HttpSettings, error: OSError) -> LocalError:
+    said = failure_words(error, settings.host)
+    return LocalError(f"cannot listen on {settings.host}:{settings.port}: {said}")
 
 
 def _family(host: str) -> socket.AddressFamily:

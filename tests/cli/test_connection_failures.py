@@ -175,3 +175,14 @@ def test_a_user_who_is_not_asked_for_is_warned_of_once(tmp_path: Path) -> None:
         assert said("stat", "links", "--user", "alice") == warning
         assert said("send", "jobs", "x", "--user", "alice", "--timeout", "0.5").count(warning) == 1
         assert said("stat", "links") == said("stat", "links", "--user", "alice", "--sasl", "ANONYMOUS") == ""
+
+
+@pytest.mark.parametrize("words", ["stat", "ping", "top --looks 1", "send x m", "receive x", "trace x"])
+def test_a_host_that_is_not_known_is_named(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deny(*_: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", deny)
+    result = CliRunner().invoke(main, [*words.split(), "--url", "amqp://nosuch.invalid:5672"])
+    assert "no router answers at amqp://nosuch.invalid:5672: the host nosuch.invalid is not known" in result.stderr
+    assert "Errno" not in result.stderr

@@ -118,7 +118,7 @@ def test_the_host_of_a_listener_is_looked_up_beside_all_else(
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", deny)
-    with pytest.raises(LocalError, match=r"cannot listen on nowhere\.example:7: Name or service not known"):
+    with pytest.raises(LocalError, match=r"nowhere\.example:7: the host nowhere\.example is not known"):
         exhaust(in_thread(lambda: address_of(ListenerSettings(host="nowhere.example", port=7))))
 
 

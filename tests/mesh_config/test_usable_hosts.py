@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh_config.loader import parse_document
-from mesh_config.usable_hosts import encoded, host_fault
+from mesh_config.usable_hosts import encoded, failure_words, host_fault
 
 HOSTS = [
     "localhost", "localhost.", "a.example", "A_b.example", "127.0.0.1", "1.example", "1a", "a.1b", "::1",
@@ -67,3 +67,21 @@ def test_a_file_is_told_where_no_host_stands(text: str, key: str) -> None:
     (finding,) = parse_document(text, "mesh.yaml").findings
     assert finding.key == key
     assert 'the text "a..b" has a dot with nothing before it; expected a host name or an address' in str(finding)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "the host no.example is not known"),
+        (socket.gaierror(socket.EAI_NODATA, "No address associated"), "the host no.example is not known"),
+        (
+            socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+            "the host no.example can't be looked up: no name server answers",
+        ),
+        (socket.gaierror(socket.EAI_MEMORY, "Out of it"), "the host no.example can't be looked up: Out of it"),
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
+        (OSError("all were tried"), "all were tried"),
+    ],
+)
+def test_failures_are_told_without_numbers_and_name_the_host_that_is_unknown(error: OSError, words: str) -> None:
+    assert failure_words(error, "no.example") == words

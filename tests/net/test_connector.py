@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import socket
+from typing import NoReturn
 
 import attrs
 import pytest
@@ -87,3 +88,28 @@ async def test_other_pauses_cut_a_longer_one_short(autojump_clock: object) -> No
                 connector.stop()
     assert attempts[1] - attempts[0] <= 12.0
     assert max(later - before for before, later in itertools.pairwise(attempts[1:])) <= 2.1
+
+
+class NoNames(trio.abc.HostnameResolver):
+    """Name servers that know no host."""
+
+    async def getaddrinfo(self, host: object, *_: object, **__: object) -> NoReturn:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    async def getnameinfo(self, sockaddr: object, flags: int) -> NoReturn:
+        raise NotImplementedError
+
+
+async def test_a_host_that_is_not_known_is_named() -> None:
+    trio.socket.set_custom_hostname_resolver(NoNames())
+    connector = Connector(ConnectorSettings(host="nosuch.invalid"), random.Random(1))
+
+    async def serve(sock: socket.socket, served: Connector) -> str:
+        raise AssertionError("nobody is there")
+
+    def stop(failed: Connector) -> None:
+        failed.stop()
+
+    with trio.fail_after(30):
+        await connector.run(serve, stop)
+    assert connector.message == "the host nosuch.invalid is not known"

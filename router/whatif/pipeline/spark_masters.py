@@ -7,6 +7,7 @@ import socket
 from typing import Final
 
 from mesh_config.findings import Finding, Severity, nearest
+from mesh_config.usable_hosts import failure_words
 
 _MASTERS: Final = re.compile(
     r"local"
@@ -68,14 +69,13 @@ def reach_master(master: str) -> None:
     """
     if not master.startswith(_STANDALONE):
         return
-    said = None
+    said = ""
     for place in master.removeprefix(_STANDALONE).split(","):
         host, _, port = place.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), REACHED_S).close()
         except OSError as error:
-            said = said or error
+            said = said or failure_words(error, host)
         else:
             return
-    assert said is not None
-    raise OSError(f"no master answers at {master}: {said.strerror or said}") from said
+    raise OSError(f"no master answers at {master}: {said}")

@@ -27,6 +27,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 import router
+from mesh_config.usable_hosts import failure_words
 from router.whatif.pipeline.run_staging import SPARK_LOG, RunError
 from router.whatif.pipeline.spark_failures import start_error, task_error
 from router.whatif.pipeline.spark_masters import REACHED_S, fault_of_master, reach_master
@@ -156,7 +157,7 @@ def _reach(remote: str) -> None:
         try:
             socket.create_connection((place.hostname, place.port or CONNECT_PORT), REACHED_S).close()
         except OSError as error:
-            raise OSError(f"nobody answers at {remote}: {error.strerror or error}") from error
+            raise OSError(f"nobody answers at {remote}: {failure_words(error, place.hostname)}") from error
 
 
 def _master(address: SparkAddress) -> str | None:
