@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 import click
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -50,6 +50,7 @@ from router.cli.stat_credit import (
     is_in_trouble,
 )
 from router.cli.stat_problems import problem_parts
+from router.cli.table_fitting import KEPT, fitted, no_room
 from router.cli.table_output_width import UNBOUNDED_WIDTH, console, write_plain
 from router.management.schema import find_type
 
@@ -60,12 +61,6 @@ UNTOLD: Final[object] = "?"
 """Cell of what a router of another version does not tell."""
 NOTHING: Final = ("0", "-", "0s")
 """Cells that say nothing."""
-KEPT: Final = 2
-"""Columns, the first ones, that are shown whatever they say."""
-GAP: Final = 2
-"""Blanks between columns."""
-SHORTEST: Final = 12
-"""Characters to which a name is cut where there is no room for more."""
 
 PROBLEMS: Final = "amqp-mesh.problem"
 OF_ALL: Final = ("problems", "routers", "mesh", "connectors", "listeners")
@@ -476,49 +471,10 @@ def _table(view: View, rows: Sequence[Entity], width: int, *, is_verbose: bool) 
             table.add_row(*map(Text, texts), style=style)
         parts = [table]
     if left_out:
-        parts.append(Text(f"no room for {', '.join(left_out)}: --wide", style="dim"))
+        parts.append(no_room(left_out, "--wide"))
     if is_untold:
         parts.append(Text(f"{UNTOLD}: not told by this router; is it another version?", style="dim"))
     return parts
-
-
-def fitted(
-    columns: Sequence[Column], cells: Sequence[list[str]], width: int
-) -> tuple[list[Column], list[list[str]], list[str]]:
-    """The same columns in a width: names are cut, then columns left out, the spare ones first.
-
-    Args:
-        columns: of the table, the most telling ones first.
-        cells: of each row.
-        width: characters of a line.
-    Returns: columns, cells, and titles of those that were left out.
-    """
-    kept, shown = list(columns), [list(row) for row in cells]
-    left_out: list[str] = []
-    while len(kept) > KEPT:
-        sizes = [max(map(cell_len, (column.title, *(row[at] for row in shown)))) for at, column in enumerate(kept)]
-        room = width - sum(sizes) - GAP * (len(sizes) - 1)
-        if room >= 0:
-            break
-        texts = [
-            0 if column.is_number else max((cell_len(row[at]) for row in shown), default=0)
-            for at, column in enumerate(kept)
-        ]
-        longest = texts.index(max(texts))
-        if texts[longest] > max(SHORTEST, cell_len(kept[longest].title)):
-            most = max(SHORTEST, cell_len(kept[longest].title), texts[longest] + room)
-            for row in shown:
-                row[longest] = cut(row[longest], most)
-            continue
-        gone = max((at for at, column in enumerate(kept) if column.is_spare and at >= KEPT), default=len(kept) - 1)
-        left_out.insert(0, kept.pop(gone).title)
-        shown = [[*row[:gone], *row[gone + 1 :]] for row in shown]
-    return kept, shown, left_out
-
-
-def cut(text: str, most: int) -> str:
-    """A text of at most so many characters: the end of it is left out where it is longer."""
-    return text if cell_len(text) <= most else f"{set_cell_size(text, most - 1).rstrip()}\u2026"
 
 
 def _singular(noun: str) -> str:

@@ -18,15 +18,15 @@ from router.cli.live_screen import interval_option, looks_option, watch
 from router.cli.management import ManagementClient
 from router.cli.options import NAME, WholeNumber
 from router.cli.router_access import RouterAccess, access_options
-from router.cli.stat import fitted
-from router.cli.stat_columns import Column, aligned, cell, duration, printable
+from router.cli.stat_columns import Column, cell, duration, printable
+from router.cli.table_fitting import WIDER, fitted_lines, no_room
 from router.cli.table_output_width import console
 from router.management.client_display_name import client_name
 
 ROWS: Final = 20
 """Lines where no terminal bounds them."""
-HEAD_LINES: Final = 3
-"""Lines of a screen beside the rows."""
+OTHER_LINES: Final = 2
+"""Lines of a screen beside the rows and what stands above the table: the titles, and how many rows more there are."""
 
 ORDERS: Final = {
     "rate": lambda one: (-one.rate, -one.waiting, one.container),
@@ -201,7 +201,6 @@ def _screen(
     looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int
 ) -> list[RenderableType]:
     links, found = _found(looking, by, order, match)
-    shown = found[: most or (max(1, height - HEAD_LINES - len(looking.errors)) if height else ROWS)]
     sums = [sum(each.rate for each in links if each.direction == way) for way in ("in", "out")]
     counts = {"flooding": "is_full", "slow": "is_slow", "blocked": "is_blocked"}
     told = [(sum(getattr(each, name) for each in links), word) for word, name in counts.items()]
@@ -210,16 +209,26 @@ def _screen(
         f"{sum(each.waiting for each in links)} waiting, {', '.join(f'{count} {word}' for count, word in told)}; "
         f"look took {looking.took_s * 1000:.0f} ms"
     )
-    columns, cells, _ = fitted(COLUMNS, [list(map(cell, _values(row))) for row in shown], console().width)
-    titles = [column.title for column in columns]
-    table = aligned([titles, *cells], [column.is_number for column in columns])
-    styles = ["bold", *(_style(row) for row in shown)]
     parts: list[Any] = [Text(head)]
     parts += [Text(f"{name}: {printable(error)}", style="red") for name, error in sorted(looking.errors.items())]
+    out = console()
+    above = sum(len(part.wrap(out, out.width)) for part in parts)
+    shown = found[: most or (max(1, height - OTHER_LINES - above) if height else ROWS)]
+    table, left_out = _table(shown, out.width)
+    if left_out and height and not most and len(shown) > 1:
+        shown = shown[:-1]  # its line is that of what there is no room for
+        table, left_out = _table(shown, out.width)
+    styles = ["bold", *(_style(row) for row in shown)]
     parts += [Text(line, style=style, no_wrap=True, overflow="crop") for line, style in zip(table, styles, strict=True)]
+    if left_out:
+        parts.append(no_room(left_out, WIDER))
     if len(found) > len(shown):
         parts.append(Text(f"{len(found) - len(shown)} more"))
     return parts
+
+
+def _table(shown: list[Row], width: int) -> tuple[list[str], list[str]]:
+    return fitted_lines(COLUMNS, [list(map(cell, _values(row))) for row in shown], width)
 
 
 def _style(row: Row) -> str:

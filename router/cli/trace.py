@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 import click
+from rich.text import Text
 
 from router.cli.address_path import Hop, Path, PathFinder, Trace
 from router.cli.did_you_mean import suggestion
@@ -15,12 +17,15 @@ from router.cli.errors import CommandError
 from router.cli.management import ManagementClient
 from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option, shell_word
 from router.cli.router_access import RouterAccess, access_options
-from router.cli.stat_columns import Entity, aligned, duration, printable
+from router.cli.stat_columns import Column, Entity, duration, printable
 from router.cli.stat_credit import party_state, there_is
+from router.cli.table_fitting import WIDER, fitted_lines, no_room
+from router.cli.table_output_width import UNBOUNDED_WIDTH, console
 from router.core.addressing.address import AddressKind, parse_address, with_vhost
 from router.core.ids_and_conditions import RouterId
 from router.management.client_display_name import client_name
 
+INDENT: Final = "  "
 SHOWN: Final = 10
 """Subscribers of a router, and publishers, in words."""
 
@@ -62,7 +67,9 @@ def trace(address: str, router: str | None, seconds: float, is_json: bool, acces
     if is_json:
         click.echo(json.dumps(attrs.asdict(found), indent=2))
     else:
-        click.echo("\n".join(_lines(found)))
+        out = console(UNBOUNDED_WIDTH)
+        for line in _lines(found, out.width):
+            out.print(Text(line))
     if not any(_is_free(path) for path in found.paths):
         sys.exit(1)
 
@@ -98,7 +105,7 @@ def _is_free(path: Path) -> bool:
     return not path.subscribers or any(row["granted"] for row in path.subscribers)
 
 
-def _lines(found: Trace) -> list[str]:
+def _lines(found: Trace, width: int) -> list[str]:
     address = printable(found.address)
     if found.treatment is None:
         return [
@@ -117,7 +124,7 @@ def _lines(found: Trace) -> list[str]:
     lines += [f"  FLOOD at {printable(each.router)}: {printable(each.sentence)}" for each in found.floods]
     lines += [f"  {line}" for line in _publishers(found)]
     for path in found.paths:
-        lines += ["", *_path(found, path)]
+        lines += ["", *_path(found, path, width - len(INDENT))]
     return lines
 
 
@@ -148,25 +155,48 @@ def _publishers(found: Trace) -> list[str]:
     return [f"{words}, {len(blocked)} BLOCKED without credit: {names}{more}"]
 
 
-def _path(found: Trace, path: Path) -> list[str]:
+def _path(found: Trace, path: Path, width: int) -> list[str]:
     route = " -> ".join([found.start, *(hop.to for hop in path.hops)])
     if path.error is not None and (not path.hops or path.hops[-1].to != path.egress):
         route += f" -> ? -> {path.egress}"
     lines = [f"{printable(route)}, cost {path.cost if path.cost is not None else '-'}"]
     if path.hops:
-        rows = [["hop", "cost", "msg/s", "rtt ms", "credit", "waits", "for", "unsett"]]
-        rows += [_hop(hop) for hop in path.hops]
-        lines += [f"  {line}" for line in aligned(rows, [False, *[True] * 7])]
+        lines += _table(HOP, [_hop(hop) for hop in path.hops], width)
     if path.error is not None:
         return [*lines, f"  {'NOT KNOWN' if path.is_foreign else 'NO PATH'}: {printable(path.error)}"]
     if not path.subscribers:
         return [*lines, f"  {path.egress} itself answers"]
-    rows = [["subscriber at " + path.egress, "state", "credit", "unsett", "waits", "for"]]
-    rows += [_subscriber(row) for row in path.subscribers[:SHOWN]]
-    lines += [f"  {line}" for line in aligned(rows, [False, False, True, True, True, True])]
+    columns = [_column(f"subscriber at {printable(path.egress)}"), *SUBSCRIBER]
+    lines += _table(columns, [_subscriber(row) for row in path.subscribers[:SHOWN]], width)
     if len(path.subscribers) > SHOWN:
         lines.append(f"  and {len(path.subscribers) - SHOWN} more")
     return lines
+
+
+def _table(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[str]:
+    lines, left_out = fitted_lines(columns, cells, width)
+    if left_out:
+        lines.append(no_room(left_out, WIDER).plain)
+    return [f"{INDENT}{line}" for line in lines]
+
+
+def _column(title: str, *, is_number: bool = False, is_spare: bool = False) -> Column:
+    return Column(title, lambda _: None, is_number=is_number, is_spare=is_spare)
+
+
+HOP: Final = (
+    _column("hop"),
+    *(
+        _column(title, is_number=True, is_spare=title in ("msg/s", "rtt ms", "unsett"))
+        for title in ("cost", "msg/s", "rtt ms", "credit", "waits", "for", "unsett")
+    ),
+)
+"""Columns of a hop; their texts are those of `_hop`."""
+SUBSCRIBER: Final = (
+    _column("state"),
+    *(_column(title, is_number=True, is_spare=title == "unsett") for title in ("credit", "unsett", "waits", "for")),
+)
+"""Columns of a subscriber beside its name; their texts are those of `_subscriber`."""
 
 
 def _hop(hop: Hop) -> list[str]:

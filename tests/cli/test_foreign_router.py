@@ -58,5 +58,5 @@ def test_what_another_router_does_not_have_is_told_of_its_make() -> None:
 def test_a_trace_that_leads_to_one_does_not_say_that_there_is_no_path() -> None:
     path = Path(egress="Q", cost=1, hops=(), subscribers=(), error="router Q is no router", is_foreign=True)
     found = Trace(address="x", start="A", treatment="closest", publishers=(), paths=(path,), absent=())
-    assert "NOT KNOWN: router Q is no router" in trace._lines(found)[-1]
+    assert "NOT KNOWN: router Q is no router" in trace._lines(found, 10_000)[-1]
     assert trace._is_free(path)

@@ -22,8 +22,8 @@ from router.cli.management import ManagementClient
 from router.cli.message_links import Client
 from router.cli.router_access import RouterAccess
 from router.cli.row_choice import RowChoice
-from router.cli.stat import fitted
 from router.cli.stat_columns import LINKS, ROUTERS
+from router.cli.table_fitting import fitted
 from tests.cli.test_messages import call, command
 from tests.helpers.processes import MeshProcesses, wait_until, without_idle_timeout
 
@@ -201,17 +201,36 @@ def test_top_writes_a_table_for_each_look(stage: Stage) -> None:
 
 @pytest.mark.interop
 def test_what_was_seen_last_is_left_on_a_terminal(stage: Stage) -> None:
+    written = on_terminal("top", "--looks", "1", "--url", stage.mesh.url("R1"), columns=140)
+    _, shown, left = re.split(SCREEN, written)
+    assert "SLOW" in shown
+    assert "SLOW" in left
+
+
+SCREEN = re.compile(r"\x1b\[\?1049[hl]")
+"""With what a program goes to a screen of its own, and leaves it."""
+
+
+def on_terminal(*words: str, columns: int) -> str:
+    """All that a command writes to a terminal of so many columns."""
     ours, terminal = os.openpty()
-    words = ("top", "--looks", "1", "--url", stage.mesh.url("R1"))
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "LINES": "30"}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "30"}
     done = subprocess.Popen([sys.executable, "-m", "router", *words], stdout=terminal, env=environment)
     os.close(terminal)
     written = b"".join(iter(lambda: read_some(ours), b""))
     os.close(ours)
-    assert done.wait(WAIT_S) == 0
-    _, shown, left = re.split(r"\x1b\[\?1049[hl]", written.decode())
-    assert "SLOW" in shown
-    assert "SLOW" in left
+    done.wait(WAIT_S)
+    return written.decode()
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("words", [("top", "--looks", "1"), ("trace", "jobs", "--seconds", "0")], ids=" ".join)
+def test_a_narrow_terminal_is_told_which_columns_it_has_no_room_for(stage: Stage, words: tuple[str, ...]) -> None:
+    written = SCREEN.split(on_terminal(*words, "--url", stage.mesh.url("R1"), columns=50))[-1]
+    lines = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", written).splitlines()
+    assert max(map(len, lines)) <= 50
+    assert " ".join(" ".join(lines).split()).count("widen the terminal, or --json") >= 1, lines
+    assert any("no room for" in line for line in lines)
 
 
 def read_some(terminal: int) -> bytes:
