@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import os
 import random
 import sysconfig
@@ -17,6 +16,7 @@ import mesh_config
 import router
 from router import speed
 from tests.helpers.outdated import outdated
+from tests.helpers.spark_presence import OF_SPARK, has_spark
 
 hypothesis.settings.register_profile("default", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -26,15 +26,6 @@ hypothesis.settings.register_profile("quick", hypothesis.settings.default, max_e
 
 TEST_INSTALLED = "AMQP_MESH_TEST_INSTALLED"
 """Set by scripts/pytest-installed: both packages must come from site-packages."""
-
-OF_SPARK = ("whatif", "test_docs_whatif.py", "cli/test_errors.py", "fuzz/test_entry_points.py")
-"""Tests that can't be imported without what the extra `whatif` needs. Elsewhere than here they would be errors."""
-
-
-def has_spark() -> bool:
-    """Whether tests of what-if can be imported; always where all is installed that is tested."""
-    modules = ("pyspark", "py4j", "pyarrow", "lxml")
-    return bool(os.environ.get(TEST_INSTALLED)) or all(importlib.util.find_spec(name) for name in modules)
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

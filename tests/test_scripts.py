@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import OF_SPARK
+from tests.helpers.spark_presence import OF_SPARK
 
 CLONE = Path(__file__).parents[1]
 SCRIPTS = CLONE / "scripts"

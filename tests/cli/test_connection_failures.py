@@ -20,6 +20,7 @@ from router.cli import main, router_access
 from router.security.users import new_keys, write_users
 from tests.helpers.certificates import Certificates
 from tests.helpers.processes import MeshProcesses
+from tests.helpers.spark_presence import needs_spark
 
 WAIT_S = 30.0
 
@@ -109,6 +110,7 @@ def test_a_listener_for_certificates_is_told_of_with_the_options(
         assert f"Error: no connection to {tls}: {said}" in stat(tls, *words)
 
 
+@needs_spark
 def test_a_url_of_http_is_told_what_that_is_for() -> None:
     result = CliRunner().invoke(main, ["whatif", "snapshot", "http://127.0.0.1:1", "-o", "model"])
     assert result.exit_code == 2

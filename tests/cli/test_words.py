@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from router.cli import main
+from tests.helpers.spark_presence import needs_spark
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,9 @@ def test_a_word_that_is_like_none_is_answered_with_those_that_there_are() -> Non
         ("ping --url amqp://127.0.0.1:41001:5", "amqp://127.0.0.1:41001:5 is no address of AMQP"),
         ("ping --url amqp://", "amqp:// is no address of AMQP"),
         ("ping --url amqp://user@:5672", "amqp://user@:5672 is no address of AMQP"),
-        ("whatif snapshot amqp://::1:41001 -o x", "amqp://::1:41001 is no address of AMQP"),
+        pytest.param(
+            "whatif snapshot amqp://::1:41001 -o x", "amqp://::1:41001 is no address of AMQP", marks=needs_spark
+        ),
         ("ping --url amqp://127.0.0.1:abc", "abc is no address of AMQP: amqp://HOST:PORT is expected"),
         (
             "stat connections --timeout inf",
@@ -97,7 +100,11 @@ def test_a_word_that_is_like_none_is_answered_with_those_that_there_are() -> Non
         ),
         ("stat --ca x --url amqp://h", "--ca goes with TLS, which amqp://h does without: expected amqps://HOST:PORT"),
         ("stat --insecure --url u:p@h", "--insecure goes with TLS, which"),
-        ("whatif snapshot amqp://h --certificate x -o y", "--certificate goes with TLS, which amqp://h does without"),
+        pytest.param(
+            "whatif snapshot amqp://h --certificate x -o y",
+            "--certificate goes with TLS, which amqp://h does without",
+            marks=needs_spark,
+        ),
         ("stat --interval 3", "--interval and --looks go with --watch"),
         ("stat links --looks 2", "--interval and --looks go with --watch"),
         (
@@ -115,7 +122,9 @@ def test_a_word_that_is_like_none_is_answered_with_those_that_there_are() -> Non
         ("send x [-9223372036854775809] --as json", "-9223372036854775809 is no whole number that AMQP has"),
         ("manage get-log limit=99999999999999999999999", "99999999999999999999999 is no whole number that AMQP has"),
         ("ping --url amqp://u:secret@a..b", "amqp://u:***@a..b has a dot with nothing before it"),
-        ("whatif snapshot a..b -o out", "the host of a..b has a dot with nothing before it"),
+        pytest.param(
+            "whatif snapshot a..b -o out", "the host of a..b has a dot with nothing before it", marks=needs_spark
+        ),
         ("whatif watch amqp://a b..c --checkpoint x --model y", "b..c has a dot with nothing before it"),
     ],
 )
