@@ -24,6 +24,7 @@ from mesh_config.models import (
     TEXT_PATTERN,
     VHOST_PATTERN,
 )
+from mesh_config.number_ranges import range_words
 from mesh_config.usable_hosts import EXPECTED as HOST_EXPECTED
 from mesh_config.usable_hosts import host_fault
 
@@ -116,7 +117,7 @@ def expectation(field: attrs.Attribute[Any]) -> str:
         return "a mapping"
     if kind.base in (int, float):
         unit = f" ({field.metadata['unit']})" if field.metadata.get("unit") else ""
-        return f"{base_words(kind.base)}{_range_words(field)}{unit}"
+        return f"{base_words(kind.base)}{range_words(field.metadata.get('low'), field.metadata.get('high'))}{unit}"
     pattern = field.metadata.get("pattern")
     return _PATTERN_WORDS.get(pattern, f"text that fits {pattern}") if pattern else base_words(kind.base)
 
@@ -214,12 +215,3 @@ def _quoted(text: str) -> str:
 def _short(number: str) -> str:
     """The number, as far as anybody would read it."""
     return number if len(number) <= 40 else f"{number[:20]}..."
-
-
-def _range_words(field: attrs.Attribute[Any]) -> str:
-    low, high = field.metadata.get("low"), field.metadata.get("high")
-    if low is None and high is None:
-        return ""
-    if high is None:
-        return f" not below {low}"
-    return f" up to {high}" if low is None else f" from {low} to {high}"

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from mesh_config.number_ranges import figures, range_words
 from router.core.escapes import escaped
 
 _PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./*\[\]-]+")
@@ -45,11 +46,11 @@ class _Bounded:
         if not isinstance(found, int) and not math.isfinite(found):
             said, nearest, is_high = f"{value!r} is not valid", None, False
         elif is_low or is_high:
-            said, nearest = f"{_figures(found)} is out of range", self.max if is_high else self.min
+            said, nearest = f"{figures(found)} is out of range", self.max if is_high else self.min
         else:
             return found
-        expected = self.what + _range_words(self.min, self.max if is_high else self._shown_max(), is_open=self.min_open)
-        hint = "" if nearest is None or (is_low and self.min_open) else f"; did you mean `{_figures(nearest)}`?"
+        expected = self.what + range_words(self.min, self.max if is_high else self._shown_max(), is_open=self.min_open)
+        hint = "" if nearest is None or (is_low and self.min_open) else f"; did you mean `{figures(nearest)}`?"
         raise click.BadParameter(f"{said}; expected {expected}{hint}", ctx=ctx, param=param)
 
     def _shown_max(self) -> Any:
@@ -58,7 +59,7 @@ class _Bounded:
     def _describe_range(self) -> str:
         """For a help text, by click."""
         has_bounds = self.min is not None or self.max is not None
-        return self.what + _range_words(self.min, self._shown_max(), is_open=self.min_open) if has_bounds else ""
+        return self.what + range_words(self.min, self._shown_max(), is_open=self.min_open) if has_bounds else ""
 
 
 class BoundedNumber(_Bounded, click.FloatRange):
@@ -73,18 +74,6 @@ class WholeNumber(_Bounded, click.IntRange):
 
     name = "whole number"
     what = "a whole number"
-
-
-def _range_words(low: float | None, high: float | None, *, is_open: bool = False) -> str:
-    """Describe bounds, in words that go on from "a number"; *is_open*: it may not be *low* itself."""
-    first = "" if low is None else f" {'above' if is_open else 'from'} {_figures(low)}"
-    if high is None:
-        return first
-    return f"{first}{' and' if first and is_open else ''}{' up to' if is_open or not first else ' to'} {_figures(high)}"
-
-
-def _figures(number: float) -> str:
-    return str(number).removesuffix(".0")
 
 
 class Utf8Text(click.types.StringParamType):
