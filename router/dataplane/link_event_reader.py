@@ -405,7 +405,7 @@ class LinkEventReader(LinkEventHandler):
         link.current = None
         if transfer is not None:
             self._settlement.forget(delivery)
-            transfer.ingress_delivery = NULL
+            self._settlement.lose_ingress(transfer)
         pn_delivery_settle(delivery)
         if transfer is not None:
             self._forwarder.drop_incomplete(transfer)

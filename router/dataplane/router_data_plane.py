@@ -44,7 +44,6 @@ from router.dataplane.waiting_messages import AllWaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
-        NULL,
         pn_unsettled_head,
         pn_unsettled_next,
         set_link_context,
@@ -341,7 +340,7 @@ class RouterDataPlane(DataPlaneInterface):
         while delivery:
             transfer = settlement.forget(delivery)
             if transfer is not None and transfer.ingress is link:
-                transfer.ingress_delivery = NULL
+                settlement.lose_ingress(transfer)
                 transfer.ingress = None
                 if not transfer.is_complete:
                     self._forwarder.drop_incomplete(transfer)
@@ -395,7 +394,7 @@ class RouterDataPlane(DataPlaneInterface):
         if other < due:
             due = other
         other = self.credit_manager.next_deadline()
-        return min(due, other)
+        return min(due, other, self.settlement.untold_due)
 
     def handle_deadline(self, now: float) -> None:
         """Release messages that have waited too long, and look at credit by its times.
@@ -409,6 +408,8 @@ class RouterDataPlane(DataPlaneInterface):
             self._forwarder.end_faulty(error)
         if self._reader.backpressure.slowed_due <= now:
             self._reader.resume_slowed(now)
+        if self.settlement.untold_due <= now:
+            self.settlement.tell_early(now)
         if self.unfinished.due <= now:
             self._reader.violations.give_up_stalled(now)
         if self.streams.due <= now:

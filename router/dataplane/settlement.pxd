@@ -21,6 +21,8 @@ cdef class Settlement:
     cdef object _resume
     cdef public list freed
     cdef public list stranded
+    cdef dict untold
+    cdef public double untold_due
     cdef public bint is_stopping
     cdef TurnClock _clock
     cdef public list times
@@ -44,6 +46,12 @@ cdef class Settlement:
     cdef void _count(self, LinkCounters counters, uint64_t state) noexcept
     @cython.locals(ingress=size_t, remote=size_t, local=size_t, is_modified=bint)
     cdef _copy_outcome(self, size_t delivery, Transfer transfer, uint64_t state)
+    @cython.locals(link=IngressLink, due=double)
+    cdef _tell(self, Transfer transfer, int outcome)
+    @cython.locals(transfer=Transfer, outcome=int, due=double)
+    cpdef object tell_early(self, double now)
+    @cython.locals(delivery=size_t)
+    cdef bint _set_rejected(self, Transfer transfer, object condition, object description) except -1
     @cython.locals(delivery=size_t)
     cpdef object settle(self, Transfer transfer, int outcome, int reason=*)
     cpdef object tell_rejected(self, Transfer transfer, object condition, object description)
@@ -55,7 +63,8 @@ cdef class Settlement:
     @cython.locals(link=IngressLink)
     cpdef object resume(self, Transfer transfer)
     cpdef object unhold(self, Transfer transfer)
-    @cython.locals(delivery=size_t, link=IngressLink)
+    cpdef object lose_ingress(self, Transfer transfer)
+    @cython.locals(delivery=size_t, link=IngressLink, outcome=int)
     cpdef object leave_ingress(self, Transfer transfer)
     @cython.locals(delivery=size_t, link=EgressLink)
     cpdef object leave_egress(self, Transfer transfer)

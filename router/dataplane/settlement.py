@@ -9,6 +9,7 @@ Source: AMQP 1.0 part 2, 2.6.12; part 3, 3.4; docs/explanation/walk-of-a-message
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 import cython
@@ -69,6 +70,9 @@ EXPIRED: Final = 2
 REFUSED: Final = 3
 MISSED: Final = 4
 TOO_LARGE: Final = 5
+END_IS_NEAR_S: Final = 1.0
+"""After so long senders hear of an outcome though the end of their message has not come."""
+NOTHING_UNTOLD: Final = (0, inf)
 DROP_REASONS: Final = ("undeliverable", "no_room", "expired", "rejected", "missed", "too_large")
 """Names of the reasons why settled messages, or copies of multicasts, are dropped, in the order of their numbers."""
 
@@ -97,12 +101,19 @@ class Settlement:
         """Addresses of which a datagram that went to another router has ended: it may take the next."""
         self.stranded: list[Transfer] = []
         """Messages that look for another way in this turn."""
+        self.untold: dict[Transfer, tuple[int, float]] = {}
+        """Outcomes of messages of clients that have not arrived as a whole, and times at which they are told even so,
+        seconds, the first one first."""
+        self.untold_due = inf
+        """Time at which `tell_early` is to be called, seconds; infinity when there are none."""
         self.is_stopping = False
         """The router takes no more messages of clients."""
 
     def set_stopping(self, is_stopping: bool) -> None:
         """Take no more messages of clients, or take them again."""
         self.is_stopping = is_stopping
+        if is_stopping:
+            self.tell_early(inf)
 
     def take_freed(self) -> list[AddressEntry]:
         """Take the addresses of `freed`."""
@@ -182,17 +193,17 @@ class Settlement:
         if transfer.ingress is not None:
             self._count(transfer.ingress.counters, state)
         if state == ACCEPTED:
-            pn_delivery_update(ingress, ACCEPTED)
+            self._tell(transfer, ACCEPTED)
             return
         remote = pn_delivery_remote(delivery)
         local = pn_delivery_local(ingress)
         if state == RELEASED:
             if transfer.ingress is not None:
                 self._shrink(transfer.ingress)
-            pn_delivery_update(ingress, RELEASED)
+            self._tell(transfer, RELEASED)
         elif state == REJECTED:
             proton_data.copy_condition(pn_disposition_condition(local), pn_disposition_condition(remote))
-            pn_delivery_update(ingress, REJECTED)
+            self._tell(transfer, REJECTED)
         else:
             # DEV-3: the flags of a MODIFIED stay as they are. A delivery settled without a final state, or with a state
             # that only a transaction could give, may have been processed: delivery-failed.
@@ -201,7 +212,33 @@ class Settlement:
             if is_modified:
                 pn_disposition_set_undeliverable(local, pn_disposition_is_undeliverable(remote))
                 proton_data.copy_annotations(pn_disposition_annotations(local), pn_disposition_annotations(remote))
-            pn_delivery_update(ingress, MODIFIED)
+            self._tell(transfer, MODIFIED)
+
+    def _tell(self, transfer: Transfer, outcome: int) -> None:
+        """Write an outcome to the message's sender; to a client with the end of the message, if that is near.
+
+        An engine writes a state again with each part that comes, until the delivery is settled, and clients take each
+        for an outcome. A router sends no more of the message when it hears of it.
+        """
+        link = transfer.ingress
+        if transfer.is_complete or link is None or link.port.is_router or self.is_stopping:
+            pn_delivery_update(transfer.ingress_delivery, outcome)
+        else:
+            due = self._clock.now + END_IS_NEAR_S
+            self.untold[transfer] = (outcome, due)
+            self.untold_due = min(self.untold_due, due)
+
+    def tell_early(self, now: float) -> None:
+        """Write the outcomes that are due at *now* (seconds), though the end has not come: senders may wait."""
+        self.untold_due = inf
+        for transfer, (outcome, due) in list(self.untold.items()):
+            if due > now:
+                self.untold_due = due
+                break
+            del self.untold[transfer]
+            if transfer.ingress_delivery and transfer.ingress is not None:
+                pn_delivery_update(transfer.ingress_delivery, outcome)
+                transfer.ingress.port.touch()
 
     # From this router
 
@@ -217,7 +254,7 @@ class Settlement:
         if delivery:
             if outcome == FAIL:
                 pn_disposition_set_failed(pn_delivery_local(delivery), True)
-            pn_delivery_update(delivery, outcome)
+            self._tell(transfer, outcome)
             if transfer.ingress is not None:
                 self._count(transfer.ingress.counters, outcome)
         elif outcome != ACCEPTED:
@@ -231,21 +268,27 @@ class Settlement:
 
     def reject(self, transfer: Transfer, condition: Condition, description: str) -> None:
         """Give the publisher REJECTED with an AMQP error."""
-        self.tell_rejected(transfer, condition, description)
+        if self._set_rejected(transfer, condition, description):
+            self._tell(transfer, REJECTED)
         self.finish(transfer)
 
     def tell_rejected(self, transfer: Transfer, condition: Condition, description: str) -> None:
-        """Write REJECTED to the publisher, and settle nothing yet; a pre-settled message is counted as dropped."""
+        """Write REJECTED to the publisher at once, and settle nothing yet; of a pre-settled message count the loss."""
+        if self._set_rejected(transfer, condition, description):
+            pn_delivery_update(transfer.ingress_delivery, REJECTED)
+
+    def _set_rejected(self, transfer: Transfer, condition: Condition, description: str) -> bool:
+        """Set the error of a REJECTED. Returns: whether there is anybody to be told; else it is counted as dropped."""
         delivery = transfer.ingress_delivery
-        if delivery:
-            error = pn_disposition_condition(pn_delivery_local(delivery))
-            pn_condition_set_name(error, condition.encode())
-            pn_condition_set_description(error, description.encode())
-            pn_delivery_update(delivery, REJECTED)
-            if transfer.ingress is not None:
-                transfer.ingress.counters.rejected += 1
-        else:
+        if not delivery:
             self.count_dropped(transfer, REFUSED)
+            return False
+        error = pn_disposition_condition(pn_delivery_local(delivery))
+        pn_condition_set_name(error, condition.encode())
+        pn_condition_set_description(error, description.encode())
+        if transfer.ingress is not None:
+            transfer.ingress.counters.rejected += 1
+        return True
 
     def reject_for(self, transfer: Transfer, error: PeerProtocolError) -> None:
         """Give the publisher REJECTED because of what was found in its bytes."""
@@ -276,7 +319,7 @@ class Settlement:
         transfer.leaving = None
         advance(transfer, FINISHED)
         if not transfer.is_complete and transfer.ingress is not None:
-            # Its sender hears of the outcome and may abort; what still comes is thrown away until the last frame.
+            # A router that hears of the outcome aborts it; what still comes is thrown away until the last frame.
             transfer.ingress.port.touch()
             self.resume(transfer)
             return
@@ -297,9 +340,14 @@ class Settlement:
     def leave_ingress(self, transfer: Transfer) -> None:
         """Settle the ingress half and take the message off its sender's account."""
         delivery = transfer.ingress_delivery
+        outcome = 0
+        if self.untold:
+            outcome, _ = self.untold.pop(transfer, NOTHING_UNTOLD)
         if delivery:
             transfer.ingress_delivery = NULL
             self.forget(delivery)
+            if outcome:
+                pn_delivery_update(delivery, outcome)
             pn_delivery_settle(delivery)
         link = transfer.ingress
         if link is not None:
@@ -308,6 +356,11 @@ class Settlement:
             if not link.is_gone:
                 self.top_up(link)
                 link.port.touch()
+
+    def lose_ingress(self, transfer: Transfer) -> None:
+        """Note that the link of its sender is gone, and nobody is left to be told."""
+        self.untold.pop(transfer, None)
+        transfer.ingress_delivery = NULL
 
     def leave_egress(self, transfer: Transfer) -> None:
         """Settle the egress half; a message that is not yet sent as a whole is aborted, as AMQP has it."""

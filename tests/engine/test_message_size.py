@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from router.dataplane.settlement import END_IS_NEAR_S
+from router.runtime import Runtime
 from tests.helpers import frames
-from tests.helpers.engine import Bench
+from tests.helpers.engine import Bench, RawEnd
 from tests.helpers.peer import Peer, message
 
 EXCEEDED = "amqp:link:message-size-exceeded"
@@ -138,17 +140,17 @@ SETTLED = frames.write(0x15, [False, 0, None, True])
 @pytest.mark.parametrize(
     ("behind", "dispositions"),
     [
-        ([FIRST, LAST], [None, True]),
-        ([FIRST, MIDDLE, MIDDLE, LAST], [None, True]),
-        ([FIRST + MIDDLE, LAST], [None, True]),
-        ([FIRST, ABORT], [None]),
+        ([FIRST, LAST], [True]),
+        ([FIRST, MIDDLE, MIDDLE, LAST], [True]),
+        ([FIRST + MIDDLE, LAST], [True]),
+        ([FIRST, ABORT], []),
         ([FIRST + ABORT], []),
-        ([FIRST, SETTLED, LAST], [None]),
-        ([FIRST, SETTLED, ABORT], [None]),
+        ([FIRST, SETTLED, LAST], []),
+        ([FIRST, SETTLED, ABORT], []),
     ],
 )
 @pytest.mark.parametrize("most", [0, 100])
-def test_a_rejection_before_the_end_is_told_once_and_settled_at_the_end(
+def test_a_rejection_before_the_end_is_told_once(
     bench: Bench, behind: list[bytes], dispositions: list[bool | None], most: int
 ) -> None:
     router = bench.router("A", forwarding={"held_message_bytes": 1000})
@@ -167,8 +169,78 @@ def test_a_rejection_before_the_end_is_told_once_and_settled_at_the_end(
         raw.write(data)
         bench.run()
     found = [frame for frame in frames.read(raw.read) if frame.name == "disposition"]
-    assert [frame.field(3) for frame in found] == dispositions
+    is_closed_for_it = most > 0 and FIRST + ABORT not in behind
+    assert [frame.field(3) for frame in found] == ([None] if is_closed_for_it else []) + dispositions
     assert all(int(frame.fields[4].descriptor) == 0x25 for frame in found)
+
+
+def dispositions_of(raw: RawEnd) -> list[tuple[int, bool | None]]:
+    """Outcomes that were written to it, and whether they were settled."""
+    found = [frame for frame in frames.read(raw.read) if frame.name == "disposition"]
+    return [(int(frame.fields[4].descriptor), frame.field(3)) for frame in found]
+
+
+def large_sender(bench: Bench, router: Runtime, address: str) -> RawEnd:
+    """A client that writes the frames of a message by itself."""
+    raw = bench.raw(router)
+    termini = [frames.source("a"), frames.target(address)]
+    raw.write(
+        frames.AMQP_HEADER
+        + frames.write(0x10, ["raw"])
+        + frames.write(0x11, [None, 0, 2**31 - 1, 2**31 - 1])
+        + frames.write(0x12, ["large", 0, False, None, None, *termini, None, None, 0])
+    )
+    bench.run()
+    return raw
+
+
+@pytest.mark.parametrize("is_far", [False, True])
+def test_an_outcome_in_the_middle_of_a_message_is_told_once_however_many_parts_follow(
+    bench: Bench, is_far: bool
+) -> None:
+    near, far = bench.mesh(("A", "B"), forwarding={"held_message_bytes": 1000})
+    receiver = bench.client(far if is_far else near).receiver(ANYCAST, credit=10)
+    bench.run()
+    raw = large_sender(bench, near, ANYCAST)
+    raw.write(FIRST)
+    bench.run()
+    assert receiver.partial
+    receiver.link.close()
+    bench.run()
+    for _ in range(5):
+        raw.write(MIDDLE)
+        bench.run()
+    assert dispositions_of(raw) == []
+    raw.write(LAST)
+    bench.run()
+    ((outcome, is_settled),) = dispositions_of(raw)
+    assert (outcome > 0x24, is_settled) == (True, True)
+
+
+def test_who_does_not_end_a_message_hears_of_its_outcome_all_the_same(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"held_message_bytes": 1000})
+    bench.client(router).receiver(MULTICAST, credit=10)
+    raw = large_sender(bench, router, MULTICAST)
+    raw.write(FIRST)
+    bench.advance(END_IS_NEAR_S / 2)
+    assert dispositions_of(raw) == []
+    bench.advance(END_IS_NEAR_S)
+    assert dispositions_of(raw) == [(0x25, None)]
+    raw.write(LAST)
+    bench.run()
+    assert dispositions_of(raw) == [(0x25, None), (0x25, True)]
+
+
+def test_who_has_not_ended_a_message_hears_of_its_outcome_when_the_router_stops(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"held_message_bytes": 1000})
+    bench.client(router).receiver(MULTICAST, credit=10)
+    raw = large_sender(bench, router, MULTICAST)
+    raw.write(FIRST)
+    bench.run()
+    assert dispositions_of(raw) == []
+    router.stop_taking()
+    bench.run()
+    assert dispositions_of(raw) == [(0x25, None)]
 
 
 @pytest.mark.parametrize("ends", ["detach", "end", "cut"])
@@ -223,8 +295,10 @@ def test_a_message_that_becomes_too_large_as_it_comes_is_aborted_and_rejected(be
     assert receiver.partial == data[: len(receiver.partial)] != b""
     sent.part(data[40_000:60_000])
     bench.run()
-    assert (receiver.aborted, sent.outcome) == (1, "rejected")
+    assert (receiver.aborted, sent.outcome) == (1, None)
     sent.end(data[60_000:])
+    bench.run()
+    assert sent.outcome == "rejected"
     sender.send(message("next"))
     bench.run()
     assert receiver.bodies == ["next"]

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from router.dataplane.settlement import END_IS_NEAR_S
 from router.dataplane.slow_streams import DEBT_SHARE, LOOK_S, MOST_DEBT_S, STREAM_BYTES_S
 from router.runtime import Runtime
 from tests.engine.test_circuits import attach, join
@@ -166,6 +167,8 @@ def test_after_slow_streams_none_is_begun_for_a_while_if_others_wait(bench: Benc
     other.send(message("waits"))
     refused = large[0].begin(LARGE)
     bench.run()
+    assert refused.outcome is None
+    bench.advance(END_IS_NEAR_S)
     assert (refused.outcome, large[0].closed) == ("rejected", None)
     assert refused.condition is not None
     assert "send it later" in str(refused.condition.description)
@@ -208,7 +211,7 @@ def test_half_of_the_debt_is_kept_for_messages_that_come_fast(
     later = large.begin(LARGE[: HELD_BYTES // 2])
     bench.advance(seconds)
     later.part(LARGE[HELD_BYTES // 2 :])
-    bench.run()
+    bench.advance(END_IS_NEAR_S)
     assert (later.outcome is None) is begins
 
 
