@@ -195,9 +195,7 @@ def large_sender(bench: Bench, router: Runtime, address: str) -> RawEnd:
 
 
 @pytest.mark.parametrize("is_far", [False, True])
-def test_an_outcome_in_the_middle_of_a_message_is_told_once_however_many_parts_follow(
-    bench: Bench, is_far: bool
-) -> None:
+def test_an_outcome_in_the_middle_of_a_message_is_told_once_whatever_follows(bench: Bench, is_far: bool) -> None:
     near, far = bench.mesh(("A", "B"), forwarding={"held_message_bytes": 1000})
     receiver = bench.client(far if is_far else near).receiver(ANYCAST, credit=10)
     bench.run()
