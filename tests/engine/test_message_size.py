@@ -137,6 +137,26 @@ ABORT = frames.write(0x14, [0, None, None, None, None, False, None, None, None, 
 SETTLED = frames.write(0x15, [False, 0, None, True])
 
 
+def dispositions_of(raw: RawEnd) -> list[tuple[int, bool | None]]:
+    """Outcomes that were written to it, and whether they were settled."""
+    found = [frame for frame in frames.read(raw.read) if frame.name == "disposition"]
+    return [(int(frame.fields[4].descriptor), frame.field(3)) for frame in found]
+
+
+def large_sender(bench: Bench, router: Runtime, address: str, **listener: Any) -> RawEnd:
+    """A client that writes the frames of a message by itself."""
+    raw = bench.raw(router, **listener)
+    termini = [frames.source("a"), frames.target(address)]
+    raw.write(
+        frames.AMQP_HEADER
+        + frames.write(0x10, ["raw"])
+        + frames.write(0x11, [None, 0, 2**31 - 1, 2**31 - 1])
+        + frames.write(0x12, ["large", 0, False, None, None, *termini, None, None, 0])
+    )
+    bench.run()
+    return raw
+
+
 @pytest.mark.parametrize(
     ("behind", "dispositions"),
     [
@@ -156,14 +176,7 @@ def test_a_rejection_before_the_end_is_told_once(
     router = bench.router("A", forwarding={"held_message_bytes": 1000})
     address = ANYCAST if most else MULTICAST  # the link of the one is closed, that of the other stays
     bench.client(router).receiver(address, credit=10)
-    raw = bench.raw(router, max_message_bytes=most)
-    termini = [frames.source("a"), frames.target(address)]
-    raw.write(
-        frames.AMQP_HEADER
-        + frames.write(0x10, ["raw"])
-        + frames.write(0x11, [None, 0, 2**31 - 1, 2**31 - 1])
-        + frames.write(0x12, ["large", 0, False, None, None, *termini, None, None, 0])
-    )
+    raw = large_sender(bench, router, address, max_message_bytes=most)
     bench.advance(1)
     for data in behind:
         raw.write(data)
@@ -172,26 +185,6 @@ def test_a_rejection_before_the_end_is_told_once(
     is_closed_for_it = most > 0 and FIRST + ABORT not in behind
     assert [frame.field(3) for frame in found] == ([None] if is_closed_for_it else []) + dispositions
     assert all(int(frame.fields[4].descriptor) == 0x25 for frame in found)
-
-
-def dispositions_of(raw: RawEnd) -> list[tuple[int, bool | None]]:
-    """Outcomes that were written to it, and whether they were settled."""
-    found = [frame for frame in frames.read(raw.read) if frame.name == "disposition"]
-    return [(int(frame.fields[4].descriptor), frame.field(3)) for frame in found]
-
-
-def large_sender(bench: Bench, router: Runtime, address: str) -> RawEnd:
-    """A client that writes the frames of a message by itself."""
-    raw = bench.raw(router)
-    termini = [frames.source("a"), frames.target(address)]
-    raw.write(
-        frames.AMQP_HEADER
-        + frames.write(0x10, ["raw"])
-        + frames.write(0x11, [None, 0, 2**31 - 1, 2**31 - 1])
-        + frames.write(0x12, ["large", 0, False, None, None, *termini, None, None, 0])
-    )
-    bench.run()
-    return raw
 
 
 @pytest.mark.parametrize("is_far", [False, True])
