@@ -6,6 +6,7 @@ Scalars follow the core schema of YAML 1.2: `yes`, `on` and `12:30` are text, as
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -332,7 +333,7 @@ class _Conversion:
             if kind == "str":
                 return text
         except ValueError:
-            if kind == "int" and len(text) > 4300:  # Python reads no longer ones
+            if kind == "int" and 0 < sys.get_int_max_str_digits() < len(text):
                 self.findings.append(
                     place.finding(f"a number of {len(text):,} characters", expected="one in its range")
                 )

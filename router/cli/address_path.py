@@ -187,18 +187,21 @@ class PathFinder:
         is_inside = not prefix or with_vhost(self._address, prefix) == self._address
         return "" if is_inside or self._address.startswith(f"{prefix}/") else prefix
 
+    def _via(self, router: str) -> str | None:
+        """The router that is to be asked by way of the one attached to; None for that one itself."""
+        return None if router == self._attached else router
+
     def _of_vhosts(self, start: str) -> list[str]:
-        via = None if start == self._attached else start
-        return addresses_of_vhosts(self._client, start, self._address, router=via)
+        return addresses_of_vhosts(self._client, start, self._address, router=self._via(start))
 
     def _near(self, start: str) -> str | None:
-        return nearest_address(self._client, self._address, router=None if start == self._attached else start)
+        return nearest_address(self._client, self._address, router=self._via(start))
 
     def _state(self, router: str) -> RouterState:
         if router in self._states:
             return self._states[router]
         state = self._states[router] = RouterState(router)
-        via = None if router == self._attached else router
+        via = self._via(router)
         try:
             nodes = self._client.query("router.node", NODE, router=via)
             state.nodes = {str(row["id"]): row for row in nodes}
@@ -239,7 +242,7 @@ class PathFinder:
         for router in asked:
             state = self._states[router]
             try:
-                state.connections = self._neighbors(None if router == self._attached else router)
+                state.connections = self._neighbors(self._via(router))
             except ManagementError as error:
                 state.error = str(error)
             began[router] = time.monotonic()
@@ -249,7 +252,7 @@ class PathFinder:
             if state.error is not None:
                 continue
             try:
-                later = self._neighbors(None if router == self._attached else router)
+                later = self._neighbors(self._via(router))
             except ManagementError as error:
                 state.error = str(error)
                 continue

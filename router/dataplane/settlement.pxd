@@ -48,7 +48,7 @@ cdef class Settlement:
     cdef _copy_outcome(self, size_t delivery, Transfer transfer, uint64_t state)
     @cython.locals(link=IngressLink, due=double)
     cdef _tell(self, Transfer transfer, int outcome)
-    @cython.locals(transfer=Transfer, outcome=int, due=double)
+    @cython.locals(transfer=Transfer, outcome=int, due=double, told=list)
     cpdef object tell_early(self, double now)
     @cython.locals(delivery=size_t)
     cdef bint _set_rejected(self, Transfer transfer, object condition, object description) except -1

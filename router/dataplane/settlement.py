@@ -231,11 +231,14 @@ class Settlement:
     def tell_early(self, now: float) -> None:
         """Write the outcomes that are due at *now* (seconds), though the end has not come: senders may wait."""
         self.untold_due = inf
-        for transfer, (outcome, due) in list(self.untold.items()):
+        told = []
+        for transfer, (_, due) in self.untold.items():
             if due > now:
                 self.untold_due = due
                 break
-            del self.untold[transfer]
+            told.append(transfer)
+        for transfer in told:
+            outcome, _ = self.untold.pop(transfer)
             if transfer.ingress_delivery and transfer.ingress is not None:
                 pn_delivery_update(transfer.ingress_delivery, outcome)
                 transfer.ingress.port.touch()
@@ -358,7 +361,7 @@ class Settlement:
                 link.port.touch()
 
     def lose_ingress(self, transfer: Transfer) -> None:
-        """Note that the link of its sender is gone, and nobody is left to be told."""
+        """Note that its sender has aborted it, or is gone: nobody is to be told of an outcome any more."""
         self.untold.pop(transfer, None)
         transfer.ingress_delivery = NULL
 

@@ -9,7 +9,7 @@ cdef int CHAR
 
 @cython.locals(kind=Py_ssize_t)
 cpdef Py_ssize_t code_of(bytes state, Py_ssize_t stop) except? -2
-@cython.locals(stop=Py_ssize_t, code=Py_ssize_t, right=bytes)
+@cython.locals(stop=Py_ssize_t, code=Py_ssize_t, right=bytes, found=list)
 cpdef bytes usual_form(bytes state)
 @cython.locals(at=Py_ssize_t, code=Py_ssize_t, kind=Py_ssize_t, width=Py_ssize_t, first=Py_ssize_t, stop=Py_ssize_t,
                count=Py_ssize_t, end=Py_ssize_t, after=Py_ssize_t, right=bytes, _=Py_ssize_t)
@@ -20,9 +20,9 @@ cpdef bytes with_code(bytes state, Py_ssize_t at, Py_ssize_t code)
 cpdef bytes written(Py_ssize_t code, bytes fields, Py_ssize_t count, Py_ssize_t size)
 @cython.locals(at=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, stop=Py_ssize_t, kind=Py_ssize_t, name=bytes)
 cpdef bytes with_symbol(bytes state)
-@cython.locals(found=list, at=Py_ssize_t, end=Py_ssize_t, code=Py_ssize_t)
-cpdef bytes with_text(bytes state)
-cpdef bint is_readable(bytes data, Py_ssize_t at) except -1
+@cython.locals(at=Py_ssize_t, end=Py_ssize_t, code=Py_ssize_t)
+cpdef bytes with_text(bytes state, list found)
+cpdef bint is_all_text(list found) except -1
 @cython.locals(found=list)
 cpdef list unreadable(bytes data, Py_ssize_t at)
 @cython.locals(code=Py_ssize_t)

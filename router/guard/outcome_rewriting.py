@@ -64,7 +64,8 @@ def usual_form(state: bytes) -> bytes | None:
     if code == REJECTED:
         right = with_symbol(right)
     if code in (REJECTED, MODIFIED):
-        right = with_text(right) if is_readable(right, 0) else readable_part(right) or right
+        found = unreadable(right, 0)
+        right = with_text(right, found) if is_all_text(found) else readable_part(right) or right
     return None if right is state else right
 
 
@@ -89,12 +90,14 @@ def readable_part(state: bytes) -> bytes | None:
     count = 0
     for _ in range(number_at(state, at + 1 + width, width)):
         after = end_of(state, end, stop)
-        if after == WRONG or not is_readable(state, end):
+        if after == WRONG or not is_all_text(unreadable(state, end)):
             break
         count += 1
         end = after
     right = written(code, state[first:end], count, stop)
-    return with_text(with_symbol(right) if code == REJECTED else right)
+    if code == REJECTED:
+        right = with_symbol(right)
+    return with_text(right, unreadable(right, 0))
 
 
 def with_code(state: bytes, at: int, code: int) -> bytes:
@@ -134,9 +137,13 @@ def with_symbol(state: bytes) -> bytes:
     return state[:at] + bytes((kind,)) + state[at + 1 : first] + name + state[stop:]
 
 
-def with_text(state: bytes) -> bytes:
-    """The same for one whose strings are not all UTF-8, its symbols not all ASCII, or its chars not all Unicode."""
-    found = unreadable(state, 0)
+def with_text(state: bytes, found: list[tuple[int, int, int]]) -> bytes:
+    """The same for one whose strings are not all UTF-8, its symbols not all ASCII, or its chars not all Unicode.
+
+    Args:
+        state: the delivery state.
+        found: those of them, as `unreadable` tells.
+    """
     if not found:
         return state
     text = bytearray(state)
@@ -145,12 +152,9 @@ def with_text(state: bytes) -> bytes:
     return bytes(text)
 
 
-def is_readable(data: bytes, at: int) -> bool:
-    """Whether clients get from the well formed value at *at* what it says, and can make an object of it.
-
-    Not so where a key of a map is no plain value, or bytes stand behind the last value of a list.
-    """
-    return WRONG not in [code for _, _, code in unreadable(data, at)]
+def is_all_text(found: list[tuple[int, int, int]]) -> bool:
+    """Whether all that is unreadable is text: no key that is no plain value, no bytes behind the end of a list."""
+    return WRONG not in [code for _, _, code in found]
 
 
 def unreadable(data: bytes, at: int) -> list[tuple[int, int, int]]:

@@ -26,6 +26,7 @@ from router.cli.stat_columns import LINKS, ROUTERS
 from router.cli.table_fitting import fitted
 from tests.cli.test_messages import call, command
 from tests.helpers.processes import MeshProcesses, wait_until, without_idle_timeout
+from tests.helpers.terminal import written_to
 
 WAIT_S = 20
 
@@ -217,7 +218,7 @@ def on_terminal(*words: str, columns: int) -> str:
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "30"}
     done = subprocess.Popen([sys.executable, "-m", "router", *words], stdout=terminal, env=environment)
     os.close(terminal)
-    written = b"".join(iter(lambda: read_some(ours), b""))
+    written = written_to(ours)
     os.close(ours)
     done.wait(WAIT_S)
     return written.decode()
@@ -231,14 +232,6 @@ def test_a_narrow_terminal_is_told_which_columns_it_has_no_room_for(stage: Stage
     assert max(map(len, lines)) <= 50
     assert " ".join(" ".join(lines).split()).count("widen the terminal, or --json") >= 1, lines
     assert any("no room for" in line for line in lines)
-
-
-def read_some(terminal: int) -> bytes:
-    """What a program writes to its terminal; nothing once it has ended."""
-    try:
-        return os.read(terminal, 65536)
-    except OSError:
-        return b""
 
 
 @pytest.mark.interop

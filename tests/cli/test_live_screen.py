@@ -14,24 +14,17 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from router.cli.live_screen import watch
+from tests.helpers.terminal import written_to
 
 SCREEN_LEFT = "\x1b[?1049l"
 """With what a terminal goes back to what it showed before."""
-
-
-def octets(file: int) -> bytes:
-    """What a terminal was given since; nothing once its other end is closed."""
-    try:
-        return os.read(file, 4096)
-    except OSError:
-        return b""
 
 
 def shown_on_terminal(look: Callable[[int], list[RenderableType]], looks: int, monkeypatch: pytest.MonkeyPatch) -> str:
     """All that `watch` writes to a terminal."""
     main, end = pty.openpty()
     read: list[bytes] = []
-    reader = threading.Thread(target=lambda: read.extend(iter(lambda: octets(main), b"")))
+    reader = threading.Thread(target=lambda: read.append(written_to(main)))
     reader.start()
     monkeypatch.setenv("TERM", "xterm-256color")
     with open(end, "w", encoding="utf-8") as terminal:

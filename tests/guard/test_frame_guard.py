@@ -12,7 +12,7 @@ from proton import UNDESCRIBED, Array, Data, Described, char, symbol, ubyte, ulo
 
 from router.guard.endpoint_guard import MAX_NAME_BYTES
 from router.guard.frame_guard import FrameGuard
-from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, source, target, write
+from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, encoded, source, target, write
 
 OPEN = write(0x10, ["peer"])
 BEGIN = write(0x11, [None, 7, 100, 100])
@@ -668,12 +668,6 @@ def settled_with(state: Any, value: bytes) -> tuple[Any, FrameGuard]:
         corrected[at : at + len(right)] = right
     assert len(corrected) == len(data)
     return fields_of(bytes(corrected[-len(frame) :]))[4], tested
-
-
-def encoded(value: Any) -> bytes:
-    data = Data()
-    data.put_object(value)
-    return bytes(data.encode())
 
 
 def fields_of(frame: bytes) -> list[Any]:

@@ -12,6 +12,7 @@ from proton import UNDESCRIBED, Array, Data, Described, ulong
 
 from router.guard.guard_constants import WRONG
 from router.guard.value_check import count_values
+from tests.helpers.frames import encoded
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.binary(max_size=300)
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -24,12 +25,6 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     ),
     max_leaves=20,
 )
-
-
-def encoded(value: object) -> bytes:
-    data = Data()
-    data.put_object(value)
-    return bytes(data.encode())
 
 
 def number_of(value: object) -> int:

@@ -102,10 +102,15 @@ def read(log: bytes | bytearray) -> Iterator[Frame]:
     assert at == len(data), "the log ends within a frame"
 
 
+def encoded(value: object) -> bytes:
+    """The bytes of one value."""
+    data = Data()
+    data.put_object(value)
+    return bytes(data.encode())
+
+
 def write(performative: int, fields: Sequence[Any], *, channel: int = 0, payload: bytes = b"", kind: int = 0) -> bytes:
     """The bytes of a frame; whole numbers become uint."""
     plain = [uint(field) if type(field) is int else field for field in fields]
-    encoder = Data()
-    encoder.put_object(Described(ulong(performative), plain))
-    body = encoder.encode() + payload
+    body = encoded(Described(ulong(performative), plain)) + payload
     return struct.pack(">IBBH", len(body) + 8, 2, kind, channel) + body

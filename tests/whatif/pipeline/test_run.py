@@ -30,6 +30,7 @@ from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.table_files import files_of, read_table
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, PlanError
+from tests.helpers.terminal import written_to
 from tests.whatif.runs import assert_equal, everything, made, nothing_beside
 
 ROOT = Path(__file__).parents[3]
@@ -377,13 +378,8 @@ def test_a_terminal_gets_a_bar(model_folder: Path, tmp_path: Path) -> None:
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
     process = subprocess.Popen(command, cwd=ROOT, stderr=child, stdout=subprocess.DEVNULL, env=environment)
     os.close(child)
-    shown = b""
-    with open(parent, "rb", buffering=0) as terminal:
-        try:
-            while more := terminal.read(4096):
-                shown += more
-        except OSError:  # Linux, when the other end is closed
-            pass
+    shown = written_to(parent)
+    os.close(parent)
     assert process.wait() == 0
     assert "━" in shown.decode(errors="replace")
     assert b"/39" in shown
