@@ -1,5 +1,7 @@
 """Compiles the hot path with Cython: every module of `router` that has a `.pxd` beside it (see `router/speed.py`).
 
+All of them are linked into one library: its pages are fewer, and what a message needs of them stays in the caches.
+
 Where no C compiler works the wheel is built without: the same modules then run interpreted, slower. With
 AMQP_MESH_SPEED=compiled that is an error instead; with AMQP_MESH_SPEED=interpreted nothing is compiled. Everything else
 about the package stands in pyproject.toml.
@@ -9,10 +11,13 @@ from __future__ import annotations
 
 import os
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer
 
 OPTIONS = {
     "language_level": 3,
@@ -32,6 +37,7 @@ IS_USUAL = "AMQP_MESH_CFLAGS" not in os.environ and not OPTIONS["profile"]
 FOLDER = "build" if IS_USUAL else f"build/{zlib.crc32(repr((FLAGS, OPTIONS)).encode()):08x}"
 
 # As in router/speed.py.
+LIBRARY = "router._compiled"
 DECLARATIONS = (
     "byte_stream_limits",
     "c_arrays",
@@ -42,28 +48,43 @@ DECLARATIONS = (
     "transfer_stages",
 )
 
+
+class BuildOneLibrary(build_ext):
+    """Compiles the modules of a library side by side, those that have changed, and links them all."""
+
+    def build_extensions(self) -> None:
+        """See `build_ext`."""
+        compile_all = self.compiler.compile
+
+        def compile_changed(sources: list[str], output_dir: str, **options: object) -> list[str]:
+            made = self.compiler.object_filenames(sources, output_dir=output_dir)
+            changed = [source for source, item in zip(sources, made, strict=True) if self.force or newer(source, item)]
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                list(pool.map(lambda source: compile_all([source], output_dir=output_dir, **options), changed))
+            return made
+
+        self.compiler.compile = compile_changed
+        super().build_extensions()
+
+
 modules = [path.with_suffix(".py") for path in sorted(Path("router").rglob("*.pxd")) if path.stem not in DECLARATIONS]
-extensions = [
-    Extension(
-        ".".join(path.with_suffix("").parts),
-        [str(path)],
-        extra_compile_args=[*FLAGS, *STRICT],
-        extra_link_args=[flag for flag in FLAGS if flag.startswith("-fsanitize")],
-    )
-    for path in modules
-    if SPEED != "interpreted"
-]
 # The C, where scripts/build-wheel builds for several Pythons: it is the same for each.
 SHARED = Path("build/shared")
-if (SHARED / "complete").exists():
-    compiled = extensions
-    for extension in compiled:
-        extension.sources = [str(SHARED / Path(source).with_suffix(".c")) for source in extension.sources]
-else:
-    in_c = str(SHARED) if SHARED.exists() else f"{FOLDER}/cython"
-    compiled = cythonize(extensions, compiler_directives=OPTIONS, build_dir=in_c, nthreads=os.cpu_count())
+in_c = SHARED if SHARED.exists() else Path(FOLDER, "cython")
+if SPEED != "interpreted" and not (SHARED / "complete").exists():
+    extensions = [Extension(".".join(path.with_suffix("").parts), [str(path)]) for path in modules]
+    cythonize(extensions, compiler_directives=OPTIONS, build_dir=str(in_c), nthreads=os.cpu_count())
     if SHARED.exists():
         (SHARED / "complete").touch()
-for extension in compiled:
-    extension.optional = SPEED != "compiled"  # cythonize doesn't hand it on
-setup(ext_modules=compiled, options={"build": {"build_base": FOLDER}, "build_ext": {"parallel": os.cpu_count()}})
+library = Extension(
+    LIBRARY,
+    [str(in_c / path.with_suffix(".c")) for path in modules],
+    extra_compile_args=[*FLAGS, *STRICT],
+    extra_link_args=[flag for flag in FLAGS if flag.startswith("-fsanitize")],
+    optional=SPEED != "compiled",
+)
+setup(
+    ext_modules=[] if SPEED == "interpreted" else [library],
+    cmdclass={"build_ext": BuildOneLibrary},
+    options={"build": {"build_base": FOLDER}},
+)

@@ -1,8 +1,8 @@
 """One source, two speeds: whether the hot path runs compiled or interpreted.
 
-Modules with a `.pxd` beside their `.py` are compiled by Cython when the wheel is built. All of them are, or none is
-used: a compiled module and an interpreted one would not agree about the classes that they share. The environment
-variable `AMQP_MESH_SPEED` chooses: `compiled` or `interpreted`; without it the compiled modules are used when they are
+Modules with a `.pxd` beside their `.py` are compiled by Cython when the wheel is built, into one library. All of them
+are, or none: a compiled module and an interpreted one would not agree about the classes that they share. The
+environment variable `AMQP_MESH_SPEED` chooses: `compiled` or `interpreted`; without it the library is used when it is
 there.
 
 Called by `router/__init__.py`, before anything else of the package is imported.
@@ -36,7 +36,8 @@ DECLARATIONS: Final = (
 )
 """Their .pxd tells compiled modules what is there already, in proton or as a number."""
 _ROOT: Final = Path(__file__).parent
-SUFFIX: Final = importlib.machinery.EXTENSION_SUFFIXES[0]
+LIBRARY: Final = _ROOT / f"_compiled{importlib.machinery.EXTENSION_SUFFIXES[0]}"
+"""All compiled modules."""
 
 
 class SpeedUnavailable(ImportError):
@@ -53,21 +54,43 @@ def hot_modules() -> Mapping[str, Path]:
     }
 
 
-class _SourceFirst:
-    """Finds the sources of hot modules, which an extension beside them would hide."""
+@functools.cache
+def _show_proton() -> None:
+    """Load proton so that its functions are visible in the whole process, where the library looks for them."""
+    ctypes = importlib.import_module("ctypes")  # not needed by who only asks for the version
+    ctypes.CDLL(importlib.import_module("cproton_ffi").__file__, mode=ctypes.RTLD_GLOBAL)
 
-    def __init__(self, modules: Mapping[str, Path]) -> None:
-        self._modules = modules
+
+class _LibraryLoader(importlib.machinery.ExtensionFileLoader):
+    """Loads one of the modules of the library, which Python finds there by the last word of its name."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        """See `importlib.abc.Loader`.
+
+        Raises: ImportError
+        """
+        _show_proton()
+        try:
+            return super().create_module(spec)
+        except ImportError as error:
+            hint = "if it is older than that module, build it again: python setup.py build_ext --inplace"
+            raise ImportError(f"{spec.name} can't be loaded from {self.path}: {error}; {hint}") from error
+
+
+class _FromLibrary:
+    """Finds hot modules in the library, not in their sources."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Spec that loads a hot module from its source; None for any other."""
-        source = self._modules.get(name)
-        return None if source is None else importlib.util.spec_from_file_location(name, source)
+        """Spec that loads a hot module from the library; None for any other."""
+        if name not in hot_modules():
+            return None
+        loader = _LibraryLoader(name, str(LIBRARY))
+        return importlib.util.spec_from_file_location(name, LIBRARY, loader=loader)
 
 
-class _Refuse(_SourceFirst):
+class _Refuse:
     """Lets no hot module be imported: nobody gets another speed than was asked for."""
 
     def find_spec(
@@ -77,12 +100,12 @@ class _Refuse(_SourceFirst):
 
         Raises: SpeedUnavailable
         """
-        if name in self._modules:
+        if name in hot_modules():
             raise SpeedUnavailable(REFUSAL)
         return None
 
 
-def choose(wanted: str | None, modules: Mapping[str, Path]) -> tuple[str, str]:
+def choose(wanted: str | None, library: Path) -> tuple[str, str]:
     """Choose the speed when *wanted* is asked for, with the reason when that is INTERPRETED.
 
     Raises: SpeedUnavailable
@@ -91,11 +114,9 @@ def choose(wanted: str | None, modules: Mapping[str, Path]) -> tuple[str, str]:
         raise SpeedUnavailable(f"{VARIABLE} is {wanted!r}; expected {COMPILED!r} or {INTERPRETED!r}")
     if wanted == INTERPRETED:
         return INTERPRETED, f"{VARIABLE} says so"
-    missing = [name for name, source in modules.items() if not source.with_suffix(SUFFIX).exists()]
-    if not missing:
+    if library.exists():
         return COMPILED, ""
-    whole = len(missing) == len(modules)
-    reason = "it was not built, or no C compiler worked then" if whole else f"{missing[0]} is not compiled"
+    reason = "it was not built, or no C compiler worked then"
     if wanted == COMPILED:
         raise SpeedUnavailable(f"{VARIABLE} is {COMPILED!r}, but {reason}")
     return INTERPRETED, reason
@@ -103,14 +124,13 @@ def choose(wanted: str | None, modules: Mapping[str, Path]) -> tuple[str, str]:
 
 def _install(wanted: str | None) -> tuple[str, str, str]:
     """Have hot modules imported as *wanted*. Returns: speed, reason, refusal; two of them are empty."""
-    modules = hot_modules()
     try:
-        speed, reason = choose(wanted, modules)
+        speed, reason = choose(wanted, LIBRARY)
     except SpeedUnavailable as error:
-        sys.meta_path.insert(0, _Refuse(modules))
+        sys.meta_path.insert(0, _Refuse())
         return "", "", str(error)
-    if speed == INTERPRETED:
-        sys.meta_path.insert(0, _SourceFirst(modules))
+    if speed == COMPILED:
+        sys.meta_path.insert(0, _FromLibrary())
     return speed, reason, ""
 
 

@@ -48,7 +48,7 @@ def stale() -> list[str]:
     """Modules of a developer's checkout that are not what their sources say."""
     if speed.SPEED == speed.INTERPRETED or os.environ.get(TEST_INSTALLED):
         return []
-    return outdated(speed.hot_modules())
+    return outdated(speed.hot_modules(), speed.LIBRARY)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,7 @@
-"""Helpers of interpreted modules for what compiled ones do in C (`connection.pxd`): time, sockets, signals, numbers."""
+"""Helpers of interpreted modules for what compiled ones do in C: time, sockets, signals, numbers.
+
+`load_connection.pxd` has the C.
+"""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from typing import Final
 import attrs
 
 from router.bench.cases import ATTACH_S
-from router.bench.connection import Connection, Endpoint, Loop
-from router.bench.endpoints import Caller, properties_at
 from router.bench.errors import BenchError
+from router.bench.load_connection import Connection, Endpoint, Loop
+from router.bench.load_endpoints import Caller, properties_at
 from router.bench.messages import reply_head
 from router.bench.tally import Tally
 from router.binding import proton_functions as pn

@@ -10,9 +10,9 @@ from typing import Final
 import attrs
 
 from router.bench.cases import ATTACH_S, CREDIT, Path, Workload
-from router.bench.connection import Endpoint, Loop
-from router.bench.endpoints import Caller, Receiver, Responder, Sender
 from router.bench.errors import BenchError
+from router.bench.load_connection import Endpoint, Loop
+from router.bench.load_endpoints import Caller, Receiver, Responder, Sender
 from router.bench.process_usage import cpu_seconds, resident_bytes
 from router.bench.tally import Tally
 

@@ -9,8 +9,8 @@ from typing import Final
 import attrs
 
 from router.bench.cases import ATTACH_S
-from router.bench.connection import Connection, Endpoint, Loop
 from router.bench.errors import BenchError
+from router.bench.load_connection import Connection, Endpoint, Loop
 from router.bench.process_usage import cpu_seconds, resident_bytes
 from router.bench.routers import RouterLine
 from router.binding import proton_functions as pn

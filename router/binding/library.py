@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Final
 
 import cproton_ffi
 
 from router.binding.generated_declarations import ffi
-
-# Compiled modules look for proton's functions among those that are visible in the whole process.
-ctypes.CDLL(cproton_ffi.__file__, mode=ctypes.RTLD_GLOBAL)
 
 __all__ = ["ffi", "lib"]
 

@@ -1,6 +1,6 @@
 # Proton's C functions as compiled modules call them: the same names as in proton_functions.py, handles as numbers.
-# generated_functions.pxi declares them: there are no headers of proton. The symbols are those of the library that library.py has
-# made visible in the process.
+# generated_functions.pxi declares them: there are no headers of proton. The symbols are those of the library that router/speed.py
+# makes visible in the process.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.ref cimport Py_DECREF, Py_INCREF

@@ -1,3 +1,1 @@
-"""The hot path. Its compiled modules find proton's functions in the process, where this import makes them visible."""
-
-from router.binding import proton_functions as proton_functions
+"""The hot path: what is done for each message."""

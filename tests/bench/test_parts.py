@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from proton import Message
 
 from router.bench import cases, messages, ratios_to_other_routers, suite
-from router.bench.connection import Loop
-from router.bench.endpoints import Caller, Receiver, Responder, Sender
 from router.bench.errors import BenchError
+from router.bench.load_connection import Loop
+from router.bench.load_endpoints import Caller, Receiver, Responder, Sender
 from router.bench.measuring import LoadConnections, RunResult
 from router.bench.tally import BINS, COARSE_NS, Tally
 from router.cli.bench_tables import tables

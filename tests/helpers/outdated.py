@@ -7,25 +7,21 @@ from pathlib import Path
 
 from Cython.Build.Dependencies import create_dependency_tree
 
-from router.speed import SUFFIX
 
-
-def outdated(modules: Mapping[str, Path]) -> list[str]:
-    """Names of those that are not what their sources say.
+def outdated(modules: Mapping[str, Path], library: Path) -> list[str]:
+    """Names of those that are not in the library what their sources say.
 
     Args:
-        modules: paths of the sources by name; each compiled, the extension beside it
+        modules: paths of the sources by name
+        library: all of them, compiled
     """
-    return [name for name, source in modules.items() if compiled_at(source) < max(map(changed_at, read_for(source)))]
+    compiled_at = changed_at(library)
+    return [name for name, source in modules.items() if compiled_at < max(map(changed_at, read_for(source)))]
 
 
 def read_for(source: Path) -> set[Path]:
     """What Cython reads to compile it: the `.pxd` beside it, those that it imports, and what these include."""
     return {source, *map(Path, create_dependency_tree().all_dependencies(str(source)))}
-
-
-def compiled_at(source: Path) -> float:
-    return changed_at(source.with_suffix(SUFFIX))
 
 
 def changed_at(path: Path) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ for name in hot_modules():
 """
 
 needs_compiled = pytest.mark.skipif(
-    speed.choose(None, speed.hot_modules())[0] == speed.INTERPRETED and "AMQP_MESH_TEST_INSTALLED" not in os.environ,
+    not speed.LIBRARY.exists() and "AMQP_MESH_TEST_INSTALLED" not in os.environ,
     reason="nothing is compiled: `python setup.py build_ext --inplace`",
 )
 
@@ -90,32 +91,43 @@ def test_nobody_imports_a_hot_module_at_a_speed_that_was_not_asked_for() -> None
     )
 
 
-def sources(folder: Path, *, compiled: int) -> dict[str, Path]:
-    """Three modules, so many of which have an extension beside them."""
-    modules = {f"router.m{number}": folder / f"m{number}.py" for number in range(3)}
-    for path in list(modules.values())[:compiled]:
-        path.with_suffix(speed.SUFFIX).touch()
-    return modules
+def test_with_the_library_it_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "library").touch()
+    assert speed.choose(None, tmp_path / "library") == (speed.COMPILED, "")
 
 
-def test_all_compiled_is_compiled(tmp_path: Path) -> None:
-    assert speed.choose(None, sources(tmp_path, compiled=3)) == (speed.COMPILED, "")
+def test_without_the_library_it_is_interpreted_and_says_why(tmp_path: Path) -> None:
+    why = "it was not built, or no C compiler worked then"
+    assert speed.choose(None, tmp_path / "library") == (speed.INTERPRETED, why)
+    with pytest.raises(speed.SpeedUnavailable, match=f"^AMQP_MESH_SPEED is 'compiled', but {why}$"):
+        speed.choose(speed.COMPILED, tmp_path / "library")
 
 
-def test_none_compiled_is_interpreted_and_says_why(tmp_path: Path) -> None:
-    assert speed.choose(None, sources(tmp_path, compiled=0)) == (
-        speed.INTERPRETED,
-        "it was not built, or no C compiler worked then",
-    )
+@needs_compiled
+def test_each_hot_module_can_be_the_first_that_is_imported() -> None:
+    firsts = "router.core.forwarding.fib", "router.whatif.kernel.graph", "router.dataplane.links", "router.bench.tally"
+    for name in firsts:
+        said = python("-c", f"import {name}", wanted=speed.COMPILED)
+        assert (said.returncode, said.stderr) == (0, "")
 
 
-def test_one_that_is_not_compiled_has_all_of_them_interpreted(tmp_path: Path) -> None:
-    modules = sources(tmp_path, compiled=2)
-    assert speed.choose(None, modules) == (speed.INTERPRETED, "router.m2 is not compiled")
-    with pytest.raises(
-        speed.SpeedUnavailable, match=r"^AMQP_MESH_SPEED is 'compiled', but router\.m2 is not compiled$"
-    ):
-        speed.choose(speed.COMPILED, modules)
+@needs_compiled
+def test_a_module_that_the_library_lacks_is_named_and_what_to_do() -> None:
+    words = """
+from router import speed
+modules = dict(speed.hot_modules())
+speed.hot_modules = lambda: {**modules, "router.core.brand_new": "router/core/brand_new.py"}
+import router.core.brand_new
+"""
+    said = python("-c", words, wanted=speed.COMPILED)
+    last = said.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: router.core.brand_new can't be loaded from ")
+    assert last.endswith("build it again: python setup.py build_ext --inplace")
+
+
+def test_the_last_words_of_names_are_different_since_modules_are_found_in_the_library_by_them() -> None:
+    names = Counter(name.rpartition(".")[2] for name in speed.hot_modules())
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 @pytest.mark.parametrize("wanted", [pytest.param(None, marks=needs_compiled), speed.INTERPRETED])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from router.speed import SUFFIX
 from tests.helpers.outdated import outdated
 
 SOURCES = {
@@ -23,20 +22,19 @@ SOURCES = {
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """Two modules, one of which uses declarations of others; each was compiled after all was written."""
+    """Two modules, one of which uses declarations of others; they were compiled after all was written."""
     folder = tmp_path / "package"
     folder.mkdir()
     for name, text in SOURCES.items():
         (folder / name).write_text(text.format(package=folder.name))
         os.utime(folder / name, (1000, 1000))
-    for name in ("hot", "other"):
-        (folder / name).with_suffix(SUFFIX).touch()
-        os.utime((folder / name).with_suffix(SUFFIX), (2000, 2000))
+    (folder / "library").touch()
+    os.utime(folder / "library", (2000, 2000))
     return folder
 
 
 def names(folder: Path) -> list[str]:
-    return outdated({name: folder / f"{name}.py" for name in ("hot", "other")})
+    return outdated({name: folder / f"{name}.py" for name in ("hot", "other")}, folder / "library")
 
 
 def test_a_module_that_was_compiled_after_its_sources_is_up_to_date(package: Path) -> None:

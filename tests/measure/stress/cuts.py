@@ -23,7 +23,7 @@ import attrs
 from mesh_config.generators import generate
 from mesh_config.models import MeshSettings
 from mesh_config.render import render_mesh
-from router.bench.connection import Loop
+from router.bench.load_connection import Loop
 from router.binding import proton_functions as pn
 from router.cli.demo import cuttable_proxy
 from tests.helpers.processes import COMMAND, LOOPBACK, MeshProcesses, NotInTime, ReservedPort

@@ -11,7 +11,7 @@ import struct
 from collections import Counter
 from collections.abc import Sequence
 
-from router.bench.connection import Connection, Endpoint
+from router.bench.load_connection import Connection, Endpoint
 from router.binding import proton_functions as pn
 
 SIZES = (*(60,) * 20, 100, 100, 300, 300, 3_000, 3_000, 20_000, 40_000)

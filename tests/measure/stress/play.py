@@ -16,7 +16,7 @@ import attrs
 
 from mesh_config.generators import generate
 from mesh_config.models import MeshSettings
-from router.bench.connection import Loop
+from router.bench.load_connection import Loop
 from router.cli.management import ManagementClient
 from router.dataplane.connection_port import Port
 from router.dataplane.links import (

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint64_t
 
-from router.bench.connection cimport Connection, Endpoint, now_ns, receive_number, send_number
+from router.bench.load_connection cimport Connection, Endpoint, now_ns, receive_number, send_number
 from router.bench.tally cimport Tally
 from router.binding.proton_functions cimport (
     ACCEPTED,

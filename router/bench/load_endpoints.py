@@ -3,7 +3,7 @@
 Every message carries the time of its sending in its last eight bytes, so whoever gets it, or the reply, knows how long
 that took. The receiving ends accept each message as soon as it is there and renew credit when half of it is used.
 
-Compiled by Cython where that is possible (see `router/speed.py`): `endpoints.pxd` has the types.
+Compiled by Cython where that is possible (see `router/speed.py`): `load_endpoints.pxd` has the types.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final
 
 import cython
 
-from router.bench.connection import Connection, Endpoint
 from router.bench.errors import BenchError
+from router.bench.load_connection import Connection, Endpoint
 from router.bench.messages import MAX_REPLY_TO_BYTES, body, reply_head, request
 from router.bench.tally import Tally
 from router.binding import proton_functions as pn

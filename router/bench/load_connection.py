@@ -3,7 +3,7 @@
 One thread, no trio, no queue: bytes are read straight into the engine's buffer and written straight from it, and what
 they cause is handled at once by the connection's endpoint. Frames are as large as those of amqp-mesh's listeners.
 
-Compiled by Cython where that is possible (see `router/speed.py`): `connection.pxd` has the types, and in C what
+Compiled by Cython where that is possible (see `router/speed.py`): `load_connection.pxd` has the types, and in C what
 `router/bench/c_helpers_in_python.py` has for interpreted code.
 """
 
