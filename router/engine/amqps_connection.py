@@ -14,7 +14,6 @@ if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
         pn_transport_capacity,
         pn_transport_head,
-        pn_transport_pending,
         pn_transport_tail,
         pni_transport_grow_capacity,
     )
@@ -72,7 +71,7 @@ class AmqpsConnection(Connection):
                 count = tls.flush(fd)
                 if count < 0:
                     return -1 if count == -1 else count - 1
-            size = pn_transport_pending(self._transport)
+            size = self._writable()
             if size == 0:
                 return total
             if size < 0:

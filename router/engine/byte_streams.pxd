@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 from router.binding.proton_functions cimport *
 from router.engine.byte_stream_limits cimport *
 from router.guard.frame_guard cimport FrameGuard
+from router.guard.sent_frame_tracker cimport SentFrameTracker
 
 cdef Py_ssize_t LARGE_BYTES
 cdef Py_ssize_t MANY_COPIES
@@ -26,6 +27,7 @@ cdef class ByteStreams:
     cdef bint _may_have_more
     cdef public Py_ssize_t _copies
     cdef bytes _rest
+    cdef Py_ssize_t _seen
     cdef public Py_ssize_t unanswered
     cdef public Py_ssize_t _frames_before
 
@@ -51,4 +53,6 @@ cdef class ByteStreams:
     cdef Py_ssize_t _write(self, int fd, Py_ssize_t most)
     cdef bint _has_more_to_say(self)
     cpdef Py_ssize_t pending(self)
+    @cython.locals(size=Py_ssize_t, own=SentFrameTracker, new=size_t)
+    cdef Py_ssize_t _writable(self)
     cpdef object sent(self, Py_ssize_t size)

@@ -46,6 +46,8 @@ ANSWER_COPIES: Final = 400
 """A Begin or Attach of the peer counts as so many copies: it takes 50 us and more, and thousands may come in a row."""
 LARGE_BYTES: Final = 16_000
 """Bytes written at once from which on more may follow: the kernel is told to wait for it."""
+FRAME_BYTES: Final = 64
+"""Bytes that an encoded frame takes that is not to be written yet, such as an outcome."""
 MANY_COPIES: Final = 64
 """Others go before a connection that has caused so many by one piece."""
 
@@ -85,6 +87,8 @@ class ByteStreams:
         """Messages that have left because of that, and what had to be answered counted as such."""
         self._rest = b""
         """Bytes that were read and the engine is to have later, since what is before them is enough work for now."""
+        self._seen = 0
+        """Of the bytes that wait to be written, those that the guard has seen."""
         self.unanswered = 0
         """Begins and Attaches of the peer since everything was written,"""
         self._frames_before = 0
@@ -251,7 +255,7 @@ class ByteStreams:
         total = 0
         is_held = False
         while True:
-            size = pn_transport_pending(self._transport)
+            size = self._writable()
             if size <= 0:
                 total = total if size == 0 else -2
                 break
@@ -275,10 +279,26 @@ class ByteStreams:
 
     def pending(self) -> int:
         """Bytes that wait to be written; negative when nothing will ever be written again."""
-        size = int(pn_transport_pending(self._transport))
+        size = self._writable()
         if size == 0 and self._has_more_to_say():
-            size = int(pn_transport_pending(self._transport))
-        return size
+            size = self._writable()
+        return int(size)
+
+    def _writable(self) -> int:
+        """Bytes that can be written now, which the guard has seen and put right; negative for the end."""
+        size = pn_transport_pending(self._transport)
+        if size <= 0:
+            return size
+        own = self._guard.own
+        if size > self._seen:
+            new = pn_transport_head(self._transport) + self._seen
+            own.watch(bytes_at(new, size - self._seen), size - self._seen)
+            self._seen = size
+            if own.corrections:
+                for at, right in own.corrections:
+                    pn.memory_at(new + at, len(right))[:] = right
+                own.corrections.clear()
+        return size - own.unfinished()
 
     def _has_more_to_say(self) -> bool:
         """Whether there may be more to write, now that everything is written."""
@@ -321,13 +341,13 @@ class ByteStreams:
         Args:
             size: bytes, from the begin of what is pending.
         """
-        self._guard.own.watch(bytes_at(pn_transport_head(self._transport), size), size)
         pn_transport_pop(self._transport, size)
+        self._seen -= size
         self.moved_bytes += size
 
-    def unwritten_frames(self) -> int:
-        """Frames of ours that are encoded and not written."""
-        return max(0, self._frames_written() - self._guard.own.frames)
+    def unwritten_bytes(self) -> int:
+        """Bytes of ours that the peer does not take: what is to be written next, and about so many behind it."""
+        return self._seen + FRAME_BYTES * max(0, self._frames_written() - self._guard.own.frames)
 
     def sent_end(self) -> None:
         """Note that nothing more can be written."""

@@ -29,7 +29,7 @@ from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.byte_streams import ANSWER_COPIES, ByteStreams
 from router.engine.lowered_peer_credit import withdraw
-from router.engine.memory_meter import ANSWER_BYTES, FRAME_BYTES, MemoryMeter
+from router.engine.memory_meter import ANSWER_BYTES, MemoryMeter
 from router.engine.peer_identity import PeerIdentity
 from router.engine.peer_open import PeerOpen, read_open
 from router.engine.unanswered_requests import UnansweredRequests
@@ -514,6 +514,6 @@ class Connection(ByteStreams):
     def weigh(self) -> None:
         """Count what is held because of its peer, and tell its port."""
         guard = self._guard
-        answers = ANSWER_BYTES * self.unanswered + guard.asked_bytes + FRAME_BYTES * self.unwritten_frames()
+        answers = ANSWER_BYTES * self.unanswered + guard.asked_bytes + self.unwritten_bytes()
         self.moved_bytes = 0
         self.weight.count(answers + 2 * guard.attach_bytes)  # theirs, and ours that repeats it

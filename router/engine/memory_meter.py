@@ -30,8 +30,6 @@ MESSAGE_BYTES: Final = 512
 """Bytes of a message on each side beside its own until it has an outcome: a delivery of proton, half a passage."""
 ANSWER_BYTES: Final = 4096
 """Bytes that an unread answer to a Begin or Attach takes, with what it answers."""
-FRAME_BYTES: Final = 64
-"""Bytes that an encoded frame takes that is not written, such as an outcome."""
 
 
 class MemoryMeter:

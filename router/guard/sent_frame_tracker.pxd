@@ -4,6 +4,7 @@ from router.guard.endpoints cimport OwnLink, OwnSession, PeerSession, Table, add
 from router.guard.performatives cimport PerformativeReader, read_uints, size_at, width_of_uint
 from router.guard.guard_constants cimport *
 
+cdef Py_ssize_t HANDLE_MAX
 cdef Py_ssize_t MASK
 
 
@@ -15,9 +16,13 @@ cdef class SentFrameTracker(PerformativeReader):
     cdef Py_ssize_t _channel
     cdef OwnLink _link
     cdef public Py_ssize_t frames
+    cdef public list corrections
     cdef Py_ssize_t _skip
     cdef bytes _head
+    cdef Py_ssize_t _base
+    cdef Py_ssize_t _frame_at
 
+    cpdef Py_ssize_t unfinished(self)
     cpdef object show(self, bytes data)
     cdef object watch(self, const unsigned char *data, Py_ssize_t size)
     @cython.locals(length=Py_ssize_t, code=Py_ssize_t)
@@ -41,6 +46,8 @@ cdef class SentFrameTracker(PerformativeReader):
     @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, name=bytes)
     cdef object _watch_rare(
         self, const unsigned char *data, Py_ssize_t code, Py_ssize_t channel, OwnSession session)
-    @cython.locals(handle=Py_ssize_t, link=OwnLink, next_outgoing=Py_ssize_t, of_session=list)
+    @cython.locals(
+        handle=Py_ssize_t, fields_at=Py_ssize_t, handle_at=Py_ssize_t, begin=Py_ssize_t, link=OwnLink,
+        next_outgoing=Py_ssize_t, of_session=list)
     cdef object _watch_flow(self, const unsigned char *data, OwnSession session)
 

@@ -1,4 +1,9 @@
-"""Watch of what this side writes on a connection: sessions and links, as judging the peer's frames needs them.
+"""Watch of what this side writes next on a connection: sessions and links, as judging the peer's frames needs them.
+
+One kind of frame must not be written as it is. When a link is gone on this side and bytes of its messages are taken or
+settled, proton may open the session's window anew by a flow of that link, with -2 for the handle that it has no longer;
+for its peer that is a violation of the protocol, which ends the connection. Such a flow is made one of the session
+alone (`without_link`).
 
 Source: AMQP 1.0 part 2, 2.5 to 2.7.
 """
@@ -39,13 +44,34 @@ KEPT_HEAD_BYTES: Final = 128
 """Of a transfer, enough to read what is counted; more than that is never looked at."""
 
 
+HANDLE_MAX: Final = 0x7FFF_FFFF
+"""Highest handle that proton gives a link."""
 MASK: Final = 0xFFFF_FFFF
 """Of serial numbers. A number of C, as declared: a literal of this size would be an object."""
 NOTHING: Final = OwnSession(0, is_first=False, next_outgoing=0, window=0, outgoing_window=0)
 
 
+def without_link(flow: bytes, fields_at: int, handle_at: int) -> bytes:
+    """Make the flow of a link one of its session alone, in as many bytes.
+
+    The link's fields go; in their place the frame has more extended header, which nobody looks into, and up to three
+    fields that are null.
+
+    Args:
+        flow: the frame.
+        fields_at: where its first field begins, those of the session are four,
+        handle_at: and where the first of the link's fields begins.
+
+    Source: AMQP 1.0 part 2, 2.3.1.
+    """
+    fields = flow[fields_at:handle_at]
+    words, nulls = divmod(len(flow) - 8 - 6 - len(fields), 4)  # beside the header, and the begin of the list
+    body = bytes((0, 0x53, FLOW, 0xC0, 1 + len(fields) + nulls, 4 + nulls)) + fields + nulls * b"\x40"
+    return flow[:4] + bytes((2 + words,)) + flow[5:8] + bytes(4 * words) + body
+
+
 class SentFrameTracker(PerformativeReader):
-    """The frames that this side writes. They are taken to be right."""
+    """The frames that this side is about to write. They are taken to be right, but for flows of links that are gone."""
 
     def __init__(self, peer_sessions: Table) -> None:
         """*peer_sessions*: by the peer's channels."""
@@ -60,18 +86,28 @@ class SentFrameTracker(PerformativeReader):
         self._link: OwnLink | None = None
         """and its link, while it lasts."""
         self.frames = 0
-        """Written so far, but for one whose head is not there."""
+        """Seen so far, but for one whose head is not there."""
+        self.corrections: list[tuple[int, bytes]] = []
+        """What is to be written otherwise, by its offset in what was seen last; below 0 it was `unfinished` before."""
         self._skip = 0
-        """Rest of a frame that was written in part, bytes,"""
+        """Rest of a frame that was seen in part, bytes,"""
         self._head = b""
-        """and what was written of it, if there is more to know of it."""
+        """and what was seen of it, if there is more to know of it."""
+        self._base = 0
+        """Offset of what is looked at within what was seen last."""
+        self._frame_at = 0
+        """Begin of the frame that is looked at."""
+
+    def unfinished(self) -> int:
+        """Bytes at the end that must not be written yet: the rest of their frame may change them."""
+        return len(self._head)
 
     def show(self, data: bytes) -> None:
         """As `watch`, for bytes."""
         self.watch(data, len(data))
 
     def watch(self, data: bytes | memoryview, size: int) -> None:
-        """See what this side has written, in the order in which it does, in pieces of any size."""
+        """See what this side writes next, in the order in which it does, in pieces of any size; mind `corrections`."""
         self._watch_from(data, self._watch_on(data, size) if self._head else 0, size)
 
     def _watch_from(self, data: bytes | memoryview, at: int, size: int) -> None:
@@ -105,13 +141,16 @@ class SentFrameTracker(PerformativeReader):
         """
         taken = min(size, KEPT_HEAD_BYTES)
         joined = self._head + bytes(data[0:taken])
+        self._base = -len(self._head)
         self._head = b""
         self._watch_from(joined, 0, len(joined))
         if self._head and taken < size:
             joined = self._head + bytes(data[taken:size])
+            self._base = taken - len(self._head)
             self._head = b""
             self._watch_from(joined, 0, len(joined))
             taken = size
+        self._base = 0
         return taken
 
     def _watch_frame(self, data: bytes | memoryview, at: int, end: int, is_whole: bool) -> bool:
@@ -139,6 +178,7 @@ class SentFrameTracker(PerformativeReader):
                 self._session = session
                 self._watch_transfer(data, at, end, session)
             else:
+                self._frame_at = at
                 self.begin_list(data, at + 8, end)
                 self._watch_rare(data, code, channel, session)
         return True
@@ -256,14 +296,21 @@ class SentFrameTracker(PerformativeReader):
                 session.peer = None
 
     def _watch_flow(self, data: bytes | memoryview, session: OwnSession) -> None:
+        fields_at = self.at
         session.window_from = self.read_uint(data)
         session.window = self.read_uint(data)
         next_outgoing = self.read_uint(data)
         session.outgoing_window = self.read_uint(data)
         if session.peer is not None and session.peer.asks:
             session.said = [session.window_from, session.window, next_outgoing, session.outgoing_window]
+        handle_at = self.at
         handle = self.read_uint(data)
         if handle < 0:
+            return
+        if handle > HANDLE_MAX:
+            begin = self._frame_at
+            right = without_link(bytes(data[begin : self.stop]), fields_at - begin, handle_at - begin)
+            self.corrections.append((self._base + begin, right))
             return
         link: OwnLink | None = session.links.get(handle)
         if link is not None:

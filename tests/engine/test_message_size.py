@@ -124,6 +124,8 @@ def test_what_still_comes_on_a_closed_link_is_thrown_away_and_holds_up_no_other(
     assert receiver.bodies == ["small"]
     windows = [frame.flow("incoming_window") for frame in found if frame.name == "flow"]
     assert windows[-1] >= 4
+    # The handle of a link that is gone would end the connection of a peer that minds it.
+    assert {frame.flow("handle") for frame in found if frame.name == "flow"} <= {None, 0, 1}
     raw.write(frames.write(0x16, [0, True]))
     bench.run()
     (connection,) = [each for each in router.connections.values() if each.peer and each.peer.container == "raw"]

@@ -12,6 +12,7 @@ from proton import UNDESCRIBED, Array, Data, Described, char, symbol, ubyte, ulo
 
 from router.guard.endpoint_guard import MAX_NAME_BYTES
 from router.guard.frame_guard import FrameGuard
+from tests.helpers import frames
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, encoded, source, target, write
 
 OPEN = write(0x10, ["peer"])
@@ -454,6 +455,33 @@ def test_what_a_flow_has_said_and_is_so_still_is_not_answered_again(behind: byte
     assert [len(decoded(body)) for _, body in tested.answers()] == answers
     feed(tested, flow(0, count=0, credit=10))
     assert len(tested.answers()) == 1  # nothing was said since
+
+
+@pytest.mark.parametrize("count", [0, 200, 70_000])
+@pytest.mark.parametrize("credit", [0, 200, 2**32 - 1])
+@pytest.mark.parametrize("piece", [1, 7, 30, 1000])
+def test_a_flow_of_a_link_that_is_gone_is_written_as_one_of_its_session(piece: int, credit: int, count: int) -> None:
+    tested = guard()
+    gone = write(0x13, [*STATE, 2**32 - 2, count, credit, None, False], channel=2)
+    wanted = write(0x13, [*STATE, 8, 2, 8, None, False], channel=2)
+    own = OWN + gone + wanted + gone + wanted
+    pending = bytearray()
+    written = b""
+    for at in range(0, len(own), piece):
+        seen = len(pending)
+        pending += own[at : at + piece]
+        tested.own.show(bytes(pending[seen:]))
+        for start, right in tested.own.corrections:
+            pending[seen + start : seen + start + len(right)] = right
+        tested.own.corrections.clear()
+        ready = len(pending) - tested.own.unfinished()
+        written += pending[:ready]
+        del pending[:ready]
+    assert len(written) == len(own)
+    assert written.startswith(OWN)
+    flows = list(frames.read(written[len(OWN) :]))
+    assert [(frame.name, frame.flow("handle")) for frame in flows] == [("flow", None), ("flow", 8)] * 2
+    assert [[frame.field(index) for index in range(4)] for frame in flows] == [STATE] * 4
 
 
 def decoded(body: bytes) -> list[Any]:
