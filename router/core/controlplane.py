@@ -209,7 +209,8 @@ class ControlPlane:
 
     def tree(self, root: RouterId) -> TreePlace:
         """This router's place in the tree of *root*: worked out when first asked for, stale after `TopologyChanged`."""
-        return self._link_state.routes.topology.tree(root, self.router_id)
+        flooding = {router for router, node in self._link_state.database.nodes.items() if not node.has_trees}
+        return self._link_state.routes.topology.tree(root, self.router_id, flooding)
 
     def flood_trace(
         self, ingress: RouterId, child: RouterId, subscribers: frozenset[RouterId]

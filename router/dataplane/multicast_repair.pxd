@@ -17,6 +17,7 @@ cdef class KeptMulticast:
     cdef public double at
     cdef public bytes data
     cdef public AddressEntry entry
+    cdef public object flooded
     cdef public object ingress
     cdef public bytes tag
     cdef public tuple sent_to

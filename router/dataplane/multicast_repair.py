@@ -7,9 +7,12 @@ its link, or have passed before this router had the child that needs it. So a ch
 message gets it, as a datagram: no credit was set aside for it. So does one that was passed over, since it said that
 nobody below it is live, and grants now: it may have said so before it had heard who is below it.
 
-A router of which the subscribers were not known yet when a message passed is sent none of it. What is sent again says
-how old it is, since it may pass such a router on its way to another: subscribers that were not live then don't get it.
-Behind the number four bytes of its tag have its age then, milliseconds.
+A qdrouterd floods, and takes and passes on no numbers. Where the path to a router led by way of one when a message
+passed, that router had its copy without a number, and could not tell another one. So it is sent none of it again.
+
+A router of which the subscribers were not known yet when a message passed is sent none of it either. What is sent again
+says how old it is, since it may pass such a router on its way to another: subscribers that were not live then don't get
+it. Behind the number four bytes of its tag have its age then, milliseconds.
 """
 
 from __future__ import annotations
@@ -63,13 +66,15 @@ class Stream:
 class KeptMulticast:
     """A multicast that has passed."""
 
-    __slots__ = ("at", "data", "entry", "ingress", "sent_to", "tag")
+    __slots__ = ("at", "data", "entry", "flooded", "ingress", "sent_to", "tag")
 
     at: float
     """Time at which it passed, seconds."""
     data: bytes
     """Without annotations of routers."""
     entry: AddressEntry
+    flooded: frozenset[RouterId]
+    """Routers that were to have it without a number."""
     ingress: RouterId
     tag: bytes
     sent_to: tuple[RouterId, ...]
@@ -182,6 +187,7 @@ class MulticastRepair:
             self._audiences[entry.text] = dict.fromkeys(entry.remotes, -inf)
         kept = KeptMulticast()
         kept.at, kept.data, kept.entry, kept.ingress, kept.tag, kept.sent_to = now, data, entry, ingress, tag, sent_to
+        kept.flooded = self._fib.flooded(ingress)
         self._kept.append(kept)
         self.kept_bytes += len(data) + KEPT_BYTES
         while self.kept_bytes > self._settings.forwarding.kept_multicast_bytes:
@@ -253,27 +259,36 @@ class MulticastRepair:
         """
         self.is_due = False
         self.expire(now)
-        children: dict[tuple[str, RouterId], list[tuple[RouterId, Port, float]]] = {}
+        children: dict[tuple[str, RouterId, frozenset[RouterId]], list[tuple[RouterId, Port, float]]] = {}
         for kept in self._kept:
-            key = (kept.entry.text, kept.ingress)
+            key = (kept.entry.text, kept.ingress, kept.flooded)
             found = children.get(key)
             if found is None:
-                found = children[key] = self._children(kept.entry, kept.ingress)
+                found = children[key] = self._children(kept.entry, kept.ingress, kept.flooded)
             for neighbor, port, since in found:
                 if since <= kept.at and neighbor not in kept.sent_to:
                     kept.sent_to = (*kept.sent_to, neighbor)
                     self._send(kept, port, now)
 
-    def _children(self, entry: AddressEntry, ingress: RouterId) -> list[tuple[RouterId, Port, float]]:
-        """Children that take numbers, and since when it is known that there are subscribers below each, seconds."""
+    def _children(
+        self, entry: AddressEntry, ingress: RouterId, flooded: frozenset[RouterId]
+    ) -> list[tuple[RouterId, Port, float]]:
+        """Children that take numbers, and since when it is known that there are subscribers below each, seconds.
+
+        Args:
+            entry: of the address.
+            ingress: router in which the tree has its root.
+            flooded: routers whose subscribers do not count.
+        """
         fib = self._fib
-        local_subscribers = self._audiences.get(entry.text, {})
+        subscribers = self._audiences.get(entry.text, {})
         found = []
         for route in fib.multicast_hops(entry, ingress) if ingress == fib.me or ingress in fib.routes else []:
             port = self._ports.get(route.connection)
             if port is not None and port.takes_numbers and port.data_links:
                 below = fib.below(ingress, route.next_hop)
-                since = min((since for router, since in local_subscribers.items() if router in below), default=inf)
+                missing = below - flooded
+                since = min((since for router, since in subscribers.items() if router in missing), default=inf)
                 found.append((route.next_hop, port, since))
         return found
 

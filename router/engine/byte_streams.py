@@ -286,7 +286,7 @@ class ByteStreams:
 
     def _writable(self) -> int:
         """Bytes that can be written now, which the guard has seen and put right; negative for the end."""
-        size = pn_transport_pending(self._transport)
+        size: int = pn_transport_pending(self._transport)
         if size <= 0:
             return size
         own = self._guard.own
@@ -298,7 +298,7 @@ class ByteStreams:
                 for at, right in own.corrections:
                     pn.memory_at(new + at, len(right))[:] = right
                 own.corrections.clear()
-        return size - own.unfinished()
+        return int(size - own.unfinished())
 
     def _has_more_to_say(self) -> bool:
         """Whether there may be more to write, now that everything is written."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
+from router.engine import neighbor_links
 from router.runtime import Runtime
 from tests.helpers.engine import Bench, Wire
 from tests.helpers.peer import PeerReceiver, PeerSender, message
@@ -180,3 +182,36 @@ def test_who_granted_after_a_multicast_passed_is_not_sent_it_again(bench: Bench)
     sender.send(message("got"))
     bench.advance(1)
     assert (early.bodies, late.bodies) == (["missed", "got"], ["got"])
+
+
+def join_without_numbers(bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str, *neighbors: Runtime) -> None:
+    """Join a router that neither numbers multicasts nor says that it keeps to trees, as a qdrouterd."""
+    router = bench.router(name)
+    link_state = router.control._link_state
+    own_update = link_state.own_update
+    monkeypatch.setattr(link_state, "own_update", lambda: attrs.evolve(own_update(), has_trees=False))
+    with monkeypatch.context() as patch:
+        patch.setattr(neighbor_links, "NUMBERS", "nobody has this")
+        for neighbor in neighbors:
+            bench.join(router, neighbor)
+        bench.advance(2)
+
+
+def test_what_has_gone_by_way_of_a_router_without_numbers_is_not_sent_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = bench.mesh(("A", "B"))
+    c = bench.router("C")
+    wire = bench.join(b, c)
+    join_without_numbers(bench, monkeypatch, "Q", a, c)
+    receivers = [subscribe(bench, router) for router in (a, b, c)]
+    bench.advance(1)
+    for _ in range(2):
+        wire.cut()
+        bench.advance(2)
+        publish(bench, a, 10)
+        publish(bench, b, 10)
+        wire = bench.join(b, c)
+        bench.advance(2)
+        publish(bench, a, 10)
+    assert [len(receiver.messages) for receiver in receivers] == [60, 60, 60]

@@ -38,6 +38,10 @@ class Tree(Protocol):
     def children(self) -> Mapping[RouterId, frozenset[RouterId]]:
         """Neighbors away from the root, each with all routers that are reached through it, itself included."""
 
+    @property
+    def flooded(self) -> frozenset[RouterId]:
+        """Routers of the whole tree that flood multicasts, and all below these."""
+
 
 DOUBT_S: Final = 0.1
 """Seconds for which a route that has become longer is taken only where there is no other choice: news of a router that
@@ -479,6 +483,10 @@ class Fib:
     def below(self, ingress: RouterId, child: RouterId) -> frozenset[RouterId]:
         """Routers that multicasts of *ingress* reach by way of *child*, itself included."""
         return self._tree(ingress).children.get(child, frozenset())
+
+    def flooded(self, ingress: RouterId) -> frozenset[RouterId]:
+        """Routers that copies of multicasts of *ingress* reach without a number, since a router floods on their way."""
+        return self._tree(ingress).flooded
 
     def is_on_tree(self, ingress: RouterId, neighbor: RouterId | None) -> bool:
         """Whether a multicast of *ingress* may come from *neighbor*: only this router's predecessor in its tree."""

@@ -12,7 +12,7 @@ Source: docs/reference/inter-router-protocol.md#ties.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING
 
 import attrs
@@ -52,6 +52,8 @@ class TreePlace:
     """Neighbor toward the root; None at the root itself and when the root does not reach this router."""
     children: Mapping[RouterId, frozenset[RouterId]]
     """Neighbors away from the root, in the order of their ids, each with the routers below it, itself included."""
+    flooded: frozenset[RouterId] = frozenset()
+    """Routers of the whole tree that flood multicasts, and all below these: their copies have no numbers."""
 
 
 def shortest_paths(graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]], costs: Edges, root: RouterId) -> Paths:
@@ -138,16 +140,25 @@ class Topology:
             found = self._paths[root] = shortest_paths(self._graph, self.edges, root)
         return found
 
-    def tree(self, root: RouterId, at: RouterId) -> TreePlace:
-        """The place of router *at* in the tree of *root*; nothing leads anywhere when *root* does not reach it."""
+    def tree(self, root: RouterId, at: RouterId, flooding: Set[RouterId] = frozenset()) -> TreePlace:
+        """Find the place of router *at* in the tree of *root*; nothing leads anywhere when *root* does not reach it.
+
+        Args:
+            root: router in which the tree has its root.
+            at: router of which the place is found.
+            flooding: routers that send multicasts along every path.
+        """
         paths = self.paths(root)
         if paths is None or at not in paths.distance:
             return TreePlace(root=root, predecessor=None, children={})
         # A predecessor comes before its successors, so one pass finds the branch of each router below.
         branch: dict[RouterId, RouterId] = {}
         below: dict[RouterId, list[RouterId]] = {}
+        flooded: set[RouterId] = set()
         for router in paths.order:
             before = paths.predecessor.get(router)
+            if flooding and (router in flooding or before in flooded):
+                flooded.add(router)
             if before is None:
                 continue
             child = router if before == at else branch.get(before)
@@ -155,7 +166,9 @@ class Topology:
                 branch[router] = child
                 below.setdefault(child, []).append(router)
         children = {child: frozenset(below[child]) for child in sorted(below)}
-        return TreePlace(root=root, predecessor=paths.predecessor.get(at), children=children)
+        return TreePlace(
+            root=root, predecessor=paths.predecessor.get(at), children=children, flooded=frozenset(flooded)
+        )
 
     def check_invariants(self) -> None:
         """Assert that costs are positive, both ends of an edge are there, and kept paths are trees."""
