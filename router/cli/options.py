@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-import shlex
 from typing import Any, Final
 
 import click
@@ -12,8 +10,6 @@ import click
 from mesh_config.number_ranges import figures, range_words
 from router.core.escapes import escaped
 
-_PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./*\[\]-]+")
-"""Words that no shell changes; `*` and brackets it does only where there are such files."""
 MAX_SECONDS: Final = 30 * 86400.0
 """Longest time that an option takes: in milliseconds it fits the 32 bits that AMQP has for one."""
 
@@ -109,11 +105,6 @@ class NamedPath(click.Path):
         if not value:
             self.fail("it is empty.", param, ctx)
         return super().convert(value, param, ctx)
-
-
-def shell_word(text: str) -> str:
-    """*text* as one word of a command that a shell reads, in quotes where it would be read otherwise."""
-    return text if _PLAIN_WORD.fullmatch(text) else shlex.quote(text)
 
 
 def is_given(name: str) -> bool:

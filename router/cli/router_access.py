@@ -25,8 +25,8 @@ from router.cli.close_timeout_connection import CloseTimeoutConnection
 from router.cli.connection_failure_words import Credentials, failed_connection
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, file_error, say_warning_once
-from router.cli.options import NAME, UTF8, is_given, is_utf8, shell_word, timeout_option
-from router.core.escapes import escaped, without_passwords
+from router.cli.options import NAME, UTF8, is_given, is_utf8, timeout_option
+from router.core.escapes import escaped, shell_word, without_passwords
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
 DEFAULT_TIMEOUT_S: Final = 5.0

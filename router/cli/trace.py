@@ -15,13 +15,14 @@ from router.cli.address_path import Hop, Path, PathFinder, Trace
 from router.cli.did_you_mean import suggestion
 from router.cli.errors import CommandError
 from router.cli.management import ManagementClient
-from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option, shell_word
+from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Column, Entity, duration, printable
 from router.cli.stat_credit import party_state, there_is
 from router.cli.table_fitting import WIDER, fitted_lines, no_room
 from router.cli.table_output_width import UNBOUNDED_WIDTH, console
 from router.core.addressing.address import AddressKind, parse_address, with_vhost
+from router.core.escapes import shell_word
 from router.core.ids_and_conditions import RouterId
 from router.management.client_display_name import client_name
 

@@ -11,11 +11,11 @@ from router.cli.address_path import address_row, is_served, nearest_address
 from router.cli.did_you_mean import suggestion
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError, UnauthorizedError
-from router.cli.options import shell_word
 from router.cli.router_access import RouterAccess
 from router.cli.stat_columns import duration
 from router.cli.stat_credit import ask_credit
 from router.core.addressing.address import with_vhost
+from router.core.escapes import shell_word
 from router.management.client_display_name import client_name
 
 ROUTERS_ASKED: Final = 3

@@ -1,8 +1,9 @@
-"""Text of others made safe to be shown: what would steer a terminal, or hide in a line, stands there as an escape."""
+"""Text of others made safe to be shown, or pasted: what would steer a terminal, or hide in a line, is an escape."""
 
 from __future__ import annotations
 
 import re
+import shlex
 
 MOST_NAME_CHARACTERS = 200
 """Shown of a name that a peer chose."""
@@ -10,6 +11,8 @@ CUT = "\N{HORIZONTAL ELLIPSIS}"
 """At the end of a text of which there was more."""
 
 
+_PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+")
+"""No shell changes it."""
 _PASSWORD = re.compile(r"(\w+://[^\s/:@]*:)[^\s@]*@")
 
 
@@ -45,6 +48,21 @@ def escaped(text: str, most_characters: int | None = None) -> str:
             break
         shown.append(piece)
     return "".join(shown)
+
+
+def shell_word(text: str) -> str:
+    r"""*text* as one word of a command that a shell reads, in quotes where it would be read otherwise.
+
+    What is not printable is an escape in `$'...'`, as bash and zsh have it.
+    """
+    if _PLAIN_WORD.fullmatch(text):
+        return text
+    if text.isprintable():
+        return shlex.quote(text)
+    quoted = text.replace("\\", "\\\\").replace("'", "\\'")
+    # `\x80` is a byte there, not the character of that number.
+    pieces = (f"\\u{ord(each):04x}" if "\x80" <= each <= "\xff" else _escaped_character(each) for each in quoted)
+    return f"$'{''.join(pieces)}'"
 
 
 def _escaped_character(character: str) -> str:

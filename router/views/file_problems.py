@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from router.core.escapes import escaped
+from router.core.escapes import escaped, shell_word
 from router.views.problem_inputs import Problem, ProblemInputs
 
 CERTIFICATE_DAYS: Final = 30
@@ -31,7 +31,7 @@ def _certificates(snapshot: ProblemInputs) -> Iterator[Problem]:
                 subject=certificate.file,
                 sentence=f"the certificate of {escaped(certificate.subject) or 'no name'} in {certificate.file} {ends}",
                 since=None,
-                command=f"openssl x509 -in {certificate.file} -noout -enddate",
+                command=f"openssl x509 -in {shell_word(certificate.file)} -noout -enddate",
             )
 
 
@@ -42,5 +42,5 @@ def _unusable(snapshot: ProblemInputs) -> Iterator[Problem]:
             subject=escaped(each.subject),
             sentence=f"{escaped(each.reason)}; what was read before counts still, and after a restart nothing will",
             since=None,
-            command=f"amqp-mesh manage get-log --router {snapshot.router}",
+            command=f"amqp-mesh manage get-log --router {shell_word(snapshot.router)}",
         )

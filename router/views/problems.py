@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from router.core.escapes import escaped
+from router.core.escapes import escaped, shell_word
 from router.drain_state import SHUTTING_DOWN
 from router.management.client_display_name import client_name
 from router.management.merged_problems import CERTAIN
@@ -103,7 +103,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
                 sentence=f"router {node.id} is absent: {node.reason or 'no path leads there'}"
                 f"{_dead_or_cut_off(node, lost.get(node.id, ()))}",
                 since=node.since,
-                command=f"amqp-mesh stat {'connectors' if node.id in dialled else 'routers'} --router {me}",
+                command=f"amqp-mesh stat {'connectors' if node.id in dialled else 'routers'} --router {shell_word(me)}",
                 closeness=CERTAIN if node.id in dialled else BESIDE if node.id in beside else HEARSAY,
                 about=[f"router {each}" for each in dict.fromkeys((node.id, reached_by.get(node.id, node.id)))],
                 explains=[f"router {node.id}"],
@@ -120,7 +120,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
                 sentence=f"the link {link.name} is absent: {link.reason}; messages take other ways"
                 + (f", by which {_living(link, me)}: the link is cut, no router is dead" if is_apart else ""),
                 since=link.since,
-                command=f"amqp-mesh stat connectors --router {me}" if far in dialled else _end_command(link, me),
+                command=_connectors_command(me) if far in dialled else _end_command(link, me),
                 closeness=CERTAIN if far in dialled else BESIDE if far else HEARSAY,
                 about=_of_link(link),
                 explains=[f"link {link.name}"],
@@ -142,7 +142,7 @@ def _unnamed_ones(me: str, unnamed: Sequence[NodeRow]) -> Problem:
         sentence=f"{len(unnamed)} routers that no mesh file names are absent, last of all"
         f" {', '.join(node.id for node in last[:NAMED])}",
         since=last[0].since,
-        command=f"amqp-mesh stat routers --router {me}",
+        command=f"amqp-mesh stat routers --router {shell_word(me)}",
         closeness=HEARSAY,
         about=[],
         explains=[],
@@ -210,9 +210,13 @@ def _last_absent_ones(snapshot: ProblemInputs, absent: Set[str]) -> dict[str, st
     return nearest
 
 
+def _connectors_command(router: str) -> str:
+    return f"amqp-mesh stat connectors --router {shell_word(router)}"
+
+
 def _end_command(link: MeshLinkRow, me: str) -> str:
     """The command that shows why a link was lost, at an end of it: *me* if that is one."""
-    return f"amqp-mesh stat mesh --router {me if _far_end(link, me) else link.one}"
+    return f"amqp-mesh stat mesh --router {shell_word(me if _far_end(link, me) else link.one)}"
 
 
 def _drained(snapshot: ProblemInputs) -> Iterator[Problem]:
@@ -224,7 +228,7 @@ def _drained(snapshot: ProblemInputs) -> Iterator[Problem]:
                 sentence=f"router {node.id} is drained, or being drained: clients and paths go elsewhere until it"
                 " serves again",
                 since=node.last_topo_change,
-                command=f"amqp-mesh resume {node.id}",
+                command=f"amqp-mesh resume {shell_word(node.id)}",
                 about=[f"router {node.id}"],
             )
 
@@ -244,7 +248,7 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
                 sentence=f"the connector {connector.host}:{connector.port}{toward} finds no neighbor:"
                 f" {escaped(connector.connection_msg)}",
                 since=connector.since,
-                command=f"amqp-mesh stat connectors --router {snapshot.router}",
+                command=_connectors_command(snapshot.router),
                 about=link,
                 explains=link[:1],
             )
@@ -255,7 +259,7 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"{escaped(wrong.container)} connects from {wrong.host} to the wrong listener:"
             f" {escaped(wrong.reason)}",
             since=wrong.since,
-            command=f"amqp-mesh stat listeners --router {snapshot.router}",
+            command=f"amqp-mesh stat listeners --router {shell_word(snapshot.router)}",
             about=_link_to(snapshot.router, escaped(wrong.container)),
         )
     absent = [node for node in snapshot.nodes if not node.is_reachable and node.reason]
@@ -266,7 +270,7 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
             subject=escaped(refusal.container) or refusal.host,
             sentence=f"{who} from {refusal.host} is refused: {escaped(refusal.reason)}",
             since=refusal.since,
-            command=f"amqp-mesh stat routers --router {snapshot.router}",
+            command=f"amqp-mesh stat routers --router {shell_word(snapshot.router)}",
             about=_link_to(snapshot.router, escaped(refusal.container) or _explained(absent, refusal.reason)),
         )
 
@@ -284,7 +288,7 @@ def _duplicate_ids(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"two routers call themselves {router}: each overrules what the other says of its links and"
             " addresses; stop one of them, or give it another id",
             since=None,
-            command=f"amqp-mesh stat mesh --router {snapshot.router}",
+            command=f"amqp-mesh stat mesh --router {shell_word(snapshot.router)}",
             about=[f"router {router}"],
             explains=[f"router {router}"],
         )
@@ -301,7 +305,7 @@ def _losses(snapshot: ProblemInputs) -> Iterator[Problem]:
     lost_routers = {node.id: node.recent_flaps for node in snapshot.nodes}
     beside = {_far_end(link, me) for link in snapshot.links}
     for node in snapshot.nodes:
-        command = f"amqp-mesh stat routers --router {me}"
+        command = f"amqp-mesh stat routers --router {shell_word(me)}"
         closeness = BESIDE if node.id in beside else HEARSAY
         yield from _loss([f"router {node.id}"], node, node.is_reachable, command, closeness)
     for link in snapshot.links:
@@ -363,7 +367,7 @@ def _floods(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"client {_client(flood.container, flood.user, flood.host)} sends faster than its messages are"
             f" taken: {flood.under_way} are under way of {flood.most} that it may have{most}",
             since=flood.since,
-            command=f"amqp-mesh top --router {snapshot.router} --by links",
+            command=f"amqp-mesh top --router {shell_word(snapshot.router)} --by links",
             about=about,
             explains=[*about, _client_at(snapshot, flood.container)],
         )
@@ -385,7 +389,7 @@ def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
         lost = [each for each in trouble.lost_with if each in absent] if not credit.has_subscriber else []
         why = _who(trouble.grantors) if credit.has_subscriber else _nobody(lost)
         about = [f"address {text}", *(f"router {each}" for each in lost)]
-        command = f"amqp-mesh stat credit --router {snapshot.router} --address {text}"
+        command = f"amqp-mesh stat credit --router {shell_word(snapshot.router)} --address {shell_word(trouble.text)}"
         if not credit.blocked_count:
             # Messages that no publisher's credit let in wait as well: its sender names no address, or is gone.
             verb = "waits" if credit.waiting_count == 1 else "wait"
@@ -524,7 +528,7 @@ def _count(count: int, noun: str) -> str:
 
 
 def _memory(snapshot: ProblemInputs) -> Iterator[Problem]:
-    command = f"amqp-mesh stat connections --router {snapshot.router} --wide"
+    command = f"amqp-mesh stat connections --router {shell_word(snapshot.router)} --wide"
     if snapshot.is_above_mark:
         yield Problem(
             kind="memory",
@@ -559,7 +563,7 @@ def _listeners(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"listener {listener.name} has {listener.count} connections, as many as max_connections allows:"
             " new ones are closed",
             since=None,
-            command=f"amqp-mesh stat connections --router {snapshot.router}",
+            command=f"amqp-mesh stat connections --router {shell_word(snapshot.router)}",
         )
 
 
@@ -571,7 +575,7 @@ def _dropped(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"pre-settled messages or copies of {escaped(dropped.text)} are dropped, {dropped.count} in all,"
             " the last within a minute",
             since=dropped.last,
-            command=f"amqp-mesh stat addresses --router {snapshot.router}",
+            command=f"amqp-mesh stat addresses --router {shell_word(snapshot.router)}",
             about=[f"address {escaped(dropped.text)}"],
         )
     if snapshot.dropped_to_nobody is not None:
@@ -581,5 +585,5 @@ def _dropped(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence="pre-settled messages that nobody takes, or that were refused (no address, not allowed, malformed)"
             f", are dropped, {snapshot.dropped_to_nobody.count} in all, the last within a minute",
             since=snapshot.dropped_to_nobody.last,
-            command=f"amqp-mesh stat general --router {snapshot.router}",
+            command=f"amqp-mesh stat general --router {shell_word(snapshot.router)}",
         )

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from router import cli
 from router.cli import main
-from router.cli.options import MAX_COUNT, BoundedNumber, WholeNumber, shell_word
+from router.cli.options import MAX_COUNT, BoundedNumber, WholeNumber
 from router.cli.router_access import RouterAccess
 
 
@@ -101,20 +101,6 @@ def test_no_number_is_refused(words: str, word: str) -> None:
     assert f"'{word}' is not valid; expected a number from " in found.output
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("amqp://u:***@[::1]:5672", "amqp://u:***@[::1]:5672"),
-        ("/etc/mesh/ca.pem", "/etc/mesh/ca.pem"),
-        ("a b", "'a b'"),
-        ("$management", "'$management'"),
-        ("", "''"),
-    ],
-)
-def test_a_hint_can_be_pasted_into_a_shell(text: str, word: str) -> None:
-    assert shell_word(text) == word
-
-
 def test_a_hint_has_the_options_that_reach_the_same_router() -> None:
     access = RouterAccess(url="amqps://h", user="a b", ca="ca.pem", sasl="PLAIN", is_unverified=True)
     assert access.suffix == " --url amqps://h --user 'a b' --ca ca.pem --sasl PLAIN --insecure"
@@ -126,7 +112,7 @@ def test_a_hint_has_the_options_that_reach_the_same_router() -> None:
     ("url", "suffix"),
     [
         ("amqps://alice:se%3Acret@h:7", " --url amqps://h:7 --user alice --password-file -"),
-        ("alice:secret@[::1]:7/x@y", " --url [::1]:7/x@y --user alice --password-file -"),
+        ("alice:secret@[::1]:7/x@y", " --url '[::1]:7/x@y' --user alice --password-file -"),
         ("amqp://a%20b:secret@127.0.0.1:5672", " --user 'a b' --password-file -"),
         ("amqps://alice@h", " --url amqps://alice@h"),
     ],

@@ -308,6 +308,26 @@ def test_links_of_an_absent_router_are_no_problem_of_their_own() -> None:
     assert [kind for kind, *_ in said(links=[link])] == ["link-absent"]
 
 
+def test_commands_can_be_pasted_into_a_shell_whatever_names_peers_chose() -> None:
+    name = "B;touch${IFS}x"
+    found = problems(
+        ProblemInputs(
+            router=name,
+            now=NOW,
+            nodes=[row(NodeRow, id=name, state="up", is_reachable=True, is_draining=True)],
+            addresses=[AddressTrouble(text="y$(touch x) *", credit=credit(), grantors=[])],
+            certificates=[CertificateExpiry(file="/etc/my mesh/a$b.pem", subject="me", ends=NOW)],
+            dropped=[DroppedMessages(text="z", count=1, last=NOW)],
+        )
+    )
+    assert {each.command for each in found} == {
+        f"amqp-mesh stat credit --router '{name}' --address 'y$(touch x) *'",
+        f"amqp-mesh stat addresses --router '{name}'",
+        "openssl x509 -in '/etc/my mesh/a$b.pem' -noout -enddate",
+        f"amqp-mesh resume '{name}'",
+    }
+
+
 def test_the_command_is_for_the_router_that_knows_most_and_a_cause_stands_once() -> None:
     absent = row(NodeRow, id="R3", is_reachable=False, recent_flaps=1)
     refused = row(ConnectorRow, name="c", router="R3", connection_status="FAILED", connection_msg="refused")
