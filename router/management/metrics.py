@@ -109,7 +109,11 @@ GROUPS: Final[Mapping[str, Sequence[MetricSpec]]] = {
     "The mesh": (
         _gauge("problems", "What is wrong now, by kind, as `amqp-mesh stat problems` says it in words.", "kind"),
         _gauge("routers_reachable", "Other routers that can be reached now."),
-        _gauge("routers_unreachable", "Routers that are known and cannot be reached now."),
+        _gauge(
+            "routers_unreachable",
+            "Routers whose link state is known and that cannot be reached now; forgotten after `remote_ls_max_age_s` "
+            "(`amqp_mesh_problems` with `router-absent` stays).",
+        ),
         _gauge("routers_at_hops", "Routers that can be reached, by the hops of the path to them.", "hops"),
         _counter("reroutes", "Times that a router that could be reached got another path."),
         _counter("spf_runs", "Computations of all paths."),
