@@ -199,3 +199,29 @@ def test_a_build_of_the_docs_says_in_a_line_what_it_lacks(tmp_path: Path) -> Non
     assert done.returncode == 1
     lacking = "sphinx, myst_parser, furo, pyspark, pyarrow, lxml"
     assert done.stderr == f"scripts/build-docs needs {lacking}: pip install -r requirements/dev.txt\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_good"),
+    [
+        ("12.fix.md", True),
+        ("+slow-subscribers.fix.md", True),
+        ("slow-subscribers.fix.md", False),  # would come out as (#slow-subscribers)
+        ("12-slow.fix.md", False),
+        ("+slow-subscribers.md", False),
+    ],
+)
+def test_a_note_for_users_has_an_issue_number_or_a_plus(name: str, is_good: bool, tmp_path: Path) -> None:
+    shutil.copytree(CLONE / "newsfragments", tmp_path / "newsfragments")
+    (tmp_path / "newsfragments" / name).write_text("Slow subscribers are faster.\n")
+    for program in ("scripts/check-news", "bin/towncrier"):
+        (tmp_path / program).parent.mkdir()
+    shutil.copy(SCRIPTS / "check-news", tmp_path / "scripts")
+    (tmp_path / "bin" / "towncrier").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "towncrier").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["scripts/check-news"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode == 0) is is_good
+    assert is_good or f"{name}: its name must be NUMBER.KIND.md or +WORDS.KIND.md" in done.stderr
