@@ -21,6 +21,7 @@ from router.cli import main
 
 SETTINGS = "router: {id: A, listeners: [{port: 0}]}\n"
 WAIT_S = 60
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -107,6 +108,27 @@ def test_the_unit_leaves_a_router_time_to_stop_and_memory_for_its_peers() -> Non
     assert int(service["TimeoutStopSec"][0]) > RouterSettings(id="A").shutdown_s + 1
     counted = 1.75 * ForwardingSettings().process_bytes
     assert int(service["MemoryMax"][0].removesuffix("G")) * 2**30 > 2 * counted
+
+
+def test_docs_that_give_a_stop_more_time_tell_of_who_would_kill_it() -> None:
+    waited_s = int(unit()["Service"]["TimeoutStopSec"][0])
+    head = (ROOT / "deployment" / "Containerfile").read_text(encoding="utf-8")
+    how = (ROOT / "docs" / "how_to" / "run-a-mesh.md").read_text(encoding="utf-8")
+    assert f"--stop-timeout={waited_s}" in head
+    assert f"`TimeoutStopSec={waited_s}`" in how
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")}
+    longest = {
+        name: max(map(float, found))
+        for name, text in pages.items()
+        if (found := re.findall(r"(?<![\w.])shutdown_s: ([\d.]+)", text))
+    }
+    assert longest["oslo-messaging.md"] > waited_s
+    silent = [
+        name
+        for name, seconds in longest.items()
+        if seconds + 1 >= waited_s and not re.search(r"#time-to-stop|^### Time to stop$", pages[name], re.MULTILINE)
+    ]
+    assert silent == []
 
 
 def test_the_unit_names_the_program_that_wrote_it_and_the_settings() -> None:
