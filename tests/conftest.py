@@ -34,13 +34,24 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if collection_path in [here / name for name in OF_SPARK] and not has_spark() else None
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to begin where one of these is asked for by its name: pytest would not leave it out."""
+    if has_spark():
+        return
+    of_spark = [Path(__file__).parent / name for name in OF_SPARK]
+    for argument in config.args:
+        asked = config.invocation_params.dir / argument.partition("::")[0]
+        if any(asked.resolve().is_relative_to(each) for each in of_spark):
+            raise pytest.UsageError(f"{argument} needs Spark: pip install -r requirements/dev.txt")
+
+
 def pytest_report_header() -> list[str]:
     left_out = ", ".join(f"tests/{name}" for name in OF_SPARK)
     return [
         *([] if has_spark() else [f"left out, for want of Spark (pip install -r requirements/dev.txt): {left_out}"]),
         f"amqp-mesh {router.__version__}, {speed.describe()}",
         f"{Path(router.__file__).parent}, {Path(mesh_config.__file__).parent}",
-        *(f"{name} was compiled before its sources changed: python setup.py build_ext --inplace" for name in stale()),
+        *(f"{name} was compiled before its sources changed: scripts/build" for name in stale()),
     ]
 
 

@@ -177,8 +177,9 @@ UNIT = Path(router.__file__).parent / "deployment" / "amqp-mesh@.service"
 FOREIGN = {
     *{"ConfigOpts", "LinkSpeedRaw", "MessageDeliveryFailure", "MessagingTimeout"},
     *re.findall(r"^(\w+)=", UNIT.read_text(encoding="utf-8"), re.MULTILINE),
+    *re.findall(r"- alert: (\w+)", (ROOT / "examples" / "monitoring" / "alerts.yaml").read_text(encoding="utf-8")),
 }
-"""Of oslo.config, oslo.messaging and GraphML; and what the unit says to systemd."""
+"""Of oslo.config, oslo.messaging and GraphML; what the unit says to systemd; and alerts."""
 TOP = ("router", "mesh_config", "tests", "docs", "scripts", "requirements", "newsfragments", "examples")
 
 
@@ -213,6 +214,54 @@ def test_classes_that_the_documentation_names_are_there() -> None:
     }
     assert len(named) > 20
     assert sorted((page, name) for page, name in named if name not in known) == []
+
+
+def test_tests_that_the_documentation_names_are_there() -> None:
+    tests = list((ROOT / "tests").rglob("test_*.py"))
+    known = {path.stem for path in tests} | {
+        node.name
+        for path in tests
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    named = {
+        (page_id(page), word)
+        for page in PAGES
+        for word in re.findall(r"(?<![\w/*-])test_\w+(?!\w*\*)", without_blocks(page.read_text(encoding="utf-8")))
+    }
+    assert any(page == "CONTRIBUTING.md" for page, _ in named)
+    assert len(named) > 60
+    assert sorted((page, name) for page, name in named if name not in known) == []
+
+
+def demangled(name: str) -> list[str]:
+    """The parts of a name that Cython has given to a C function: each with its length before it, but for the last."""
+    parts, rest = [], name
+    while found := re.match(r"(\d+)", rest):
+        begin, size = found.end(), int(found[1])
+        parts.append(rest[begin : begin + size])
+        rest = rest[begin + size :].removeprefix("_")
+    return [*parts, rest]
+
+
+def test_c_functions_that_the_documentation_names_are_those_of_the_sources() -> None:
+    text = (ROOT / "docs" / "how_to" / "profile.md").read_text(encoding="utf-8")
+    names = re.findall(r"`__pyx_f_(\w+)`", text)
+    assert names
+    for name in names:
+        *modules, kind, function = demangled(name)
+        path = ROOT.joinpath(*modules).with_suffix(".py")
+        assert path.is_file(), f"{path}: {name}"
+        classes = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
+        (found,) = (node for node in classes if node.name == kind)
+        assert function in {each.name for each in found.body if isinstance(each, ast.FunctionDef)}
+
+
+def test_how_to_contribute_has_each_program_that_writes_docs() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    programs = {path.name for path in (ROOT / "docs").glob("*.py")} - {"conf.py"}
+    assert len(programs) > 6
+    assert sorted(name for name in programs if f"`python docs/{name}" not in text) == []
 
 
 SHOWN_FILE = re.compile(r"`([\w-]+\.\w+)`[^`]*:\n\n```\w+\n")

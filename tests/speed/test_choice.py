@@ -27,7 +27,7 @@ for name in hot_modules():
 
 needs_compiled = pytest.mark.skipif(
     not speed.LIBRARY.exists() and "AMQP_MESH_TEST_INSTALLED" not in os.environ,
-    reason="nothing is compiled: `python setup.py build_ext --inplace`",
+    reason="nothing is compiled: `scripts/build`",
 )
 
 

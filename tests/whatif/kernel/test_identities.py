@@ -319,7 +319,7 @@ def digest() -> str:
 def test_compiled_and_interpreted_say_the_same_bit_for_bit() -> None:
     other = speed.INTERPRETED if speed.SPEED == speed.COMPILED else speed.COMPILED
     if other == speed.COMPILED and not speed.LIBRARY.exists():
-        pytest.skip("nothing is compiled: `python setup.py build_ext --inplace`")
+        pytest.skip("nothing is compiled: `scripts/build`")
     root = Path(__file__).parents[3]
     said = subprocess.run(
         [sys.executable, "-c", "from tests.whatif.kernel.test_identities import digest; print(digest())"],
