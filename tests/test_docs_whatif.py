@@ -48,6 +48,7 @@ def test_the_tutorial_shows_what_its_commands_write(shown_output: ModuleType, tm
     assert shown_output.masked(real).splitlines() == shown_output.masked(page).splitlines(), (
         "run docs/shown_output.py docs/tutorials/what-if.md, then read what it has written"
     )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "examples"], "it tells how to tidy up"
 
 
 FILE = re.compile(r"`([\w-]+\.\w+)`[^`]*:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
