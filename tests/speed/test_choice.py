@@ -125,7 +125,7 @@ import router.core.brand_new
     assert last.endswith("build it again: python setup.py build_ext --inplace")
 
 
-def test_the_last_words_of_names_are_different_since_modules_are_found_in_the_library_by_them() -> None:
+def test_last_words_of_names_are_different_since_the_library_is_searched_by_them() -> None:
     names = Counter(name.rpartition(".")[2] for name in speed.hot_modules())
     assert [name for name, count in names.items() if count > 1] == []
 
