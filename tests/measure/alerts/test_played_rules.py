@@ -1,0 +1,86 @@
+"""Alert rules of examples/monitoring, played by promtool: what fires, when, and what it says."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.helpers.alert_rules import RULES, alerts_by_kind, rules
+
+
+def play(folder: Path, series: Mapping[str, str], tests: Mapping[str, object]) -> str:
+    """What promtool says against the rules with these series, one value every five seconds; empty: nothing."""
+    page = {
+        "rule_files": [str(RULES)],
+        "evaluation_interval": "5s",
+        "tests": [
+            {
+                "interval": "5s",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                **tests,
+            }
+        ],
+    }
+    path = folder / "played.yml"
+    path.write_text(yaml.safe_dump(page), encoding="utf-8")
+    done = subprocess.run(["promtool", "test", "rules", str(path)], capture_output=True, text=True, timeout=60)
+    return done.stdout + done.stderr if done.returncode else ""
+
+
+def firing(alert: str, at: str, labels: Sequence[str]) -> dict[str, object]:
+    """Expect one firing alert with these labels beside its own."""
+    severity = rules()[alert]["labels"]["severity"]
+    expected = ",".join((f'alertname="{alert}"', 'alertstate="firing"', f'severity="{severity}"', *labels))
+    return {
+        "promql_expr_test": [
+            {
+                "expr": f'ALERTS{{alertname="{alert}",alertstate="firing"}}',
+                "eval_time": at,
+                "exp_samples": [{"labels": f"ALERTS{{{expected}}}", "value": 1}],
+            }
+        ]
+    }
+
+
+def test_promtool_finds_no_fault_in_the_rules() -> None:
+    done = subprocess.run(["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("kind", "alert"), alerts_by_kind().items())
+def test_a_problem_that_stays_has_an_alert_as_long_as_it_stays(kind: str, alert: str, tmp_path: Path) -> None:
+    series = {f'amqp_mesh_problems{{instance="a:1",job="amqp-mesh",kind="{kind}"}}': "1x1000"}
+    labels = ['instance="a:1"', f'kind="{kind}"']
+    if not rules()[alert]["expr"].startswith("sum by"):
+        labels.append('job="amqp-mesh"')
+    at = "80m" if alert == "RouterDrained" else "20m"
+    assert play(tmp_path, series, firing(alert, at, labels)) == ""
+
+
+def test_a_dead_router_has_its_alert_after_its_link_state_is_forgotten(tmp_path: Path) -> None:
+    # Twelve values: after a minute nobody knows its link state.
+    series = {
+        'amqp_mesh_routers_unreachable{instance="a:1",job="amqp-mesh"}': "1x12 0x300",
+        'amqp_mesh_problems{instance="a:1",job="amqp-mesh",kind="router-absent"}': "1x312",
+    }
+    labels = ['instance="a:1"', 'job="amqp-mesh"', 'kind="router-absent"']
+    for at in ("40s", "2m", "20m"):
+        assert play(tmp_path, series, firing("RouterAbsent", at, labels)) == ""
+
+
+def test_three_losses_of_a_link_are_told_as_three(tmp_path: Path) -> None:
+    series = {
+        'amqp_mesh_neighbor_losses_total{instance="a:1",job="amqp-mesh",neighbor="B"}': "0x60 1x5 2x5 3x40",
+    }
+    labels = {"instance": "a:1", "job": "amqp-mesh", "neighbor": "B", "severity": "warning"}
+    annotations = {
+        "summary": "Losses within ten minutes of the link from a:1 to B: 3.",
+        "command": "amqp-mesh stat connections --router with the id of that router",
+    }
+    alert = {"exp_labels": labels, "exp_annotations": annotations}
+    expected = {"alert_rule_test": [{"eval_time": "8m", "alertname": "LinkFlaps", "exp_alerts": [alert]}]}
+    assert play(tmp_path, series, expected) == ""
