@@ -20,21 +20,31 @@ def main() -> None:
     _open_closed_streams()
     if sys.argv[1:2] == ["run"]:
         signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+    is_python_interrupted = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_python_interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # to end without a traceback here, and behind the command
     from router.cli import main as commands  # noqa: PLC0415 - see above
     from router.cli.stdout_errors import checked_output  # noqa: PLC0415 - see above
 
-    with checked_output():
-        commands(prog_name="amqp-mesh")
+    try:
+        if is_python_interrupted:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        with checked_output():
+            commands(prog_name="amqp-mesh")
+    finally:
+        if is_python_interrupted:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _open_closed_streams() -> None:
-    """Have input and output that were closed come from, and go to, nowhere.
+    """Have input that was closed come from nowhere, errors go there, and output be an error once there is some.
 
-    The lowest descriptor that is free is taken, which is that of the closed one: no socket gets it.
+    The lowest descriptor that is free is taken, which is that of the closed one: no socket gets it. That of output is
+    open for reading alone, so that what was asked for is not lost in silence, nor messages that `receive` takes.
     """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    for name, mode, flags in (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY)):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
+            setattr(sys, name, open(os.open(os.devnull, flags), mode, encoding="utf-8"))  # noqa: SIM115 - to the end
 
 
 if __name__ == "__main__":

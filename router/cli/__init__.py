@@ -15,6 +15,7 @@ import click
 from router import __version__, speed
 from router.cli.did_you_mean import HintingGroup, with_nearest_option
 from router.cli.errors import CommandError
+from router.cli.interrupts import interrupts_held_back
 from router.core.escapes import escaped
 
 COMMANDS = {
@@ -93,7 +94,8 @@ def _imported(name: str) -> ModuleType:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return importlib.import_module(name)
+        with interrupts_held_back():
+            return importlib.import_module(name)
     finally:
         if was_enabled:
             gc.enable()

@@ -14,12 +14,12 @@ import click
 from proton import Delivery, Message
 
 from router.cli.errors import say_error
+from router.cli.interrupts import INTERRUPTED, interruptible
 from router.cli.message_links import Client, FailedOutcome, LinkError, Receiver, Sender
 from router.cli.message_options import MessageTemplate, message_options
 from router.cli.options import address_argument, verbose_messages_option
 from router.cli.receive import JSON, QUIET, RAW, TEXT, show
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
-from router.cli.send import INTERRUPTED
 from router.cli.stat_columns import printable
 from router.cli.waiting_reasons import why_waiting
 
@@ -42,13 +42,13 @@ def call(address: str, template: MessageTemplate, form: str | None, access: Rout
     --count requests follow one another, and how long they took is shown at the end.
 
     Exit status: 1 when no reply came within --timeout; it is said whether the request was refused, waits in the mesh,
-    or was taken by a server that has not answered.
+    may have been seen by a server that is gone, or was taken by a server that has not answered.
     """
     run = _Calling(address, form or TEXT)
     error: str | None = None
     status = 1
     try:
-        with Client(access) as client:
+        with interruptible(), Client(access) as client:
             error = run.play(client, template)
     except (UnreachableError, LinkError) as lost:
         error = str(lost)
@@ -68,6 +68,8 @@ class _Calling:
     address: str
     form: str
     took_ms: list[float] = attrs.field(factory=list)
+    strays: list[object] = attrs.field(factory=list)
+    """Correlation ids of replies to no request, of the last call."""
 
     def play(self, client: Client, template: MessageTemplate) -> str | None:
         """Call, once for each message. Returns: why there is no reply; None when each has one."""
@@ -93,6 +95,7 @@ class _Calling:
         before = dict(requests.outcomes)
         known = requests.outcomes.total()
         requests.send(request)
+        self.strays.clear()
         began = time.monotonic()
 
         def is_over() -> bool:
@@ -112,6 +115,7 @@ class _Calling:
                     self.took_ms.append((time.monotonic() - began) * 1000)
                     show(reply, self.form)
                     return None
+                self.strays.append(reply.correlation_id)
             if not is_news or left <= 0 or (is_over() and not replies.incoming):
                 return self._why(client, requests, before)
 
@@ -121,12 +125,21 @@ class _Calling:
     def _why(self, client: Client, requests: Sender, before: Mapping[FailedOutcome, int]) -> str:
         """Reason for which there is no reply."""
         address, waited = printable(self.address), f"within {client.access.timeout_s:g} s"
+        if self.strays:
+            # That of a call before may have come twice, or late.
+            last = self.strays[-1]
+            which = "none" if last is None else printable(f"`{last}`")
+            count = "a reply" if len(self.strays) == 1 else f"{len(self.strays)} replies"
+            return f"no reply to this request from {address} {waited}: {count} came, whose correlation id is {which}"
         new = [each for each, times in requests.outcomes.items() if times != before.get(each, 0)]
         if not new:
             said = f"no reply from {address} {waited}, and no outcome: the request waits, or a server holds it."
             return said + why_waiting(client.access, self.address)
         if new[0].outcome == "accepted":
             return f"no reply from {address} {waited}: a server took the request and has not answered"
+        if new[0].is_seen is None:
+            how = "modified (delivery-failed)" if new[0].is_failed else "settled without an outcome"
+            return f"the request to {address} was {how}: a server may have seen it, and acted upon it"
         said = f"the request to {address} was {new[0]}: no server has taken it."
         return said + (why_waiting(client.access, self.address) if new[0].outcome != "rejected" else "")
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import attrs
 import click
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -18,7 +19,17 @@ from router.cli.options import MAX_SECONDS, BoundedNumber, WholeNumber
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console, write_plain
 
-Look = Callable[[int], list[RenderableType]]
+
+@attrs.frozen
+class Look:
+    """What was seen at one look."""
+
+    parts: list[RenderableType]
+    is_whole: bool = True
+    """Whether every router answered that was asked."""
+
+
+Looking = Callable[[int], Look]
 """Gives what is to be shown in so many lines (0 for all that there is)."""
 REST: Final = 4.0
 """The next look waits at least so many times as long as one took, so that looking stays a small part of the work."""
@@ -36,29 +47,68 @@ looks_option: Final = click.option(
 )
 
 
-def watch(look: Look, *, interval_s: float, looks: int | None, is_plain: bool = False) -> None:
+def watch(
+    look: Looking,
+    *,
+    interval_s: float,
+    looks: int | None,
+    in_plain: Callable[[ManagementError], RenderableType] | None = None,
+) -> bool:
     """Look again and again, until Ctrl-C or enough looks.
 
     Args:
         look: gives what is to be shown in so many lines (0 for all that there is).
         interval_s: from one look to the next.
         looks: how many; None for no bound.
-        is_plain: write each look below the last on a terminal too, without its time: for programs.
+        in_plain: for programs: write each look below the last on a terminal too, without its time; it says how a look
+            is written that could not be had.
+    Returns: whether every router answered at the last look.
     Raises: ManagementError, of the first look; later ones are shown, and tried again.
     """
+    watching = _Watching(look, in_plain)
     try:
-        if sys.stdout.isatty() and not is_plain:
-            _on_terminal(look, interval_s, looks)
+        if sys.stdout.isatty() and in_plain is None:
+            _on_terminal(watching, interval_s, looks)
         else:
-            _below_each_other(look, interval_s, looks, is_plain=is_plain)
+            _below_each_other(watching, interval_s, looks, is_plain=in_plain is not None)
     except KeyboardInterrupt:
         pass  # how it is meant to end
+    return watching.is_whole
 
 
-def _on_terminal(look: Look, interval_s: float, looks: int | None) -> None:
+@attrs.define
+class _Watching:
+    """Looks one behind the other."""
+
+    _look: Looking
+    _in_plain: Callable[[ManagementError], RenderableType] | None
+    is_whole: bool = True
+    """Whether every router answered at the last look."""
+    _last: list[RenderableType] = attrs.field(factory=list)
+    _seen_at: str = ""
+
+    def first(self, height: int) -> list[RenderableType]:
+        """The first look. Raises: ManagementError."""
+        seen = self._look(height)
+        self.is_whole, self._last, self._seen_at = seen.is_whole, seen.parts, time.strftime("%T")
+        return seen.parts
+
+    def next(self, height: int, *, is_kept: bool) -> list[RenderableType]:
+        """The next look, or why there is none; with what was seen last, and when, if that *is_kept*."""
+        try:
+            return self.first(height)
+        except ManagementError as error:
+            self.is_whole = False
+            if self._in_plain is not None:
+                return [self._in_plain(error)]
+            said: list[RenderableType] = [Text(f"Error: {printable(str(error))}", style="red")]
+            return [*said, Text(f"Seen last at {self._seen_at}:"), *self._last][: height or None] if is_kept else said
+
+
+def _on_terminal(watching: _Watching, interval_s: float, looks: int | None) -> None:
     """Renew a screen of its own, and leave the last look on the terminal: all that was on that screen goes with it."""
     out = console()
-    seen = _each(look, lambda: out.height - 1, interval_s, looks)
+    seen = _each(watching, lambda: out.height - 1, interval_s, looks)
     last = Group(*next(seen))
     try:
         with Live(last, console=out, screen=True, auto_refresh=False) as live:
@@ -70,8 +120,8 @@ def _on_terminal(look: Look, interval_s: float, looks: int | None) -> None:
         out.print(last)
 
 
-def _below_each_other(look: Look, interval_s: float, looks: int | None, *, is_plain: bool) -> None:
-    for parts in _each(look, lambda: 0, interval_s, looks):
+def _below_each_other(watching: _Watching, interval_s: float, looks: int | None, *, is_plain: bool) -> None:
+    for parts in _each(watching, None, interval_s, looks):
         if not is_plain:
             click.echo(time.strftime("-- %T"))
         for part in parts:
@@ -80,11 +130,18 @@ def _below_each_other(look: Look, interval_s: float, looks: int | None, *, is_pl
 
 
 def _each(
-    look: Look, height: Callable[[], int], interval_s: float, looks: int | None
+    watching: _Watching, height: Callable[[], int] | None, interval_s: float, looks: int | None
 ) -> Iterator[list[RenderableType]]:
-    """Yield look by look, each when it is its time; *height* as it is then."""
+    """Yield look by look, each when it is its time.
+
+    Args:
+        watching: has the looks.
+        height: of the screen, as it is then; None where each look is written below the last.
+        interval_s: from one look to the next.
+        looks: how many; None for no bound.
+    """
     began = time.monotonic()
-    parts = look(height())
+    parts = watching.first(height() if height is not None else 0)
     for done in itertools.count(1):
         took = time.monotonic() - began
         yield parts
@@ -92,13 +149,4 @@ def _each(
             return
         time.sleep(max(interval_s, REST * took))
         began = time.monotonic()
-        parts = _tried(look, height(), parts)
-
-
-def _tried(look: Look, height: int, last: list[RenderableType]) -> list[RenderableType]:
-    """The next look; where nobody answers, that in red above what was seen last."""
-    try:
-        return look(height)
-    except ManagementError as error:
-        stale = [part for part in last if not (isinstance(part, Text) and part.plain.startswith("Error: "))]
-        return [Text(f"Error: {printable(str(error))}", style="red"), *stale]
+        parts = watching.next(height() if height is not None else 0, is_kept=height is not None)

@@ -42,13 +42,13 @@ NOT_OF_VHOST: Final = "{}: not shown to who sees a virtual host alone; needs `ma
 OWN_CONTAINER: Final = "amqp-mesh-"
 """Beginning of the container ids of these clients."""
 
+ASK_ELSEWHERE: Final = "Ask another router of the mesh (--url) for what is wrong: amqp-mesh stat problems"
 GONE: Final = (
-    "{name} went away while it was asked: its process ended, or the network to it broke ({said}). "
-    "Ask another router of the mesh (--url) for what is wrong: amqp-mesh stat problems"
+    f"{{name}} went away while it was asked: its process ended, or the network to it broke ({{said}}). {ASK_ELSEWHERE}"
 )
 SILENT: Final = (
     "{name} has not answered within {seconds:g} s: it has just ended, hangs, or the way to it is jammed. "
-    "See amqp-mesh stat routers{suffix}, or wait longer: --timeout"
+    "{next}, or wait longer: --timeout"
 )
 
 NO_NODE: Final = "{} answers, but not as a management node"
@@ -301,8 +301,8 @@ class ManagementClient:
         except Timeout as error:
             self._is_lost = True
             name = self._name if router is None else f"router {router}"
-            words = SILENT.format(name=name, seconds=self.timeout_s, suffix=self.access.suffix)
-            raise ManagementError(words) from error
+            hint = ASK_ELSEWHERE if router is None else f"See amqp-mesh stat routers{self.access.suffix}"
+            raise ManagementError(SILENT.format(name=name, seconds=self.timeout_s, next=hint)) from error
         except UNREADABLE as error:
             self._is_lost = True
             raise ManagementError(f"{whom} answers with a message that can't be read: {error}") from error

@@ -16,13 +16,24 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import attrs
-from proton import Condition, ConnectionException, Delivery, Endpoint, LinkException, Message, ProtonException, Timeout
+from proton import (
+    Condition,
+    ConnectionException,
+    Delivery,
+    Endpoint,
+    LinkException,
+    Message,
+    MessageException,
+    ProtonException,
+    Timeout,
+)
 from proton.handlers import IncomingMessageHandler, OutgoingMessageHandler
 from proton.reactor import AtLeastOnce, AtMostOnce
 from proton.utils import BlockingReceiver, BlockingSender, LinkDetached
 
 from router.cli.amqp_value_formatting import UNREADABLE
 from router.cli.connection_failure_words import is_gone, plain
+from router.cli.message_decoding import decoded
 from router.cli.router_access import RouterAccess
 from router.core.escapes import escaped
 
@@ -56,15 +67,29 @@ class FailedOutcome:
     outcome: str
     condition: str | None = None
     description: str | None = None
+    is_failed: bool = False
+    """Of MODIFIED: whether it has `delivery-failed`, as that of a router which had sent the message on."""
 
     def __str__(self) -> str:
         said = ": ".join(filter(None, (self.condition, self.description)))
         return f"{self.outcome} ({said})" if said else self.outcome
 
+    @property
+    def is_seen(self) -> bool | None:
+        """Whether a subscriber has taken the message, and may act upon it; None where nobody knows.
+
+        Source: AMQP 1.0 part 3, 3.4; docs/explanation/walk-of-a-message.md, "When it can't arrive".
+        """
+        if self.outcome == UNKNOWN or self.is_failed:
+            return None
+        return self.outcome == OUTCOMES[Delivery.ACCEPTED]
+
 
 def outcome_of(delivery: Delivery) -> FailedOutcome:
     """The outcome that the peer gave a delivery."""
     word = OUTCOMES.get(int(delivery.remote_state), UNKNOWN)
+    if delivery.remote_state == Delivery.MODIFIED:
+        return FailedOutcome(word, is_failed=bool(delivery.remote.failed))
     try:
         condition = delivery.remote.condition if delivery.remote_state == Delivery.REJECTED else None
     except UNREADABLE:
@@ -119,6 +144,10 @@ class Sender(OutgoingMessageHandler):
             self._waiting.discard(event.delivery.tag)
             self.outcomes[outcome_of(event.delivery)] += 1
 
+    # One that is not settled is final too. A router that refuses a message which is still being sent settles it when
+    # the rest of it has come, and by then may have closed the link.
+    on_accepted = on_rejected = on_released = on_settled
+
 
 class Receiver(IncomingMessageHandler):
     """An incoming link: what came is kept until it is taken and settled."""
@@ -139,15 +168,16 @@ class Receiver(IncomingMessageHandler):
         """Take a message whole, and reject one that can't be read: else its sender would ruin who shows it."""
         delivery = event.delivery
         try:
-            super().on_delivery(event)
-        except UNREADABLE as error:
+            if not delivery.readable or delivery.partial or delivery.aborted:
+                super().on_delivery(event)
+                return
+            octets = event.link.recv(delivery.pending)
+            event.link.advance()
+            self.incoming.append((decoded(octets), delivery))
+        except (MessageException, *UNREADABLE) as error:
             self.unreadable.append(f"{type(error).__name__}: {error}")
             delivery.local.condition = Condition("amqp:decode-error", "the message can't be read")
             self.finish(delivery, Delivery.REJECTED)
-
-    def on_message(self, event: Any) -> None:
-        """Keep a message."""
-        self.incoming.append((event.message, event.delivery))
 
     def finish(self, delivery: Delivery, outcome: int) -> None:
         """Give one message its outcome."""
@@ -179,8 +209,8 @@ class Client:
     ) -> None:
         try:
             self._connection.close()
-        except (ProtonException, OSError):
-            pass  # the router was first, and that has been said
+        except (ProtonException, OSError, *UNREADABLE):
+            pass  # the router was first, and that has been said; or Ctrl-C came in the midst of proton's work
 
     def sender(self, address: str | None, *, is_settled: bool = False) -> Sender:
         """Attach a link to *address*; None for one on which each message names its own.

@@ -19,6 +19,7 @@ from router.cli.amqp_value_formatting import (
 )
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import say_error
+from router.cli.interrupts import INTERRUPTED, interruptible
 from router.cli.message_links import Client, LinkError, Receiver, Sender
 from router.cli.options import (
     MAX_COUNT,
@@ -29,7 +30,6 @@ from router.cli.options import (
     verbose_messages_option,
 )
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
-from router.cli.send import INTERRUPTED
 from router.cli.stat_columns import printable
 
 OUTCOMES: Final = {
@@ -100,7 +100,7 @@ def receive(
     error: str | None = None
     status = 1
     try:
-        with Client(access) as client:
+        with interruptible(), Client(access) as client:
             run.play(client, address, count, wait, is_echo=echo)
     except (UnreachableError, LinkError) as lost:
         error = str(lost)
@@ -166,7 +166,8 @@ class _Receiving:
 
     def _reply(self, client: Client, replies: Sender, message: Message) -> None:
         correlation = message.correlation_id if message.correlation_id is not None else message.id
-        reply = Message(address=message.reply_to, body=message.body, inferred=isinstance(message.body, bytes))
+        is_data = isinstance(message.body, bytes | memoryview)
+        reply = Message(address=message.reply_to, body=message.body, inferred=is_data)
         reply.correlation_id = correlation
         if client.wait(lambda: replies.credit > 0, client.access.timeout_s):
             try:
@@ -215,8 +216,8 @@ def _show(message: Message, form: str) -> None:
                     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
                     click.echo(printable(without_surrogates(f"{name}: {text}")))
         text = without_surrogates(body_text(message))
-        # What would move the cursor of a terminal is none of the sender's business.
-        click.echo(printable(text) if sys.stdout.isatty() else text)
+        # What would move the cursor of a terminal is none of the sender's business; a file has it as it came.
+        click.echo(printable(text) if sys.stdout.isatty() else text, color=True)
         if form == VERBOSE:
             click.echo()
     sys.stdout.flush()

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 import attrs
 import click
 from proton import ProtonException, SSLDomain, SSLException, SSLUnavailable, Url
+from proton.reactor import Container
 from proton.utils import BlockingConnection
 
 from mesh_config.usable_hosts import EXPECTED, host_fault
@@ -25,6 +26,7 @@ from router.cli.close_timeout_connection import CloseTimeoutConnection
 from router.cli.connection_failure_words import Credentials, failed_connection
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, file_error, say_warning_once
+from router.cli.interrupts import interrupts_held_back
 from router.cli.options import NAME, UTF8, is_given, is_utf8, timeout_option
 from router.core.escapes import escaped, shell_word, without_passwords
 
@@ -132,8 +134,10 @@ class RouterAccess:
                 options["allowed_mechs"] = self.sasl
             if container is not None:
                 options["container_id"] = container
-            if url.scheme == "amqps":
-                options |= {"ssl_domain": self._tls(), "sni": url.host}
+            with interrupts_held_back():  # proton's domains of TLS that are half made can't be freed
+                if url.scheme == "amqps":
+                    options |= {"ssl_domain": self._tls(), "sni": url.host}
+                options["container"] = Container()
             found = CloseTimeoutConnection(url, timeout=self.timeout_s, reconnect=False, heartbeat=silence_s, **options)
         except (ProtonException, OSError, ValueError) as error:
             raise UnreachableError(failed_connection(tried, url.host or "", error, self._credentials(url))) from error

@@ -9,18 +9,20 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import click
-from proton import Message
+from proton import Delivery, Message
 
 from router.cli.errors import say_error
-from router.cli.message_links import Client, LinkError, Sender
+from router.cli.interrupts import INTERRUPTED, interruptible
+from router.cli.message_links import OUTCOMES, Client, FailedOutcome, LinkError, Sender
 from router.cli.message_options import MessageTemplate, message_options
 from router.cli.options import BoundedNumber, address_argument
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
 from router.cli.stat_columns import printable
 from router.cli.waiting_reasons import why_released, why_waiting
 
-INTERRUPTED: Final = 130
-"""Exit status after Ctrl-C, as shells have it."""
+SEEN: Final = "delivery-failed: a subscriber may have seen it"
+"""Of a message that a router had sent on, and the next router or the subscriber was lost."""
+NOT_SEEN: Final = "a subscriber gave it back"
 
 
 @click.command(short_help="Send messages to an address.")
@@ -51,7 +53,7 @@ def send(
     error: str | None = None
     status = 1
     try:
-        with Client(access) as client:
+        with interruptible(), Client(access) as client:
             error = run.play(client, is_settled=settled, is_anonymous=anonymous)
     except (UnreachableError, LinkError) as lost:
         error = str(lost)
@@ -77,7 +79,8 @@ class _Sending:
         self._total = template.total
         self._rate = rate
         self._next: Message | None = None
-        self._began = self._ended = time.monotonic()
+        self._began = time.monotonic()
+        self._ended: float | None = None
         self.sender: Sender | None = None
         self._advance()  # a body that can't be sent needs no router
 
@@ -90,9 +93,17 @@ class _Sending:
         """Send all. Returns: why that was not possible; None when every message has an outcome."""
         try:
             return self._play(client, is_settled=is_settled, is_anonymous=is_anonymous)
-        except LinkError:
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Note the time, if it is not over yet: who asks why takes none of the messages'."""
+        if self._ended is None:
             self._ended = time.monotonic()
-            raise
+
+    @property
+    def _seconds(self) -> float:
+        return 0.0 if self._ended is None else self._ended - self._began
 
     def _play(self, client: Client, *, is_settled: bool, is_anonymous: bool) -> str | None:
         sender = self.sender = client.sender(None if is_anonymous else self._address, is_settled=is_settled)
@@ -114,7 +125,7 @@ class _Sending:
             client.wait(self._is_news(sender, is_paced=bool(is_paced)), due - now if is_paced else timeout_s / 10)
         if is_settled and not client.wait(client.is_written, timeout_s):
             return f"{client.router} has not taken all from its socket within {timeout_s:g} s"
-        self._ended = time.monotonic()
+        self._end()
         released = sum(times for each, times in sender.outcomes.items() if each.outcome == "released")
         why = why_released(client.access, self._address) if released else ""
         if why:
@@ -140,7 +151,7 @@ class _Sending:
         self._next = next(self._messages, None)
 
     def _why(self, client: Client, sender: Sender) -> str:
-        self._ended = time.monotonic()
+        self._end()
         waited = f"within {client.access.timeout_s:g} s"
         address = printable(self._address)
         if self._next is not None and not sender.credit:
@@ -154,7 +165,7 @@ class _Sending:
     def summary(self) -> str:
         """Fate of the messages, in a line, and a line for each reason of a refusal."""
         assert self.sender is not None
-        sent, seconds = self.sender.sent, self._ended - self._began
+        sent, seconds = self.sender.sent, self._seconds
         rate = f", {sent / seconds:.0f} a second" if sent > 1 and seconds > 0 else ""
         count = f"{sent} message{'' if sent == 1 else 's'}"
         if self._total is not None and sent < self._total:
@@ -171,11 +182,7 @@ class _Sending:
         lines = [
             count + (": " if words else "") + ", ".join(f"{times} {word}" for word, times in sorted(words.items()))
         ]
-        lines += [
-            printable(f"  {each.outcome}: {each.description or ''} ({each.condition})")
-            for each in self.sender.outcomes
-            if each.condition is not None
-        ]
+        lines += [printable(f"  {each.outcome}: {why}") for each in self.sender.outcomes if (why := _why(each))]
         return "\n".join(lines)
 
     def result(self, error: str | None) -> dict[str, object]:
@@ -185,10 +192,25 @@ class _Sending:
             "address": self._address,
             "sent": sender.sent if sender is not None else 0,
             "unsettled": sender.unsettled if sender is not None else 0,
-            "seconds": round(self._ended - self._began, 6),
+            "seconds": round(self._seconds, 6),
             "outcomes": [
-                {"outcome": each.outcome, "condition": each.condition, "description": each.description, "count": times}
+                {
+                    "outcome": each.outcome,
+                    "condition": each.condition,
+                    "description": each.description,
+                    "delivery_failed": each.is_failed,
+                    "count": times,
+                }
                 for each, times in self.outcomes.items()
             ],
             "error": error,
         }
+
+
+def _why(outcome: FailedOutcome) -> str:
+    """What has been said of an outcome, or is promised by it; empty where its name says it all."""
+    if outcome.outcome == OUTCOMES[Delivery.MODIFIED]:
+        return SEEN if outcome.is_failed else NOT_SEEN
+    if outcome.condition is not None:
+        return f"{outcome.description or ''} ({outcome.condition})"
+    return outcome.description or ""

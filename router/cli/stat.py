@@ -22,7 +22,7 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.entity_rows import told
 from router.cli.errors import say_error
 from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
-from router.cli.live_screen import interval_option, looks_option, watch
+from router.cli.live_screen import Look, interval_option, looks_option, watch
 from router.cli.management import NOT_OF_VHOST, ManagementClient
 from router.cli.management_errors import ManagementError
 from router.cli.options import NAME, WholeNumber, is_given, router_option
@@ -135,7 +135,8 @@ def stat(
     `problems` says in words what is wrong anywhere in the mesh, and what to call to see more.
 
     What needs attention stands first: what the mesh file names and is absent, links that messages wait for, addresses
-    without a subscriber, publishers without credit. Exit status: 1 when a router cannot be asked, else 0.
+    without a subscriber, publishers without credit. Exit status: 1 when a router cannot be asked, with --watch at the
+    last look, else 0.
     """
     if router is not None and all_routers:
         raise click.UsageError("--router and --all-routers exclude each other")
@@ -163,10 +164,13 @@ def stat(
         attached = client.attached_router()
         if is_watched:
             looking = _Looking(client, wanted, attached, access.suffix)
-            watch(looking.parts, interval_s=interval, looks=looks)
-            return
-        answers = _found(client, wanted, attached)
-    _output(wanted, answers, "json" if is_json else "csv" if is_csv else "table", access.suffix)
+            is_whole = watch(looking.look, interval_s=interval, looks=looks)
+        else:
+            answers, is_whole = _found(client, wanted, attached), True
+    if not is_watched:
+        _output(wanted, answers, "json" if is_json else "csv" if is_csv else "table", access.suffix)
+    if not is_whole:
+        sys.exit(1)
 
 
 def _output(wanted: StatSelection, answers: StatAnswers, form: str, suffix: str) -> None:
@@ -278,7 +282,7 @@ class _Looking:
         self._suffix = suffix
         self._before: dict[tuple[str, str], tuple[float, dict[str, Any]]] = {}
 
-    def parts(self, height: int) -> list[RenderableType]:
+    def look(self, height: int) -> Look:
         """The next look, with rates; at most *height* lines of it if that isn't 0."""
         answers = _found(self._client, self._wanted, self._attached)
         if answers.errors and not answers.found:
@@ -286,7 +290,7 @@ class _Looking:
         self._rate(answers.found)
         parts: list[RenderableType] = [Text(f"Error: {each}", style="red") for each in answers.errors]
         parts += _parts(self._wanted, answers, self._suffix, is_watched=True)
-        return parts[:height] if height else parts
+        return Look(parts[:height] if height else parts, is_whole=not answers.errors)
 
     def _rate(self, found: Found) -> None:
         view = VIEWS.get(self._wanted.what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
@@ -14,8 +15,9 @@ from rich.text import Text
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.link_sampler import LinkSample, LinkSampler
-from router.cli.live_screen import interval_option, looks_option, watch
+from router.cli.live_screen import Look, interval_option, looks_option, watch
 from router.cli.management import ManagementClient
+from router.cli.management_errors import ManagementError
 from router.cli.options import NAME, WholeNumber
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Column, cell, duration, printable
@@ -88,12 +90,18 @@ def top(
     about as many messages without outcome as it may; SLOW: a subscriber that messages wait for, since it grants no
     credit. Then who waits for them. BLOCKED: a sender whose messages wait, and that has no credit. `no credit`: a
     subscriber that grants none, and nothing waits for it alone. `credit` is that of the links that the state is of.
+
+    A router that can't be asked is named, in JSON under `errors`, with no rows of it. Exit status: 1 when there was
+    one at the last look, else 0.
     """
     with ManagementClient(access) as client:
         attached = client.attached_router()
         looking = LinkSampler(client, attached, [router] if router is not None else None)
         shown = partial(_json if is_json else _screen, looking, by, order, match, rows)
-        watch(shown, interval_s=interval, looks=looks, is_plain=is_json)
+        failed = partial(_failed_json, router or attached) if is_json else None
+        is_whole = watch(shown, interval_s=interval, looks=looks, in_plain=failed)
+    if not is_whole:
+        sys.exit(1)
 
 
 @attrs.define
@@ -197,9 +205,7 @@ def _found(looking: LinkSampler, by: str, order: str, match: str | None) -> tupl
     return links, sorted(rows_by(links, by), key=ORDERS[order])
 
 
-def _screen(
-    looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int
-) -> list[RenderableType]:
+def _screen(looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int) -> Look:
     links, found = _found(looking, by, order, match)
     sums = [sum(each.rate for each in links if each.direction == way) for way in ("in", "out")]
     counts = {"flooding": "is_full", "slow": "is_slow", "blocked": "is_blocked"}
@@ -224,7 +230,7 @@ def _screen(
         parts.append(no_room(left_out, WIDER))
     if len(found) > len(shown):
         parts.append(Text(f"{len(found) - len(shown)} more"))
-    return parts
+    return Look(parts, is_whole=not looking.errors)
 
 
 def _table(shown: list[Row], width: int) -> tuple[list[str], list[str]]:
@@ -279,9 +285,12 @@ COLUMNS: Final = tuple(
 """Columns of a screen; their texts are those of `_values`."""
 
 
-def _json(
-    looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int
-) -> list[RenderableType]:
+def _json(looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int) -> Look:
     _, found = _found(looking, by, order, match)
     rows = [{**attrs.asdict(row), "rate": row.rate} for row in found[:most]]
-    return [Text(json.dumps({"rows": rows, "errors": looking.errors}))]
+    return Look([Text(json.dumps({"rows": rows, "errors": looking.errors}))], is_whole=not looking.errors)
+
+
+def _failed_json(router: str, error: ManagementError) -> RenderableType:
+    """The same of a look that could not be had, since *router* did not answer."""
+    return Text(json.dumps({"rows": [], "errors": {router: str(error)}}))

@@ -1,0 +1,44 @@
+"""Ctrl-C where it would leave something half made, and after the end of what it is to end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import click
+
+INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block, which is to be short: modules half imported tell of it in tracebacks."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the block, and change nothing after it: what has become of that is still told, and its status.
+
+    In a thread other than the first one, to which no signal comes, it does nothing.
+    """
+    try:
+        yield
+    finally:
+        context = click.get_current_context(silent=True)
+        before = signal.getsignal(signal.SIGINT)
+        if context is not None and before is signal.default_int_handler:
+            with suppress(ValueError):
+                signal.signal(signal.SIGINT, _do_nothing)  # not SIG_IGN, which programs that are started would inherit
+                context.find_root().call_on_close(lambda: signal.signal(signal.SIGINT, before))
+
+
+def _do_nothing(number: int, frame: object) -> None:
+    pass
