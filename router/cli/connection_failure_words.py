@@ -30,8 +30,7 @@ NOT_OFFERED: Final = "Authentication failed [mech=none]"
 WORDS: Final = (
     (
         "certificate verify failed",
-        "its certificate is not signed by an authority that is trusted (--ca), has expired or is not valid yet, or is of"
-        " another name",
+        "its certificate has expired, is not signed by an authority that is trusted (--ca), or is of another name",
     ),
     ("alert certificate required", "its listener wants a certificate of who comes: --certificate, and --key"),
     ("alert certificate expired", "the certificate of --certificate has expired"),

@@ -15,7 +15,7 @@ INTERRUPTED: Final = 130
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block, which is to be short: modules half imported tell of it in tracebacks."""
+    """Let Ctrl-C wait for the end of the block, which is to be short: what is half made ends in tracebacks."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

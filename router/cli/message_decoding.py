@@ -14,6 +14,7 @@ SEQUENCE: Final = 0x76
 VALUE: Final = 0x77
 BODY: Final = (DATA, SEQUENCE, VALUE)
 """Descriptors of the sections that are a body."""
+DESCRIBED: Final = 0x00
 NULL: Final = 0x40
 
 SMALL_DESCRIPTOR: Final = 0x53
@@ -24,6 +25,8 @@ FIXED_BYTES: Final = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
 """Bytes of a value behind its format code, by the upper half of that."""
 SIZE_BYTES: Final = {0xA: 1, 0xB: 4, 0xC: 1, 0xD: 4, 0xE: 1, 0xF: 4}
 """Bytes that tell the size of one."""
+COUNT_BYTES: Final = {0xC0: 1, 0xC1: 1, 0xD0: 4, 0xD1: 4}
+"""Bytes that tell how many elements a list or a map has, behind its size, by its format code."""
 
 BROKEN: Final = "a section of it is broken, or cut off"
 SEVERAL: Final = "it has more than one body"
@@ -49,10 +52,9 @@ def decoded(octets: bytes) -> Message:
     """
     body = [section for section in _sections(octets) if section.code in BODY]
     found = _decoded(octets)
-    # Of several proton keeps the last.
-    values: list[Any] = (
-        [found.body] if len(body) == 1 else [_decoded(octets[each.start : each.end]).body for each in body]
-    )
+    # Of several proton keeps the last. A body of data lies in the memory of its message.
+    parts = [found] if len(body) == 1 else [_decoded(octets[each.start : each.end]) for each in body]
+    values: list[Any] = [part.body for part in parts]
     if any(value is None and octets[each.value] != NULL for each, value in zip(body, values, strict=True)):
         raise MessageException(BROKEN)
     if len(body) > 1:
@@ -76,10 +78,11 @@ def _sections(octets: bytes) -> Iterator[_Section]:
     """All sections. Raises: MessageException."""
     at = 0
     while at < len(octets):
-        if octets[at] != 0:
+        if octets[at] != DESCRIBED:
             raise MessageException(BROKEN)
         value = _end(octets, at + 1)
         end = _end(octets, value)
+        _check(octets, value, end)
         yield _Section(_descriptor(octets[at + 1 : value]), at, value, end)
         at = end
 
@@ -90,8 +93,16 @@ def _descriptor(octets: bytes) -> int:
     return SYMBOLS.get(octets[2:], 0)
 
 
+def _value_code(octets: bytes, at: int) -> int:
+    """Index of the format code of the value that begins at *at*, behind its descriptors."""
+    while at < len(octets) and octets[at] == DESCRIBED:
+        at = _end(octets, at + 1)
+    return at
+
+
 def _end(octets: bytes, at: int) -> int:
-    """Index behind the value that begins at *at*."""
+    """Index behind the value that begins at *at*. Raises: MessageException when it is not all there."""
+    at = _value_code(octets, at)
     form = octets[at] >> 4 if at < len(octets) else 0
     end = at + 1 + FIXED_BYTES.get(form, 0)
     if form in SIZE_BYTES:
@@ -102,3 +113,26 @@ def _end(octets: bytes, at: int) -> int:
     if end > len(octets):
         raise MessageException(BROKEN)
     return end
+
+
+def _check(octets: bytes, at: int, end: int) -> None:
+    """Find out whether lists and maps have all of their elements. Raises: MessageException.
+
+    Args:
+        octets: of the message.
+        at: index of a value.
+        end: index behind it.
+    """
+    left = [(at, end)]
+    while left:
+        at, end = left.pop()
+        code = _value_code(octets, at)
+        width = COUNT_BYTES.get(octets[code], 0)
+        element = code + 1 + 2 * width
+        for _ in range(int.from_bytes(octets[element - width : element])):
+            behind = _end(octets, element)
+            if behind > end:
+                raise MessageException(BROKEN)
+            if octets[element] in COUNT_BYTES or octets[element] == DESCRIBED:
+                left.append((element, behind))
+            element = behind

@@ -110,6 +110,22 @@ def test_a_listener_for_certificates_is_told_of_with_the_options(
         assert f"Error: no connection to {tls}: {said}" in stat(tls, *words)
 
 
+def show_certificate(connection: socket.socket, certificate: str) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with contextlib.suppress(ssl.SSLError), context.wrap_socket(connection, server_side=True) as stream:
+        stream.recv(1)
+
+
+def test_a_certificate_that_has_expired_is_among_what_is_said(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    expired = certificates.expired("localhost")
+    with answering(lambda connection: show_certificate(connection, expired)) as url:
+        tls = url.replace("amqp://127.0.0.1", "amqps://localhost")
+        said = stat(tls, "--ca", certificates.ca)
+    assert said.startswith(f"Error: no connection to {tls}: its certificate has expired, is not signed by ")
+
+
 @needs_spark
 def test_a_url_of_http_is_told_what_that_is_for() -> None:
     result = CliRunner().invoke(main, ["whatif", "snapshot", "http://127.0.0.1:1", "-o", "model"])

@@ -5,22 +5,22 @@ from __future__ import annotations
 import itertools
 import os
 import pty
+import re
 import sys
 import threading
-from collections.abc import Callable
 
 import pytest
-from rich.console import RenderableType
 from rich.text import Text
 
-from router.cli.live_screen import watch
+from router.cli.live_screen import Look, Looking, watch
+from router.cli.management_errors import ManagementError
 from tests.helpers.terminal import written_to
 
 SCREEN_LEFT = "\x1b[?1049l"
 """With what a terminal goes back to what it showed before."""
 
 
-def shown_on_terminal(look: Callable[[int], list[RenderableType]], looks: int, monkeypatch: pytest.MonkeyPatch) -> str:
+def shown_on_terminal(look: Looking, looks: int, monkeypatch: pytest.MonkeyPatch) -> str:
     """All that `watch` writes to a terminal."""
     main, end = pty.openpty()
     read: list[bytes] = []
@@ -39,7 +39,7 @@ def shown_on_terminal(look: Callable[[int], list[RenderableType]], looks: int, m
 @pytest.mark.parametrize("looks", [1, 3])
 def test_the_last_look_stays_on_the_terminal(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = itertools.count(1)
-    text = shown_on_terminal(lambda _: [Text(f"look {next(numbers)}")], looks, monkeypatch)
+    text = shown_on_terminal(lambda _: Look([Text(f"look {next(numbers)}")]), looks, monkeypatch)
     _, left, after = text.rpartition(SCREEN_LEFT)
     assert left
     assert f"look {looks}\r\n" in after
@@ -48,9 +48,61 @@ def test_the_last_look_stays_on_the_terminal(looks: int, monkeypatch: pytest.Mon
 def test_it_stays_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = itertools.count(1)
 
-    def look(_: int) -> list[RenderableType]:
+    def look(_: int) -> Look:
         if (number := next(numbers)) == 3:
             raise KeyboardInterrupt
-        return [Text(f"look {number}")]
+        return Look([Text(f"look {number}")])
 
     assert "look 2\r\n" in shown_on_terminal(look, 5, monkeypatch).rpartition(SCREEN_LEFT)[2]
+
+
+FIRST = Look([Text("Error: B does not answer"), Text("a row")], is_whole=False)
+GONE = ManagementError("gone")
+
+
+def looking(*looks: Look | ManagementError) -> Looking:
+    """Give one look behind the other."""
+    left = iter(looks)
+
+    def look(_: int) -> Look:
+        if isinstance(found := next(left), ManagementError):
+            raise found
+        return found
+
+    return look
+
+
+def test_a_look_that_fails_repeats_no_rows_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not watch(looking(FIRST, GONE, GONE), interval_s=0, looks=3)
+    looks = re.split(r"-- \d\d:\d\d:\d\d\n", capsys.readouterr().out)
+    assert looks == ["", "Error: B does not answer\na row\n", *2 * ["Error: gone\n"]]
+
+
+def test_on_a_terminal_what_was_seen_last_says_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = shown_on_terminal(looking(Look([Text("a row")]), GONE, GONE), 3, monkeypatch)
+    left = text.rpartition(SCREEN_LEFT)[2]
+    assert re.search(r"Error: gone.*\r\n.*Seen last at \d\d:\d\d:\d\d:\r\na row\r\n$", left)
+    assert left.count("Seen last") == 1
+
+
+def test_a_program_is_told_of_a_look_that_fails_in_its_form(capsys: pytest.CaptureFixture[str]) -> None:
+    is_whole = watch(
+        looking(Look([Text("[1]")]), GONE), interval_s=0, looks=2, in_plain=lambda error: Text(f'["{error}"]')
+    )
+    assert not is_whole
+    assert capsys.readouterr().out == '[1]\n["gone"]\n'
+
+
+@pytest.mark.parametrize(
+    ("looks", "is_whole"),
+    [
+        ((Look([]),), True),
+        ((FIRST,), False),
+        ((FIRST, Look([])), True),
+        ((Look([]), FIRST), False),
+        ((Look([]), GONE), False),
+        ((Look([]), GONE, Look([])), True),
+    ],
+)
+def test_the_last_look_tells_whether_all_answered(looks: tuple[Look | ManagementError, ...], is_whole: bool) -> None:
+    assert watch(looking(*looks), interval_s=0, looks=len(looks)) is is_whole

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.interop
 
 WAIT_S = 20
 SMALL_BYTES = 1000
+LARGE_BYTES = 20_000_000
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +120,7 @@ def test_each_line_of_standard_input_is_a_message(mesh: MeshProcesses) -> None:
     with receiving(mesh, "lines", "--count", "3") as receiver:
         sent = call(mesh, "send", "lines", "--file", "-", "--lines", "--json", said="one\ntwo\nthree\n")
         assert json.loads(sent.stdout)["outcomes"] == [
-            {"outcome": "accepted", "condition": None, "description": None, "count": 3}
+            {"outcome": "accepted", "condition": None, "description": None, "delivery_failed": False, "count": 3}
         ]
         output, said = ended(receiver)
     assert output.splitlines() == ["one", "two", "three"]
@@ -132,14 +133,24 @@ def test_who_sends_is_told_that_a_message_was_not_taken(mesh: MeshProcesses, out
         sent = call(mesh, "send", outcome, "x", "--count", "2")
     assert sent.returncode == 1
     assert sent.stdout.endswith(
-        {"reject": ": 2 rejected\n", "release": ": 2 released\n", "modify": ": 2 modified\n"}[outcome]
+        {
+            "reject": ": 2 rejected\n",
+            "release": ": 2 released\n",
+            "modify": ": 2 modified\n  modified: a subscriber gave it back\n",
+        }[outcome]
     )
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_message_that_is_too_large_is_counted_once_and_ends_its_link(mesh: MeshProcesses, count: int) -> None:
+@pytest.mark.parametrize(
+    ("count", "size"),
+    [(1, 2 * SMALL_BYTES), (3, 2 * SMALL_BYTES), (1, LARGE_BYTES)],
+    ids=["one", "three", "refused before all of it has been sent"],
+)
+def test_a_message_that_is_too_large_is_counted_once_and_ends_its_link(
+    mesh: MeshProcesses, count: int, size: int
+) -> None:
     url = mesh["R1"].url(Role.NORMAL, 1)
-    words = ("send", "small", "--size", str(2 * SMALL_BYTES), "--count", str(count), "--json", "--url", url)
+    words = ("send", "small", "--size", str(size), "--count", str(count), "--json", "--url", url)
     with receiving(mesh, "small"):
         done = subprocess.run([sys.executable, "-m", "router", *words], capture_output=True, timeout=60, check=False)
     assert done.returncode == 1

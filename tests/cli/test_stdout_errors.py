@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -40,3 +41,10 @@ def test_who_has_read_enough_hears_of_no_error(words: str, folder: Path) -> None
         assert ended(words, folder, writing) == (1, "")
     finally:
         os.close(writing)
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_an_output_that_is_closed_is_an_error(words: str, folder: Path) -> None:
+    command = shlex.join([sys.executable, "-m", "router", *words.split()])
+    done = subprocess.run(["sh", "-c", f"{command} >&-"], cwd=folder, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "Error: cannot write the output: Bad file descriptor\n")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import attrs
 import pytest
 
+from router.cli import top
 from router.cli.link_sampler import LinkSample
 from router.cli.top import rows_by
 
@@ -44,3 +48,10 @@ def test_credit_is_that_of_the_links_that_the_state_is_of(links: tuple[LinkSampl
     (row,) = rows_by(links, "clients")
     assert (row.credit, row.links) == (credit, len(links))
     assert [each.credit for each in rows_by(links, "links")] == [each.credit for each in links]
+
+
+@pytest.mark.parametrize("shown", [top._json, top._screen])
+def test_a_look_that_lacks_a_router_is_not_whole(shown: Any) -> None:
+    for errors in ({}, {"B": "does not answer"}):
+        seen = shown(SimpleNamespace(look=list, errors=errors, took_s=0.0), "clients", "trouble", None, None, 0)
+        assert seen.is_whole is not bool(errors)
