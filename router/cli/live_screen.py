@@ -22,7 +22,7 @@ from router.cli.table_output_width import console, write_plain
 
 @attrs.frozen
 class Look:
-    """What was seen at one look."""
+    """Lines and tables seen at one look."""
 
     parts: list[RenderableType]
     is_whole: bool = True

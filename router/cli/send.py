@@ -208,7 +208,7 @@ class _Sending:
 
 
 def _why(outcome: FailedOutcome) -> str:
-    """What has been said of an outcome, or is promised by it; empty where its name says it all."""
+    """Words of the peer for an outcome, or what it promises; empty where its name says it all."""
     if outcome.outcome == OUTCOMES[Delivery.MODIFIED]:
         return SEEN if outcome.is_failed else NOT_SEEN
     if outcome.condition is not None:

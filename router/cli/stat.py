@@ -164,13 +164,9 @@ def stat(
         attached = client.attached_router()
         if is_watched:
             looking = _Looking(client, wanted, attached, access.suffix)
-            is_whole = watch(looking.look, interval_s=interval, looks=looks)
-        else:
-            answers, is_whole = _found(client, wanted, attached), True
-    if not is_watched:
-        _output(wanted, answers, "json" if is_json else "csv" if is_csv else "table", access.suffix)
-    if not is_whole:
-        sys.exit(1)
+            sys.exit(0 if watch(looking.look, interval_s=interval, looks=looks) else 1)
+        answers = _found(client, wanted, attached)
+    _output(wanted, answers, "json" if is_json else "csv" if is_csv else "table", access.suffix)
 
 
 def _output(wanted: StatSelection, answers: StatAnswers, form: str, suffix: str) -> None:
