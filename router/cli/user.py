@@ -73,12 +73,12 @@ def add(file: str, name: str, iterations: int) -> None:
     click.echo(f"{file}: added {prepared}")
 
 
-@user.command()
+@user.command(short_help="Give the user NAME another password.")
 @file_argument
 @_name
 @_iterations
 def passwd(file: str, name: str, iterations: int) -> None:
-    """Give the user NAME another password. Its connections stay."""
+    """Give the user NAME another password; routers close its connections within 10 seconds."""
     _known(file, _read(file), name)  # before a password is asked for in vain
     keys = _new_keys(iterations)
     with _changing(file):

@@ -48,6 +48,13 @@ def test_users_are_added_listed_changed_and_removed(tmp_path: Path) -> None:
     assert stat.S_IMODE(Path(file).stat().st_mode) == 0o640
 
 
+@pytest.mark.parametrize("command", ["passwd", "remove"])
+def test_the_help_of_what_ends_connections_of_a_user_says_so(command: str) -> None:
+    said = " ".join(user(command, "--help").split())
+    assert "routers close its connections within 10 seconds" in said
+    assert "stay" not in said
+
+
 def test_a_user_that_is_removed_while_another_is_added_stays_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
