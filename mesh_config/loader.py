@@ -23,10 +23,12 @@ from mesh_config.models import (
 )
 from mesh_config.settings_file_format import DEFAULTS_SECTIONS, MESH_FILE_KEYS, MESH_KEYS, ROUTER_FILE_KEYS, DefaultsKey
 from mesh_config.structuring import structure, unknown_key
-from mesh_config.value_rules import fault_of, field_of, found_words
+from mesh_config.value_rules import fault_of, field_of, fields_of, found_words
 from mesh_config.yaml_text import MapNode, Node, Place
 
 FilePath = str | os.PathLike[str]
+
+ROUTER_KEYS: Final = tuple(field.name for field in fields_of(RouterSettings))
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Largest file of settings: more than ten thousand routers have, and read within the memory of one."""
@@ -259,7 +261,7 @@ class _Reading:
             if word not in node.items:
                 continue
             found = self._mapping(node.items[word])
-            self._refuse_unknown(found, section.keys)
+            self._refuse_unknown(found, section.keys, without=section)
             sections[word] = defaults_merging.only(
                 found, [key for key in section.keys if self._is_sound(found, key, section)]
             )
@@ -362,8 +364,24 @@ class _Reading:
         self._findings.append(node.place.finding(found_words(yaml_text.plain(node)), expected=expected))
         return MapNode(place=node.place, items={}, key_places={})
 
-    def _refuse_unknown(self, node: MapNode, known: tuple[str, ...]) -> None:
-        self._findings += [unknown_key(node, key, known) for key in node.items if key not in known]
+    def _refuse_unknown(self, node: MapNode, known: tuple[str, ...], *, without: DefaultsKey | None = None) -> None:
+        """Tell of keys that are not *known*; those that *without* leaves out stand at each router, or in its lists."""
+        for key in (key for key in node.items if key not in known):
+            elsewhere = ""
+            if key in MESH_FILE_KEYS and node.place.path:
+                elsewhere = "at the top of the file"
+            elif not node.place.path and key in ROUTER_KEYS:
+                elsewhere = _place_in(node, key)
+            elif without is not None and key in without.without:
+                elsewhere = f"at each {without.list_key.removesuffix('s') if without.list_key else 'router'} itself"
+            self._findings.append(unknown_key(node, key, known, elsewhere=elsewhere))
+
+
+def _place_in(top: MapNode, key: str) -> str:
+    """The place of a router's *key*, which stands at the *top* of a file, in words."""
+    if "routers" not in top.items:
+        return "below `router`"
+    return "below `defaults.router`, or at a router" if key in DEFAULTS_SECTIONS["router"].keys else "at each router"
 
 
 def _overruled(place: Place) -> Finding:

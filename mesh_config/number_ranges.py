@@ -1,6 +1,39 @@
-"""Ranges of numbers in words, the same for settings and for options of commands."""
+"""Ranges and units of numbers in words, the same for settings and for options of commands."""
 
 from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Final
+
+_UNITS: Final = {
+    "bytes": {
+        "b": 1,
+        **{f"{letter}{end}": 1024**power for power, letter in enumerate("kmgt", 1) for end in ("", "i", "ib")},
+        **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
+    },
+    "seconds": {"ms": Fraction(1, 1000), "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400},
+    "milliseconds": {"us": Fraction(1, 1000), "ms": 1, "s": 1000},
+    "percent": {"%": 1},
+}
+"""By the unit of a number: others that people write behind it, in small letters, and what each is in that unit."""
+_WITH_UNIT: Final = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([A-Za-z]+|%)\s*", re.ASCII)
+
+
+def without_unit(text: str, unit: str) -> str | None:
+    """The number alone that *text* stands for, which has a unit of its own: 1073741824 for `1GiB`.
+
+    Args:
+        text: as it was written.
+        unit: in which the number is wanted: `bytes`, `seconds`, `milliseconds` or `percent`.
+    Returns: None for a text that is no number with such a unit.
+    """
+    match = _WITH_UNIT.fullmatch(text)
+    factor = _UNITS.get(unit, {}).get(match[2].lower()) if match is not None else None
+    if match is None or factor is None:
+        return None
+    number = Fraction(match[1]) * factor
+    return str(number.numerator) if number.denominator == 1 else str(float(number))
 
 
 def range_words(low: float | None, high: float | None, *, is_open: bool = False) -> str:

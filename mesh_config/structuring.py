@@ -17,6 +17,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from mesh_config import qpid_dispatch_names, yaml_text
 from mesh_config.findings import Finding, nearest
+from mesh_config.number_ranges import without_unit
 from mesh_config.value_rules import (
     Fault,
     SettingsClass,
@@ -179,9 +180,12 @@ def _field_hook(converter: cattrs.Converter, field: attrs.Attribute[Any]) -> Cal
         try:
             result: Any = converter.structure(value, kind.base)
         except _UnfitError as unfit:
-            # The field knows the range too, which the base type does not.
+            # The field knows the range too, which the base type does not, and the unit.
+            near = unfit.fault.nearest
+            if near is None and isinstance(value, str) and kind.base in (int, float):
+                near = without_unit(value, field.metadata.get("unit") or "")
             raise _UnfitError(
-                attrs.evolve(unfit.fault, expected=expectation(field), nearest=_right(field, unfit.fault.nearest))
+                attrs.evolve(unfit.fault, expected=expectation(field), nearest=_right(field, near))
             ) from None
         fault = fault_of(field, result)
         if fault is not None:
@@ -198,7 +202,10 @@ def _right(field: attrs.Attribute[Any], near: str | None) -> str | None:
         return near
     if base is not str and len(near) > MOST_DIGITS:
         return None
-    fault = fault_of(field, near.strip('"') if base is str else base(near))
+    try:
+        fault = fault_of(field, near.strip('"') if base is str else base(near))
+    except ValueError:  # a part of a byte
+        return None
     return near if fault is None else fault.nearest
 
 
@@ -213,21 +220,43 @@ def _findings(error: BaseException, node: yaml_text.Node, cls: SettingsClass) ->
                 yield from _findings(inner, _below(node, step), _class_below(cls, step))
     elif isinstance(error, ForbiddenExtraKeysError):
         for key in sorted(error.extra_fields):
-            yield unknown_key(node, key, tuple(field.name for field in fields_of(cls)))
+            yield unknown_key(
+                node, key, tuple(field.name for field in fields_of(cls)), elsewhere=_below_which(cls, key)
+            )
     elif isinstance(error, _UnfitError):
         yield node.place.finding(error.fault.message, expected=error.fault.expected, nearest=error.fault.nearest)
     else:
         raise error
 
 
-def unknown_key(node: yaml_text.Node, key: str, known: tuple[str, ...]) -> Finding:
-    """The finding that *key* of *node* is none of the known ones."""
+def unknown_key(node: yaml_text.Node, key: str, known: tuple[str, ...], *, elsewhere: str = "") -> Finding:
+    """The finding that *key* of *node* is none of the *known* ones.
+
+    Args:
+        node: that has it.
+        key: the unknown one.
+        known: what may stand there.
+        elsewhere: the place where such a key stands, in words; empty where there is none.
+    """
     place = node.key_places[key] if isinstance(node, yaml_text.MapNode) and key in node.key_places else node.place
-    near = qpid_dispatch_names.own_name(key, known) or nearest(key, known)
     message = f"unknown key `{key}`"
+    if elsewhere and key not in known:
+        return place.finding(message, expected=f"it {elsewhere}")
+    near = qpid_dispatch_names.own_name(key, known) or nearest(key, known)
     if qpid_dispatch_names.is_without_counterpart(key):
         return place.finding(f"{message}: this setting of Qpid Dispatch has no counterpart", expected="nothing like it")
     return place.finding(message, expected=f"one of {', '.join(known)}" if near is None else "", nearest=near)
+
+
+def _below_which(cls: SettingsClass, key: str) -> str:
+    """The settings of class *cls* that have *key* among their own, in words; empty where none has, or more than two."""
+    kinds = {field.name: kind_of(field.type) for field in fields_of(cls)}
+    names = [
+        name
+        for name, kind in kinds.items()
+        if kind.is_settings and any(field.name == key for field in fields_of(kind.base))
+    ]
+    return f"below {' or '.join(f'`{name}`' for name in names)}" if len(names) in (1, 2) else ""
 
 
 def _step(error: BaseException) -> str | int | None:

@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 
 from router import __version__
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import file_error
+from router.cli.errors import unwritable
 
 PROGRAM: Final = "amqp-mesh"
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -50,7 +50,7 @@ def man(ctx: click.Context, folder: str) -> None:
             name = context.command_path.replace(" ", "-")
             (target / f"{name}.1").write_text(page(context), encoding="utf-8")
     except OSError as error:
-        raise file_error(error, error.filename or folder) from error
+        raise unwritable(error, error.filename or folder) from error
 
 
 def contexts(context: click.Context) -> Iterator[click.Context]:

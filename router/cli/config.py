@@ -20,7 +20,7 @@ from mesh_config.reference import reference_text
 from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
 from router.cli.did_you_mean import HintingChoice, HintingGroup
-from router.cli.errors import InvalidInputError, file_error, show
+from router.cli.errors import InvalidInputError, show, unwritable
 from router.cli.options import NamedPath, WholeNumber, file_argument
 from router.cli.referenced_files import referenced_file_findings
 
@@ -192,4 +192,4 @@ def _write(output: str, text: str) -> None:
     try:
         Path(output).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise file_error(error, output) from error
+        raise unwritable(error, output) from error

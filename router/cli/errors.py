@@ -43,14 +43,26 @@ class InvalidInputError(CommandError):
         show(self._findings, err=True)
 
 
-def file_error(error: OSError, path: object, exit_code: int = FAILED) -> CommandError:
-    """Error that names what can't be read or written.
+def unreadable(error: OSError, path: object, *, option: str = "", exit_code: int = FAILED) -> CommandError:
+    """Error that names what can't be read, as findings of settings do.
 
     Args:
         error: as the system has raised it.
         path: what it was to be.
+        option: that named it, such as `--ca`; empty for an argument.
         exit_code: status with which the command ends.
     """
+    named = f" ({option})" if option else ""
+    return CommandError(f"{path}: cannot be read: {error.strerror or error}{named}", exit_code)
+
+
+def unwritable(error: OSError, path: object, exit_code: int = FAILED) -> CommandError:
+    """The same of what can't be written."""
+    return CommandError(f"{path}: cannot be written: {error.strerror or error}", exit_code)
+
+
+def file_error(error: OSError, path: object, exit_code: int = FAILED) -> CommandError:
+    """The same of what may have been read or written."""
     return CommandError(f"{path}: {error.strerror or error}", exit_code)
 
 

@@ -32,7 +32,7 @@ OPERATIONS = (
 
 
 @click.command(short_help="Ask a router for any operation of management.")
-@click.argument("operation", type=HintingChoice(OPERATIONS))
+@click.argument("operation", type=HintingChoice(OPERATIONS), metavar="OPERATION")
 @click.argument("attributes", nargs=-1, type=UTF8, metavar="[NAME=VALUE]...")
 @click.option("--type", "kind", metavar="TYPE", type=NAME, help="Entity type, such as `listener` or `router.link`.")
 @click.option("--name", type=NAME, help="Name of the entity.")
@@ -51,6 +51,10 @@ def manage(
     access: RouterAccess,
 ) -> None:
     """Ask a router for any operation of management, and write the answer as JSON.
+
+    OPERATION is `query`, `read`, `create`, `update` or `delete`, of entities; `get-types`, `get-attributes`,
+    `get-operations`, `get-annotations`, `get-schema` or `get-json-schema`, of what entities there may be; `get-log`,
+    `get-mgmt-nodes`, `reload`, `drain` or `resume`, of the router itself.
 
     With `create` and `update` the attributes are given as NAME=VALUE: `amqp-mesh manage create --type listener --name
     more host=127.0.0.1 port=5673`. A value that is JSON (`5`, `true`, `null`) is taken as that, all else as text. With

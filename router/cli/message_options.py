@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from itertools import repeat
-from typing import Any, Final, TypeVar
+from typing import IO, Any, Final, TypeVar
 
 import attrs
 import click
@@ -13,7 +14,7 @@ from proton import Message
 
 from router.cli.amqp_value_formatting import from_json
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import CommandError, faults_of
+from router.cli.errors import CommandError, unreadable
 from router.cli.options import MAX_COUNT, MAX_SECONDS, UTF8, BoundedNumber, WholeNumber, is_utf8
 from router.core.escapes import escaped
 
@@ -76,7 +77,7 @@ class MessageTemplate:
     def _bodies(self) -> Iterator[object]:
         if self.is_by_lines:
             assert self.file is not None
-            with faults_of(self.file), click.open_file(self.file, "rb") as lines:
+            with _opened(self.file) as lines:
                 for line in lines:
                     yield self._typed(line.removesuffix(b"\n"))
             return
@@ -109,8 +110,18 @@ class MessageTemplate:
         return Message(body=body, inferred=isinstance(body, bytes), **self.header, **more)
 
 
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    """The file of a body. Raises: CommandError when it can't be read."""
+    try:
+        with click.open_file(path, "rb") as file:
+            yield file
+    except OSError as error:
+        raise unreadable(error, path, option="--file") from error
+
+
 def _read(path: str) -> bytes:
-    with faults_of(path), click.open_file(path, "rb") as file:
+    with _opened(path) as file:
         found: bytes = file.read(MAX_BODY_BYTES + 1)
     if len(found) > MAX_BODY_BYTES:
         raise CommandError(f"{path}: more than {MAX_BODY_BYTES >> 20} MiB")

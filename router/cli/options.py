@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from mesh_config.number_ranges import figures, range_words
+from mesh_config.number_ranges import figures, range_words, without_unit
 from router.core.escapes import escaped
 
 MAX_SECONDS: Final = 30 * 86400.0
@@ -40,14 +40,26 @@ class _Bounded:
         is_low = self.min is not None and (found <= self.min if self.min_open else found < self.min)
         is_high = self.max is not None and found > self.max
         if not isinstance(found, int) and not math.isfinite(found):
-            said, nearest, is_high = f"{value!r} is not valid", None, False
+            said, is_high, near = f"{value!r} is not valid", False, without_unit(str(value), self._unit(param))
         elif is_low or is_high:
-            said, nearest = f"{figures(found)} is out of range", self.max if is_high else self.min
+            said, near = f"{figures(found)} is out of range", None
         else:
             return found
         expected = self.what + range_words(self.min, self.max if is_high else self._shown_max(), is_open=self.min_open)
-        hint = "" if nearest is None or (is_low and self.min_open) else f"; did you mean `{figures(nearest)}`?"
+        hint = f"; did you mean `{near}`?" if near is not None and self._is_within(near) else ""
         raise click.BadParameter(f"{said}; expected {expected}{hint}", ctx=ctx, param=param)
+
+    def _is_within(self, text: str) -> bool:
+        try:
+            number = self._number_class(text)  # type: ignore[attr-defined]
+        except ValueError:
+            return False
+        is_above = self.min is None or number > self.min or (number == self.min and not self.min_open)
+        return is_above and (self.max is None or number <= self.max)
+
+    @staticmethod
+    def _unit(param: click.Parameter | None) -> str:
+        return (getattr(param, "metavar", None) or "").lower()  # of an option: SECONDS, BYTES
 
     def _shown_max(self) -> Any:
         return None if self.max is None or self.max > _LARGEST_SHOWN else self.max

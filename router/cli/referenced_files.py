@@ -20,7 +20,7 @@ from router.core.errors import LocalError
 from router.security.credential_store import CredentialStore
 from router.security.users import read_table
 
-EXPECTED: Final = "files, and variables of the environment, that the router can use"
+OF_USERS: Final = "a file that `amqp-mesh user add` has written"
 STILL_GOOD: Final = "a certificate that has not ended"
 OTHERS_KNOW: Final = frozenset({Mechanism.EXTERNAL, Mechanism.GSSAPI})
 """Mechanisms whose users stand in no file of the router."""
@@ -42,10 +42,10 @@ def referenced_file_findings(path: str, router_id: str | None = None) -> list[Fi
     for key in ids:
         told: set[str] = set()
         for steps, part in _parts(with_mesh(routers[key], document)):
-            for severity, fault, expected in _faults(part):
+            for severity, setting, fault, expected in _faults(part):
                 if fault not in told:
                     told.add(fault)
-                    place = document.place(key, *steps)
+                    place = document.place(key, *steps, *setting)
                     found.append(place.finding(fault, expected=expected, severity=severity))
         found += _unknown_users(routers[key], functools.partial(document.place, key))
     return found
@@ -97,19 +97,28 @@ def _parts(router: RouterSettings) -> Iterator[tuple[tuple[Step, ...], RouterSet
             yield ("tls", at), part(profile.name)
 
 
-def _faults(router: RouterSettings) -> Iterator[tuple[Severity, str, str]]:
-    """Faults of the files of *router*: of each how grave it is, what is wrong, and what was expected."""
+def _faults(router: RouterSettings) -> Iterator[tuple[Severity, tuple[Step, ...], str, str]]:
+    """Faults of the files of *router*, which has one socket at most.
+
+    Returns: of each how grave it is, the setting of the socket that names the file, as far as it is known, what is
+        wrong, and what was expected; empty where the fault says it.
+    """
+    sockets: list[ListenerSettings | HttpSettings] = [*router.listeners, router.http]
+    users_files = [each.users_file for each in sockets if each.users_file is not None]
     try:
         store = CredentialStore(router, structlog.get_logger())
     except LocalError as error:
-        yield Severity.ERROR, str(error), EXPECTED
+        fault = str(error)
+        is_of_users = any(fault.startswith(f"{file}:") for file in users_files)
+        expected = OF_USERS if is_of_users and "expected" not in fault else ""
+        yield Severity.ERROR, ("users_file",) if is_of_users else (), fault, expected
         return
     for fault in store.unused.values():
-        yield Severity.WARNING, fault, EXPECTED
+        yield Severity.WARNING, (), fault, ""
     for each in store.unusable():
-        yield Severity.ERROR, f"{each.subject}: {each.reason}", EXPECTED
+        yield Severity.ERROR, (), f"{each.subject}: {each.reason}", ""
     for certificate in store.certificates():
         if certificate.ends <= time.time():
             day = time.strftime("%F", time.gmtime(certificate.ends))
             fault = f"the certificate of {certificate.subject} in {certificate.file} ended on {day}"
-            yield Severity.WARNING, fault, STILL_GOOD
+            yield Severity.WARNING, (), fault, STILL_GOOD

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from router import __version__
-from router.cli.errors import CommandError, file_error, say_error
+from router.cli.errors import CommandError, say_error, unreadable
 from router.cli.options import BoundedNumber, WholeNumber, file_argument
 from router.cli.replay_words import action_words, event_words
 from router.cli.table_output_width import UNBOUNDED_WIDTH, console
@@ -75,7 +75,7 @@ def _read(file: str) -> Recording:
         with Path(file).open(encoding="utf-8", errors="replace", newline="\n") as lines:
             return decode(_lines(lines))
     except OSError as error:
-        raise file_error(error, file) from error
+        raise unreadable(error, file) from error
     except LocalError as error:
         raise CommandError(f"{file}: {error}") from error
 

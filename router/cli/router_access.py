@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -25,10 +24,12 @@ from mesh_config.usable_hosts import EXPECTED, host_fault
 from router.cli.close_timeout_connection import CloseTimeoutConnection
 from router.cli.connection_failure_words import Credentials, failed_connection
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import CommandError, file_error, say_warning_once
+from router.cli.errors import CommandError, file_error, say_warning_once, unreadable
 from router.cli.interrupts import interrupts_held_back
 from router.cli.options import NAME, UTF8, is_given, is_utf8, timeout_option
+from router.core.errors import LocalError
 from router.core.escapes import escaped, shell_word, without_passwords
+from router.security.bounded_file import check_bounded
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
 DEFAULT_TIMEOUT_S: Final = 5.0
@@ -162,8 +163,11 @@ class RouterAccess:
         domain = SSLDomain(SSLDomain.MODE_CLIENT)
         used = self.ca
         for what, path in (("ca", self.ca), ("certificate", self.certificate), ("key", self.key)):
-            if path is not None and not Path(path).is_file():
-                raise UnreachableError(f"{path}: there is no such file (--{what})")
+            if path is not None:
+                try:
+                    check_bounded(path)
+                except LocalError as error:
+                    raise UnreachableError(f"{error} (--{what})") from error
         try:
             if self.ca is not None:
                 domain.set_trusted_ca_db(self.ca)
@@ -232,7 +236,7 @@ def _password(path: str | None) -> str | None:
         return sys.stdin.readline().removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError):
-            raise file_error(error, path) from error
+            raise unreadable(error, path, option="--password-file") from error
         raise CommandError(f"{path}: no password in UTF-8") from error
 
 

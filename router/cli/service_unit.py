@@ -41,7 +41,9 @@ def service_unit(settings: str) -> None:
     program = str(called.resolve()) if called.is_file() else shutil.which("amqp-mesh") or INSTALLED
     for path in sorted({program, os.path.realpath(sys.executable), os.path.realpath(settings)}):
         if any(Path(path).is_relative_to(folder) for folder in HIDDEN):
-            click.echo(f"warning: {escaped(path)}: the unit hides that folder from the router; take /opt, or /etc", err=True)
+            click.echo(
+                f"warning: {escaped(path)}: the unit hides that folder from the router; take /opt, or /etc", err=True
+            )
     if _NOT_IN_A_PROGRAM.search(program):
         said = "systemd runs no program whose path has quotes, backslashes or control characters"
         raise CommandError(f"{escaped(program)}: {said}; expected the program at another place, such as /opt/amqp-mesh")

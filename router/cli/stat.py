@@ -70,7 +70,7 @@ WHAT: Final = ("general", "problems", *VIEWS, "credit")
 
 
 @click.command(short_help="Show what a router knows.")
-@click.argument("what", type=HintingChoice(WHAT), default="general")
+@click.argument("what", type=HintingChoice(WHAT), default="general", metavar="[WHAT]")
 @router_option
 @click.option("--all-routers", is_flag=True, help="Ask every router that can be reached.")
 @click.option("--credit", "is_credit", is_flag=True, help="The same as `credit`.")
@@ -130,9 +130,10 @@ def stat(
 ) -> None:
     """Show what a router knows.
 
-    That is itself (general), its connections, links, addresses, connectors, listeners or virtual hosts, the routers of
-    the mesh, the links between them (mesh), or the credit of each address: who granted how much, who holds how much.
-    `problems` says in words what is wrong anywhere in the mesh, and what to call to see more.
+    WHAT is `general` (the router itself; the default), `connections`, `links`, `addresses`, `connectors`, `listeners`,
+    `vhosts` (its virtual hosts), `routers` (those of the mesh), `mesh` (the links between them), or `credit` (of each
+    address: who granted how much, who holds how much). `problems` says in words what is wrong anywhere in the mesh, and
+    what to call to see more.
 
     What needs attention stands first: what the mesh file names and is absent, links that messages wait for, addresses
     without a subscriber, publishers without credit. Exit status: 1 when a router cannot be asked, with --watch at the

@@ -382,7 +382,16 @@ def test_of_messages_that_name_their_address_it_is_said_who_takes_none(mesh: Mes
         (("send", "x", "{", "--as", "json"), "the body is no JSON"),
         (("send", "x", "[" * 100_000, "--as", "json"), "the body is no JSON: nested too deep"),
         (("send", "x", "-p", "novalue"), "`novalue` is no NAME=VALUE"),
-        (("send", "x", "--file", "absent"), "absent: No such file or directory"),
+        (("send", "x", "--file", "absent"), "absent: cannot be read: No such file or directory (--file)"),
+        (("send", "x", "--file", "absent", "--lines"), "absent: cannot be read: No such file or directory (--file)"),
+        (
+            ("send", "x", "--user", "a", "--password-file", "absent"),
+            "absent: cannot be read: No such file or directory (--password-file)",
+        ),
+        (
+            ("send", "x", "--url", "amqps://h", "--ca", "absent"),
+            "absent: cannot be read: No such file or directory (--ca)",
+        ),
         (("call", "x", "--as", "jsn"), "Did you mean 'json'?"),
         (("receive", "x", "--outcome", "acept"), "Did you mean 'accept'?"),
         (("receive", "x", "--password-file", "y"), "--password-file goes with --user"),

@@ -153,7 +153,7 @@ def test_the_unit_names_settings_by_their_whole_path(monkeypatch: pytest.MonkeyP
         ("/etc/my mesh/100%.yaml", '"/etc/my mesh/100%%.yaml"'),
         ("/etc/%i.yaml", "/etc/%%i.yaml"),
         ("/etc/$HOME/${x}.yaml", '"/etc/$$HOME/$${x}.yaml"'),
-        ("/etc/it's \\ \"so\"", '"/etc/it\'s \\\\ \\"so\\""'),
+        ('/etc/it\'s \\ "so"', '"/etc/it\'s \\\\ \\"so\\""'),
         ("/etc/a\nExecStartPre=b\x7f", '"/etc/a\\x0aExecStartPre=b\\x7f"'),
         ("/etc/é", '"/etc/é"'),
         ("/etc/é\udcff", '"/etc/\\xc3\\xa9\\xff"'),

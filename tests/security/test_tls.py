@@ -197,10 +197,16 @@ def test_the_files_that_settings_name_are_checked_before_a_router_reads_them(
     assert status == 1
     assert [line.partition(": ")[0] for line in lines[:3]] == [f"{file}:{at}" for at in (5, 6, 8)]
     assert lines[0].startswith(f"{file}:5: warning: routers.A.tls[1]: TLS profile spare: ")
-    assert "(nothing uses this profile); expected files, " in lines[0]
+    assert lines[0].endswith("(nothing uses this profile)")
     assert lines[1].endswith("; expected a certificate that has not ended")
     assert lines[1].startswith(f"{file}:6: warning: routers.A.tls[2]: the certificate of old in ")
-    assert f"{users}:1: no line of a user" in lines[2]
+    assert f"routers.A.listeners[0].users_file: {users}:1: no line of a user; expected a name " in lines[2]
+    users.unlink()
+    (line,) = (line for line in check("--files")[1] if "users_file" in line)
+    assert line == (
+        f"{file}:8: error: routers.A.listeners[0].users_file: {users}: cannot be read: No such file or directory; "
+        "expected a file that `amqp-mesh user add` has written"
+    )
     assert check("--files", "--router", "B")[0] == 0
     assert "no router `C`" in check("--files", "--router", "C")[1][0]
     assert check("--router", "B")[0] == 2

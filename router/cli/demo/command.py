@@ -16,7 +16,7 @@ import trio
 from router.cli.demo.demo_run import show
 from router.cli.demo.mesh import DemoError
 from router.cli.demo.playground import keep
-from router.cli.errors import BAD_INPUT, CommandError, file_error, say_error
+from router.cli.errors import BAD_INPUT, CommandError, say_error, unwritable
 from router.cli.options import BoundedNumber, WholeNumber
 
 INSTALL_HINT = "this needs oslo.messaging: pip install '.[demo]' in a clone of its repository"
@@ -65,7 +65,7 @@ def demo(
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise file_error(error, folder) from error
+            raise unwritable(error, folder) from error
         if is_kept:
             context.exit(_run(partial(_keep, folder), stopped_status=0))
         is_live = sys.stdout.isatty() if live is None else live

@@ -90,9 +90,8 @@ def need_run(folder: Path) -> None:
     Raises: CommandError
     """
     if not is_run(folder):
-        raise CommandError(
-            f"{folder}: no run with its model; expected a folder that `amqp-mesh whatif run` wrote", BAD_INPUT
-        )
+        said = "no run with its model" if folder.exists() else "no run is there, and no such folder"
+        raise CommandError(f"{folder}: {said}; expected a folder that `amqp-mesh whatif run` wrote", BAD_INPUT)
 
 
 def read_model(folder: Path) -> Any:

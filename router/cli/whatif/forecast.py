@@ -40,7 +40,7 @@ LOG: Final = ".spark.log"
     "folder",
     metavar="MODEL",
     required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="The mesh, with capacities: a folder that `import` or `snapshot` wrote.",
 )
 @output_option("OUT")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import BAD_INPUT, faults_of, file_error, show
+from router.cli.errors import BAD_INPUT, faults_of, show, unwritable
 from router.cli.options import BoundedNumber
 from router.cli.whatif.options import demands_option, groups_option, output_option
 
@@ -71,7 +71,7 @@ def save(model: Any, output: str) -> None:
     try:
         store.write_model(model, output)
     except OSError as error:
-        raise file_error(error, output, BAD_INPUT) from error
+        raise unwritable(error, output, BAD_INPUT) from error
     counts = {part: len(getattr(model, part)) for part in NOUNS}
     found = ", ".join(f"{count} {NOUNS[part] if count == 1 else part}" for part, count in counts.items() if count)
     click.echo(f"{output}: {found}")

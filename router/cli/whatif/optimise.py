@@ -27,7 +27,7 @@ NAMED: Final = 5
     "--mesh",
     "file",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
+    type=click.Path(dir_okay=False),
     help="Settings of the mesh: write what changes there, as `patch` takes it.",
 )
 @fail_option

@@ -142,7 +142,7 @@ def folder_argument(name: str, what: str, *, is_elsewhere: bool = True) -> Calla
         is_elsewhere: whether it may be on another file system, so that a copy of it does.
     """
     kind = RunPath if is_elsewhere else click.Path
-    return click.argument(name, metavar=what, type=kind(exists=True, file_okay=False, path_type=Path))
+    return click.argument(name, metavar=what, type=kind(path_type=Path))
 
 
 def check_output(ctx: click.Context, param: click.Parameter, value: Any) -> Any:

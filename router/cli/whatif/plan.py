@@ -32,7 +32,7 @@ NO_PLAN: Final = 1
 @click.option(
     "--prices",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
+    type=click.Path(dir_okay=False),
     required=True,
     help="Links that could be built and links that could carry more, each with its price, YAML.",
 )
