@@ -61,7 +61,7 @@ def http_server(
         runtime, listeners, connectors, lambda: not readiness(), counters, view.problem_scan.find_problems
     )
     questions = MeshStatusPoller(runtime)
-    console = ConsoleSource(runtime, view, questions)
+    console = ConsoleSource(runtime, view, questions, listeners)
     has_users = settings.users_file is not None
     routes = console_routes(console.page, settings.share_percent / 100, before=questions.gather, is_signed_in=has_users)
     app = http_app(

@@ -14,11 +14,13 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from heapq import nlargest
 from typing import Final, TypeVar
 
+from mesh_config.models import ListenerSettings, Mechanism, Role, TlsMode
 from router import __version__
 from router.core.forwarding.fib import AddressEntry
 from router.engine.connection import Connection
 from router.management.merged_problems import merged
 from router.management.snapshot import MeshLinkRow, NodeRow, ProblemRow
+from router.net.listener import Listener
 from router.runtime import Runtime
 from router.views.credit import credit_row, may_be_blocked
 from router.views.link_address_rows import address_row, passed
@@ -40,6 +42,11 @@ MOST_PROBLEMS: Final = 200
 MOST_CHARS: Final = 200
 """Of a text that a peer chose."""
 
+DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
+"""Where commands look for a router that are not told."""
+LOOPBACK_OF_ALL: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound
+"""By the host of a listener that is bound to all addresses: one of them by which this machine reaches it."""
+
 Thing = TypeVar("Thing")
 Fields = dict[str, object]
 
@@ -51,12 +58,16 @@ class ConsoleSource:
         runtime: the router.
         view: its rows.
         questions: asks other routers.
+        listeners: of the router; by one of them commands reach it.
     """
 
-    def __init__(self, runtime: Runtime, view: RuntimeView, questions: MeshStatusPoller) -> None:
+    def __init__(
+        self, runtime: Runtime, view: RuntimeView, questions: MeshStatusPoller, listeners: Sequence[Listener] = ()
+    ) -> None:
         self._runtime = runtime
         self._view = view
         self._questions = questions
+        self._listeners = listeners
         self._tables: list[str] = []
         """Addresses and connections, as the page has them,"""
         self._tables_at = -math.inf
@@ -105,10 +116,12 @@ class ConsoleSource:
 
     def _problems(self) -> list[Fields]:
         """Problems here and elsewhere; those that several routers see alike, once."""
+        suffix = url_suffix(self._listeners)
         own = ((self._runtime.me, _problem(row)) for row in self._view.rows(ProblemRow))
         return [
             {
                 **each.row,
+                "command": with_url(str(each.row["command"]), suffix),
                 "router": each.seen_by[0],
                 "also": each.also_at,
                 "at": [router for beside in each.beside for router in beside.seen_by],
@@ -236,6 +249,36 @@ class ConsoleSource:
             "reading": "nothing" if port.is_stopped else "no messages" if port.is_over else "all",
             "sending": "nothing" if port.is_laden else "all",
         }
+
+
+def with_url(command: str, suffix: str) -> str:
+    """A *command* with the options by which it reaches this router; others, such as openssl, ask no router."""
+    return command + suffix if command.startswith("amqp-mesh ") else command
+
+
+def url_suffix(listeners: Iterable[Listener]) -> str:
+    """Option by which commands on this machine reach the router; empty where they do without, or can't.
+
+    Of the listeners for clients one is taken that needs least: that of no virtual host, without TLS, and for everybody.
+    """
+    found = [each for each in listeners if each.settings.role is Role.NORMAL]
+    if not found:
+        return ""
+
+    def needs(listener: Listener) -> tuple[bool, ...]:
+        settings = listener.settings
+        is_for_all = not settings.sasl or Mechanism.ANONYMOUS in settings.sasl
+        return settings.vhost is not None or settings.vhost_prefix, _has_tls_alone(settings), not is_for_all
+
+    chosen = min(found, key=needs)
+    host = LOOPBACK_OF_ALL.get(chosen.host, chosen.host)
+    scheme = "amqps" if _has_tls_alone(chosen.settings) else "amqp"
+    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{chosen.port}"
+    return "" if url == DEFAULT_URL else f" --url {url}"
+
+
+def _has_tls_alone(settings: ListenerSettings) -> bool:
+    return settings.tls is not None and settings.tls_mode is not TlsMode.OPTIONAL
 
 
 def _written(parts: Fields) -> Generator[None, None, list[str]]:

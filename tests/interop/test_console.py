@@ -204,6 +204,8 @@ def test_a_slow_subscriber_is_named_where_it_is(watched: Watched) -> None:
     browser.open(watched.url)
     browser.wait("document.querySelector('#problem-list li')")
     assert "told by router R2" in browser.run(PROBLEMS), "the first page has what other routers tell"
+    command = "document.querySelector('#problem-list code').innerText"
+    assert re.search(r"^amqp-mesh stat credit .* --url amqp://127\.0\.0\.1:\d+$", browser.run(command))
     browser.wait("document.getElementById('totals').innerText.includes('1, at R1')")
     # Where the message waits is as amber as where the subscriber is.
     nodes = "[...document.querySelectorAll('.node.warn')].map((it) => it.ariaLabel.slice(0, 9)).join()"

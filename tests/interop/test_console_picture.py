@@ -32,6 +32,8 @@ CITIES = """
 OWN_RATE = 5.8
 """Messages a second of the console's own that were counted on a link to a neighbor."""
 
+LONG = "a-router-with-a-very-long-name-in-region-1.example.net"
+
 Page = dict[str, Any]
 
 
@@ -278,7 +280,102 @@ def test_a_hundred_routers_are_apart_from_each_other_and_in_the_picture(tmp_path
         assert browser.run(THROUGH) == []
 
 
+def test_routers_that_nobody_is_linked_to_stay_near_the_others(tmp_path: Path) -> None:
+    linked = "A", "B", "C", LONG
+    made = page_of(nx.Graph([("A", "B"), ("B", "C"), ("A", "C"), ("C", LONG)]))
+    made["routers"].append(dict(made["routers"][0], id="E", here=False, reason="never seen"))
+    with shown(tmp_path, made) as page:
+        for width in (390, 1400):
+            page.look(width)
+            places = page.browser.run(PLACES)
+            for axis in (0, 1):
+                every = [place[axis] for place in places.values()]
+                own = [places[key][axis] for key in linked]
+                assert max(own) - min(own) > 0.6 * (max(every) - min(every)), "the others are squeezed into a corner"
+
+
+def test_parts_of_a_mesh_that_was_cut_stay_near_each_other(tmp_path: Path) -> None:
+    with shown(tmp_path, page_of(square())) as page:
+        ties = "import('/layout.js').then((it) => JSON.stringify(it.ties({}, {})))"
+        assert json.loads(page.browser.run(ties.format(4, [[0, 1], [1, 2], [2, 3]]))) == []
+        # The largest part has 2, 3 and 4; of each other one its first is tied to one of these.
+        assert json.loads(page.browser.run(ties.format(7, [[0, 1], [4, 3], [3, 2]]))) == [[2, 0], [3, 5], [4, 6]]
+        assert json.loads(page.browser.run(ties.format(2, []))) == [[0, 1]]
+        assert json.loads(page.browser.run(ties.format(0, []))) == []
+
+
+PLACES = """Object.fromEntries([...document.querySelectorAll('.node')].map((it) =>
+  [it.dataset.router, it.getAttribute('transform').match(/[-0-9]+/g).map(Number)]))"""
+
+
+def test_costs_are_shown_in_a_picture_as_narrow_as_a_telephone(tmp_path: Path) -> None:
+    with shown(tmp_path, page_of(nx.Graph([("A", "B"), ("B", "C"), ("A", "C"), ("C", LONG)]))) as page:
+        page.rates = {("A", "B"): 1000.0}
+        page.look(390)
+        page.browser.wait("document.querySelector('#picture .edge.busy')")
+        words = page.browser.run("[...document.querySelectorAll('.edge-label')].map((it) => it.textContent)")
+        assert [each for each in words if not each.startswith("cost 1")] == []
+        assert page.browser.run(OUTSIDE) == []
+
+
+OUTSIDE = """(() => { const box = document.getElementById('picture').getBoundingClientRect();
+  return [...document.querySelectorAll('.edge-label')].filter((it) => { const own = it.getBoundingClientRect();
+    return own.left < box.left || own.right > box.right; }).map((it) => it.textContent); })()"""
+
+
+# What is wrong, and the detail of what was chosen
+
+
+WIDTHS = """[...document.querySelectorAll('#detail-facts dd, #detail-facts dt')].map((it) =>
+  [it.tagName, it.getBoundingClientRect().width, it.scrollWidth - it.clientWidth])"""
+
+
+def test_the_detail_can_be_read_beside_a_neighbor_with_a_long_id(tmp_path: Path) -> None:
+    with shown(tmp_path, page_of(nx.Graph([("A", "B"), ("A", LONG)]))) as page:
+        for width in (390, 1400):
+            page.look(width)
+            node = "document.querySelector('.node[data-router=A]')"
+            page.browser.run(f"{node}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
+            page.browser.wait(f"document.getElementById('detail-facts').innerText.includes({LONG!r})")
+            whole = page.browser.run("document.getElementById('detail-facts').getBoundingClientRect().width")
+            found = page.browser.run(WIDTHS)
+            assert min(wide for tag, wide, _ in found if tag == "DD") > 0.5 * whole
+            assert max(wide for tag, wide, _ in found if tag == "DT") < 0.5 * whole
+            assert max(hidden for _, _, hidden in found) <= 0
+            assert page.browser.run("document.documentElement.scrollWidth") <= width
+
+
+def test_problems_scroll_in_a_part_of_their_own_beside_the_picture_alone(tmp_path: Path) -> None:
+    made = page_of(square())
+    problem = {"kind": "slow", "subject": "x", "sentence": "a word " * 30, "since": 1, "router": "A", "also": [],
+               "command": "amqp-mesh stat credit --url amqp://127.0.0.1:7"}  # fmt: skip
+    made["problems"] = [problem] * 12
+    with shown(tmp_path, made) as page:
+        hidden = (
+            "(({scrollHeight, clientHeight}) => scrollHeight - clientHeight)(document.getElementById('problem-list'))"
+        )
+        page.look(1400)
+        assert page.browser.run(hidden) > 0
+        page.look(390)
+        assert page.browser.run(hidden) <= 0, "of two things that scroll a finger moves the wrong one"
+
+
 # Tables
+
+
+def test_columns_whose_names_say_little_are_explained(tmp_path: Path) -> None:
+    made = page_of(square())
+    with shown(tmp_path, made) as page:
+        explained = {}
+        for tab in ("Routers", "Links", "Addresses", "Connections"):
+            page.browser.run(f"document.getElementById('tab-{tab}').click()")
+            rows = page.browser.run(
+                "[...document.querySelectorAll('th button')].map((it) => [it.textContent, it.title])"
+            )
+            explained |= dict(rows)
+        for name in ("passing", "in 5 minutes", "elsewhere", "credit", "for", "held for it", "is read", "is sent"):
+            assert explained[name], name
+        assert not explained.keys() & {"of late", "read", "sent to"}
 
 
 def address(key: str) -> dict[str, object]:

@@ -63,7 +63,12 @@ function element(name, words, classes = "") {
 }
 
 function facts(list, pairs) {
-  list.replaceChildren(...pairs.flatMap(([name, value]) => (value === undefined || value === null || value === "" ? [] : [element("dt", name), element("dd", String(value))])));
+  list.replaceChildren(...pairs.flatMap(([name, value, title]) => {
+    if (value === undefined || value === null || value === "") return [];
+    const term = element("dt", name);
+    if (title) term.title = title;
+    return [term, element("dd", String(value))];
+  }));
 }
 
 function showHead() {
@@ -150,7 +155,7 @@ function showDetail() {
   const row = list.find((it) => name === { router: it.id, link: `${it.one} - ${it.other}`, address: it.key, connection: it.id }[kind]);
   if (!row) { facts(by("detail-facts"), [["state", "gone"]]); return; }
   const named = { router: "Routers", link: "Links", address: "Addresses", connection: "Connections" }[kind];
-  const shown = TABLES[named].columns(model).map((column) => [column.name, column.show(column.of(row))]);
+  const shown = TABLES[named].columns(model).map((column) => [column.name, column.show(column.of(row)), column.title]);
   const links = kind === "router" ? state.links.filter((it) => it.one === name || it.other === name).map((it) => [`link to ${it.one === name ? it.other : it.one}`, `${it.state}, cost ${it.cost ?? it.configured_cost ?? "?"}${model.linkRate(it) ? `, ${perSecond(model.linkRate(it))}` : ""}`]) : [];
   facts(by("detail-facts"), [...own, ...shown, ...links]);
 }

@@ -49,6 +49,18 @@ export function springs(count, pairs) {
   return x.map((each, at) => ({ x: each, y: y[at] }));
 }
 
+// Links that are none, for springs alone: they keep routers that have no path to most others near them.
+// Returns: one for each part of the mesh but the largest, to a router of that.
+export function ties(count, pairs) {
+  const part = Array.from({ length: count }, (_, at) => at);
+  const root = (at) => { while (part[at] !== at) at = part[at] = part[part[at]]; return at; };
+  for (const [a, b] of pairs) part[Math.max(root(a), root(b))] = Math.min(root(a), root(b));
+  const members = new Map();
+  for (let at = 0; at < count; at += 1) members.set(root(at), [...(members.get(root(at)) || []), at]);
+  const [most, ...others] = [...members.values()].sort((a, b) => b.length - a.length || a[0] - b[0]);
+  return others.map((it, at) => [most[at % most.length], it[0]]);
+}
+
 // The same places in a box: all of it used, the longer side along its longer side, and each router clear of others' links.
 export function fitted(points, pairs, box) {
   const spread = (values) => Math.max(...values) - Math.min(...values);

@@ -1,6 +1,6 @@
 // The mesh as a picture: places by springs, worked out anew only when a router or link comes that was not there.
 
-import { around, boxFor, curve, fitted, isInside, shortName, springs, wordsAt } from "/layout.js";
+import { around, boxFor, curve, fitted, isInside, shortName, springs, ties, wordsAt } from "/layout.js";
 import { number, perSecond } from "/model.js";
 
 const NS = "http://www.w3.org/2000/svg";
@@ -9,6 +9,8 @@ const SOME_PIXELS = 20;  // by which the width of the box changes before all is 
 
 // Pixels; the same at each time and in each mesh: 4 for a hundred messages a second, 8 for ten thousand.
 export const linkWidth = (rate) => (rate > QUIET ? Math.min(12, 2 * Math.log10(rate)) : 1.5);
+
+const costWords = (link) => `cost ${link.cost ?? link.configured_cost ?? "?"}`;
 
 function part(name, attributes, parent) {
   const made = document.createElementNS(NS, name);
@@ -53,7 +55,7 @@ export class Picture {
     this.ids = routers.map((it) => it.id).sort();
     const index = new Map(this.ids.map((id, at) => [id, at]));
     this.pairs = links.map((it) => [index.get(it.one), index.get(it.other)]).filter(([a, b]) => a !== undefined && b !== undefined);
-    this.points = springs(this.ids.length, this.pairs);
+    this.points = springs(this.ids.length, [...this.pairs, ...ties(this.ids.length, this.pairs)]);
   }
 
   make(routers, links) {
@@ -75,17 +77,20 @@ export class Picture {
       const [from, to] = [this.places.get(link.one), this.places.get(link.other)];
       return curve(from, to, found.filter((it) => it !== from && it !== to), box);
     });
-    ends.forEach((link, at) => this.makeLink(link, curves[at], lines, this.makeWords(curves[at], curves, taken, box, labels)));
+    ends.forEach((link, at) => this.makeLink(link, curves[at], lines, this.makeWords(link, curves[at], curves, taken, box, labels)));
     if (focused !== undefined) this.nodes.get(focused)?.node.focus();
   }
 
-  makeWords(own, curves, taken, box, labels) {
-    const size = { width: 88, height: 16 };  // of "cost 1 · 112/s"
-    const { rect, anchor, isCrowded } = this.isSmall ? wordsAt(own, curves, taken, size, box) : wordsAt(own, [], [], size, box);
+  makeWords(link, own, curves, taken, box, labels) {
+    const place = (words) => wordsAt(own, this.isSmall ? curves : [], this.isSmall ? taken : [], { width: 6.4 * words.length, height: 16 }, box);
+    const cost = costWords(link);
+    let { rect, anchor, isCrowded } = place(`${cost} · 9,999/s`);
+    const isBrief = this.isSmall && isCrowded;
+    if (isBrief) ({ rect, anchor, isCrowded } = place(cost));
     const isShown = this.isSmall && !isCrowded, x = { start: rect.left, end: rect.right, middle: (rect.left + rect.right) / 2 }[anchor];
     if (isShown) taken.push(rect);
     const label = part("text", { class: "edge-label", x: x.toFixed(1), y: (rect.bottom - 4).toFixed(1), "text-anchor": anchor }, labels);
-    return { label, isShown };
+    return { label, isShown, isBrief };
   }
 
   makeLink(link, { from, to, by }, lines, words) {
@@ -137,11 +142,12 @@ export class Picture {
     const level = link.state === "absent" ? "absent" : link.state === "unknown" ? "unknown" : wasLost ? "warn" : load > QUIET ? "busy" : "";
     made.line.setAttribute("class", `edge ${level}`);
     made.line.setAttribute("stroke-width", (link.state === "up" ? linkWidth(load) : 2).toFixed(1));
-    const words = [`cost ${link.cost ?? link.configured_cost ?? "?"}`];
+    const words = [costWords(link)];
     if (link.state !== "up") words.unshift(link.state);
     else if (load > QUIET) words.push(perSecond(told));
     if (wasLost) words.push(link.recent === 1 ? "lost, and just back" : `lost ${link.recent} times of late`);
-    made.label.textContent = made.isShown || link.state === "absent" || wasLost ? words.join(" · ") : "";
+    const isTold = link.state === "absent" || wasLost;
+    made.label.textContent = isTold || (made.isShown && !made.isBrief) ? words.join(" · ") : made.isShown ? words.at(link.state === "up" ? 0 : 1) : "";
     made.title.textContent = `${link.one} - ${link.other}: ${words.join(", ")}${link.reason ? `; ${link.reason}` : ""}`;
   }
 

@@ -3,7 +3,7 @@
 import { bytes, number, perSecond, plainKey, span } from "/model.js";
 
 const text = (name, of, more = {}) => ({ name, of, show: (value) => value ?? "", ...more });
-const count = (name, of, show = number) => ({ name, of, show, isNumber: true });
+const count = (name, of, show = number, more = {}) => ({ name, of, show, isNumber: true, ...more });
 
 // Why it is absent; of what is back, why it was.
 const why = (row) => row.reason || (row.last_reason ? `last loss: ${row.last_reason}` : "");
@@ -22,7 +22,7 @@ export const TABLES = {
       text("next hop", (row) => (row.hop === "(self)" ? "" : row.hop)),
       count("entering", (row) => model.rate(row.id === model.state.me ? "me" : `router ${row.id}`, "in"), perSecond),
       count("leaving", (row) => model.rate(row.id === model.state.me ? "me" : `router ${row.id}`, "out"), perSecond),
-      count("passing", (row) => model.rate(row.id === model.state.me ? "me" : `router ${row.id}`, "transit"), perSecond),
+      count("passing", (row) => model.rate(row.id === model.state.me ? "me" : `router ${row.id}`, "transit"), perSecond, { title: "Messages from one neighbor to another" }),
       count("waiting", (row) => model.waitingAt(row)),
       count("connections", (row) => (row.id === model.state.me ? model.state.totals.connections : row.connections)),
       count("addresses", (row) => row.addresses),
@@ -45,7 +45,7 @@ export const TABLES = {
       count("bytes →", (row) => model.rate(`link ${row.one} ${row.other}`, "bytes_there"), (value) => (value === undefined ? "–" : `${bytes(value)}/s`)),
       count("bytes ←", (row) => model.rate(`link ${row.one} ${row.other}`, "bytes_back"), (value) => (value === undefined ? "–" : `${bytes(value)}/s`)),
       count("losses", (row) => row.flaps),
-      count("of late", (row) => row.recent),
+      count("in 5 minutes", (row) => row.recent, number, { title: "Losses in the last five minutes" }),
       text("why", why, { isLong: true }),
     ],
   },
@@ -59,11 +59,11 @@ export const TABLES = {
       text("address", (row) => plainKey(row.key), { isLong: true }),
       text("treatment", (row) => row.treatment),
       count("publishers", (row) => row.publishers),
-      count("blocked", (row) => row.blocked),
-      count("for", (row) => row.blocked_s, (value) => (value ? span(value) : "")),
+      count("blocked", (row) => row.blocked, number, { title: "Publishers that have no credit" }),
+      count("for", (row) => row.blocked_s, (value) => (value ? span(value) : ""), { title: "Time for which some publisher has had no credit" }),
       count("subscribers", (row) => row.subscribers),
-      text("elsewhere", (row) => row.remotes.join(", "), { isLong: true }),
-      count("credit", (row) => row.granted),
+      text("elsewhere", (row) => row.remotes.join(", "), { isLong: true, title: "Other routers with subscribers" }),
+      count("credit", (row) => row.granted, number, { title: "Messages that subscribers and neighbors have room for" }),
       count("waiting", (row) => row.waiting),
       count("oldest", (row) => row.oldest_s, (value) => (value ? span(value) : "")),
       count("unsettled", (row) => row.unsettled),
@@ -88,9 +88,9 @@ export const TABLES = {
       count("messages out", (row) => model.rate(`connection ${row.id}`, "out"), perSecond),
       count("bytes in", (row) => model.rate(`connection ${row.id}`, "bytes_in"), (value) => (value === undefined ? "–" : `${bytes(value)}/s`)),
       count("bytes out", (row) => model.rate(`connection ${row.id}`, "bytes_out"), (value) => (value === undefined ? "–" : `${bytes(value)}/s`)),
-      count("held for it", (row) => row.held_bytes, bytes),
-      text("read", (row) => row.reading),
-      text("sent to", (row) => row.sending),
+      count("held for it", (row) => row.held_bytes, bytes, { title: "Memory that is charged to it" }),
+      text("is read", (row) => row.reading, { title: "What the router reads of it: all, no messages (it has sent more than is taken), or nothing" }),
+      text("is sent", (row) => row.sending, { title: "What the router sends to it: all, or nothing (it does not read what was sent already)" }),
     ],
   },
 };
@@ -127,6 +127,7 @@ export class Tables {
       button.type = "button";
       button.textContent = column.name + (sorted?.at === at ? (sorted.isDown ? " ▾" : " ▴") : "");
       button.dataset.row = `sort ${at}`;
+      if (column.title) button.title = column.title;
       button.addEventListener("click", () => {
         this.sorted[name] = { at, isDown: sorted?.at === at ? !sorted.isDown : Boolean(column.isNumber) };
         this.draw(model, name, filter);
