@@ -103,6 +103,36 @@ def test_an_error_is_told_in_the_same_way_by_every_command(
     assert [line for line in told if not ERROR.fullmatch(line)] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("check PLACE", "{}: no run is there, and no such folder; expected a folder that `amqp-mesh whatif run` wrote"),
+        ("report PLACE", "{}: no run is there, and no such folder"),
+        ("run PLACE -o out", "{}: error: no model is there, and no such folder"),
+        ("explain PLACE", "{}: error: no model is there, and no such folder"),
+        ("optimise PLACE", "{}: error: no model is there, and no such folder"),
+        ("diff model PLACE", "{}: error: no model is there, and no such folder"),
+        ("forecast . --model PLACE -o out", "{}: error: no model is there, and no such folder"),
+        ("forecast PLACE --model priced -o out", "{}: error: no history of addresses is there"),
+        ("plan priced --max-util 1 --prices PLACE", "{}: error: cannot be read: No such file or directory"),
+        ("optimise priced --mesh PLACE", "{}: error: cannot be read: No such file or directory"),
+    ],
+)
+def test_whatif_tells_of_a_folder_or_file_that_is_not_there_in_its_own_words(
+    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("details.yaml").write_text("defaults: {link: {capacity_msgs: 1000}}", encoding="utf-8")
+    runner = CliRunner()
+    runner.invoke(main, ["config", "generate", "ring", "--routers", "3", "-o", "mesh.yaml"], catch_exceptions=False)
+    runner.invoke(main, ["whatif", "import", "mesh.yaml", "-o", "model"], catch_exceptions=False)
+    details = ["--details", "details.yaml"]
+    runner.invoke(main, ["whatif", "import", "mesh.yaml", "-o", "priced", *details], catch_exceptions=False)
+    result = runner.invoke(main, ["whatif", *words.replace("PLACE", "absent").split()], catch_exceptions=False)
+    assert result.exit_code == BAD_INPUT
+    assert said.format("absent") in result.stderr
+
+
 def test_a_message_keeps_its_lines_and_nothing_else_that_moves_the_cursor() -> None:
     assert (
         CommandError("its log ends with:\n  \x1b[2Jgone\r").format_message() == "its log ends with:\n  \\x1b[2Jgone\\r"

@@ -18,7 +18,7 @@ USERS = ListenerSettings(port=0, sasl=(Mechanism.SCRAM_SHA_256,), users_file="us
 ENCRYPTED = ListenerSettings(port=0, tls="mesh")
 BOTH = ListenerSettings(port=0, tls="mesh", tls_mode=TlsMode.OPTIONAL)
 TENANT = ListenerSettings(port=0, vhost="shop")
-EVERYWHERE = ListenerSettings(host="0.0.0.0", port=0)  # noqa: S104 - a listener for all
+EVERYWHERE = ListenerSettings(host="0.0.0.0", port=0)
 EVERYWHERE_6 = ListenerSettings(host="::", port=0)
 LOOPBACK_6 = ListenerSettings(host="::1", port=0)
 
