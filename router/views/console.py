@@ -43,7 +43,7 @@ MOST_CHARS: Final = 200
 """Of a text that a peer chose."""
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
-"""Where commands look for a router that are not told."""
+"""Address at which commands look for a router without `--url`."""
 LOOPBACK_OF_ALL: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound
 """By the host of a listener that is bound to all addresses: one of them by which this machine reaches it."""
 
