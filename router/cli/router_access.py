@@ -24,7 +24,7 @@ from mesh_config.usable_hosts import EXPECTED, host_fault
 from router.cli.close_timeout_connection import CloseTimeoutConnection
 from router.cli.connection_failure_words import Credentials, failed_connection
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import CommandError, file_error, say_warning_once, unreadable
+from router.cli.errors import CommandError, say_warning_once, unreadable
 from router.cli.interrupts import interrupts_held_back
 from router.cli.options import NAME, UTF8, is_given, is_utf8, timeout_option
 from router.core.errors import LocalError
