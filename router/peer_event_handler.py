@@ -347,7 +347,6 @@ class PeerEventHandler:
         pn.pn_link_close(handle)
         connection.closed_links.add(handle)
         connection.refused += 1
-        _throw_away(handle)
         connection.port.touch()
 
     def _detach(self, connection: Connection, link: Handle) -> None:
@@ -363,7 +362,7 @@ class PeerEventHandler:
         if neighbor is not None and neighbor.end_control(session):
             self._pacer.forget(connection.id)
             self._emit(ControlLinkDown(connection=connection.id))
-        for handle in [each for each in connection.closed_links if pn.pn_link_session(each) == session]:
+        for handle in connection.closed_links.of_session(session):
             connection.closed_links.remove(handle)
             connection.refused -= 1
         links = connection.links_of(session)
@@ -387,7 +386,7 @@ class PeerEventHandler:
         if neighbor is None:
             link = pn.pn_delivery_link(delivery)
             if link in connection.closed_links:
-                _throw_away(link)
+                connection.closed_links.throw_away(link)
                 connection.port.touch()
             return
         begin = self._pacer.measure()
@@ -578,18 +577,3 @@ def _most_needed_first(links: Iterable[IngressLink | EgressLink]) -> list[Ingres
     ingress = [link for link in links if isinstance(link, IngressLink)]
     ingress.sort(key=lambda link: not (pn.pn_link_credit(link.handle) or pn.pn_unsettled_head(link.handle)))
     return list(ingress)
-
-
-def _throw_away(link: Handle) -> None:
-    """Read what came on a link that is closed, so that others of its session have room."""
-    while (delivery := pn.pn_link_current(link)) != pn.NULL:
-        if not pn.pn_delivery_aborted(delivery):  # of which proton says that a byte is pending, for ever
-            while size := pn.pn_delivery_pending(delivery):
-                pn.receive(link, min(size, PIECE_BYTES))
-            if pn.pn_delivery_partial(delivery):
-                return  # its last part must be known as one of it
-        pn.pn_delivery_settle(delivery)  # advances the link
-
-
-PIECE_BYTES: Final = 65536
-"""Read at once of what is thrown away."""

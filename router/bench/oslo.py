@@ -97,7 +97,7 @@ def check_oslo() -> None:
     Raises: BenchError
     """
     if importlib.util.find_spec("oslo_messaging") is None:
-        raise BenchError("the case oslo needs oslo.messaging: pip install 'amqp-mesh[demo]'")
+        raise BenchError("the case oslo needs oslo.messaging: pip install '.[demo]' in a clone of its repository")
 
 
 def measure_oslo(path: Path, *, seconds: float, warm_s: float) -> OsloRun:

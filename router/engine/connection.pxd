@@ -27,7 +27,7 @@ cdef class Connection(ByteStreams):
     cdef public Py_ssize_t refused
     cdef public bint was_of_use
     cdef public str told_refusal
-    cdef public set closed_links
+    cdef public object closed_links
     cdef public dict _sessions
     cdef public MemoryMeter weight
     cdef public object _unanswered

@@ -28,6 +28,7 @@ from router.dataplane.connection_port import Port
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.byte_streams import ANSWER_COPIES, ByteStreams
+from router.engine.closed_links import ClosedLinks
 from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, MemoryMeter
 from router.engine.peer_identity import PeerIdentity
@@ -142,7 +143,7 @@ class Connection(ByteStreams):
         """The peer's Open was there; of a neighbor, a control message."""
         self.told_refusal = ""
         """Reason why the last link was refused."""
-        self.closed_links: set[Handle] = set()
+        self.closed_links = ClosedLinks()
         """Those that were attached once: what still comes on them is thrown away."""
         self._sessions: dict[Handle, None] = {}
         """Those that have begun, and so have a channel."""

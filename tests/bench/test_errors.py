@@ -60,7 +60,7 @@ def test_calls_by_oslo_messaging_without_it_name_the_extra(monkeypatch: pytest.M
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = run("oslo")
     assert result.exit_code == 2
-    assert "pip install 'amqp-mesh[demo]'" in " ".join(result.output.split())
+    assert "pip install '.[demo]' in a clone of its repository" in " ".join(result.output.split())
 
 
 def test_too_few_open_files_are_told_before_anything_is_started() -> None:

@@ -1,0 +1,66 @@
+"""Links that this side has closed for a fault of the peer, until the peer has closed them too.
+
+The peer may still be sending on them. What comes is thrown away, so that others of its session have room.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import Handle
+
+PIECE_BYTES: Final = 65536
+"""Read at once of what is thrown away."""
+NO_OUTCOME: Final = 0
+
+
+class ClosedLinks:
+    """The links of one connection that were closed so.
+
+    An engine writes an outcome again with each part of its message that is read, and once more when it is settled, and
+    clients take each for another outcome. So that of the message which was under way is written once, with the link's
+    end, and the message is settled when the link is freed.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[Handle, Handle] = {}
+        """By link the delivery that was under way when it was closed; NULL for none."""
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def __contains__(self, link: Handle) -> bool:
+        return link in self._under_way
+
+    def add(self, link: Handle) -> None:
+        """Note a link that has been closed just now."""
+        self._under_way[link] = pn.pn_link_current(link)
+        self._read(link)
+
+    def remove(self, link: Handle) -> None:
+        """Forget a link that its peer has closed too."""
+        del self._under_way[link]
+
+    def of_session(self, session: Handle) -> list[Handle]:
+        """Those of one session."""
+        return [link for link in self._under_way if pn.pn_link_session(link) == session]
+
+    def throw_away(self, link: Handle) -> None:
+        """Read what has come on one of them since; its end is written."""
+        delivery = pn.pn_link_current(link)
+        if delivery != pn.NULL and delivery == self._under_way[link]:
+            pn.pn_delivery_update(delivery, NO_OUTCOME)
+        self._read(link)
+
+    def _read(self, link: Handle) -> None:
+        while (delivery := pn.pn_link_current(link)) != pn.NULL:
+            if not pn.pn_delivery_aborted(delivery):  # of which proton says that a byte is pending, for ever
+                while size := pn.pn_delivery_pending(delivery):
+                    pn.receive(link, min(size, PIECE_BYTES))
+                if pn.pn_delivery_partial(delivery):
+                    return  # its last part must be known as one of it
+            if delivery == self._under_way[link]:
+                pn.pn_link_advance(link)
+            else:
+                pn.pn_delivery_settle(delivery)  # advances the link
