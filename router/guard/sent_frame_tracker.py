@@ -88,7 +88,7 @@ class SentFrameTracker(PerformativeReader):
         self.frames = 0
         """Seen so far, but for one whose head is not there."""
         self.corrections: list[tuple[int, bytes]] = []
-        """What is to be written otherwise, by its offset in what was seen last; below 0 it was `unfinished` before."""
+        """Bytes to be written otherwise, by their offset in what was seen last; below 0 they were `unfinished` before."""
         self._skip = 0
         """Rest of a frame that was seen in part, bytes,"""
         self._head = b""
