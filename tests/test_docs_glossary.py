@@ -28,8 +28,8 @@ COMMON = """
 """
 """Words that programs use for what everybody takes them for."""
 INFLECTED = """
-    all and arrived attached changed check close closed current denial
-    denied due ended excluded failed first fixed flooded
+    all and arrived attached changed check close closed current
+    denial denied due ended excluded failed first fixed flooded
     foreign held incoming install invalid kept kind known large last left lowered management many message
     outgoing outside over own paced pair part paused place player polled progress raised
     reading record recorded recording refusal refused remote reopened replayable return rewriting right selection

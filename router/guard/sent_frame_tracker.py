@@ -88,7 +88,7 @@ class SentFrameTracker(PerformativeReader):
         self.frames = 0
         """Seen so far, but for one whose head is not there."""
         self.corrections: list[tuple[int, bytes]] = []
-        """Bytes to be written otherwise, by their offset in what was seen last; below 0 they were `unfinished` before."""
+        """Bytes to be written otherwise, by their offset in what was seen last; those below 0 were `unfinished`."""
         self._skip = 0
         """Rest of a frame that was seen in part, bytes,"""
         self._head = b""
