@@ -5,8 +5,6 @@ from __future__ import annotations
 import configparser
 import os
 import re
-import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from mesh_config.models import ForwardingSettings, RouterSettings
-from router.cli import main, service_unit
+from router.cli import main
 
 SETTINGS = "router: {id: A, listeners: [{port: 0}]}\n"
 WAIT_S = 60
@@ -169,37 +167,6 @@ def test_settings_are_one_word_of_the_command_that_the_unit_runs(name: str, word
 
 def unit_lines() -> list[str]:
     return CliRunner().invoke(main, ["service-unit"], catch_exceptions=False).stdout.splitlines()
-
-
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
-@pytest.mark.parametrize("folder", ["my 100% $HOME", "{SETTINGS}"])
-def test_systemd_reads_the_program_and_the_settings_as_they_are_called(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
-) -> None:
-    program = tmp_path / folder.format(SETTINGS=service_unit.SETTINGS.strip("/")) / "amqp-mesh"
-    program.parent.mkdir(parents=True)
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    settings = "/etc/my 'mesh'/100% $HOME \\ \"${x}\".yaml"
-    monkeypatch.setattr(sys, "argv", [str(program)])
-    result = CliRunner().invoke(main, ["service-unit", "--settings", settings], catch_exceptions=False)
-    (tmp_path / "amqp-mesh@A.service").write_text(result.stdout)
-    for target in ("sysinit", "basic", "shutdown", "network-online"):
-        (tmp_path / f"{target}.target").write_text("[Unit]\nDescription=none\n")
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "amqp-mesh@A.service"],
-        env=os.environ | {"SYSTEMD_UNIT_PATH": str(tmp_path), "SYSTEMD_LOG_LEVEL": "debug"},
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-    )
-    assert "not executable" not in done.stderr, done.stderr
-    dumped = done.stdout.replace("\\$", "$")
-    commands = [shlex.split(line.partition("Command Line: ")[2]) for line in dumped.splitlines()]
-    (words,) = [words for words in commands if "run" in words]
-    assert words[0] == str(program)
-    # Shown before variables are put in, of which there is none where each `$` is doubled.
-    assert words[1:] == ["run", settings.replace("$", "$$"), "--router", "A"]
 
 
 def test_a_program_that_systemd_cannot_run_by_any_unit_is_refused(
