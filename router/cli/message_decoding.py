@@ -102,17 +102,25 @@ def _value_code(octets: bytes, at: int) -> int:
 
 def _end(octets: bytes, at: int) -> int:
     """Index behind the value that begins at *at*. Raises: MessageException when it is not all there."""
-    at = _value_code(octets, at)
-    form = octets[at] >> 4 if at < len(octets) else 0
-    end = at + 1 + FIXED_BYTES.get(form, 0)
-    if form in SIZE_BYTES:
-        end += SIZE_BYTES[form]
-        end += int.from_bytes(octets[at + 1 : end])
-    elif form not in FIXED_BYTES:
-        raise MessageException(BROKEN)
-    if end > len(octets):
-        raise MessageException(BROKEN)
-    return end
+    missing = 1
+    while missing:
+        code = octets[at] if at < len(octets) else None
+        if code == DESCRIBED:  # a descriptor and a value follow, in place of one value
+            at += 1
+            missing += 1
+            continue
+        form = code >> 4 if code is not None else 0
+        end = at + 1 + FIXED_BYTES.get(form, 0)
+        if form in SIZE_BYTES:
+            end += SIZE_BYTES[form]
+            end += int.from_bytes(octets[at + 1 : end])
+        elif form not in FIXED_BYTES:
+            raise MessageException(BROKEN)
+        if end > len(octets):
+            raise MessageException(BROKEN)
+        at = end
+        missing -= 1
+    return at
 
 
 def _check(octets: bytes, at: int, end: int) -> None:

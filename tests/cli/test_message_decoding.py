@@ -86,3 +86,9 @@ def test_what_is_broken_is_not_taken_for_empty(octets: bytes) -> None:
 )
 def test_a_body_of_several_sections_is_one(octets: bytes, body: object) -> None:
     assert decoded(octets).body == body
+
+
+@pytest.mark.parametrize("octets", [bytes(100_000), bytes(100_000) + b"\x40", b"\x00\x53\x77" + bytes(100_000)])
+def test_descriptors_of_descriptors_are_no_depth(octets: bytes) -> None:
+    with pytest.raises(MessageException):
+        decoded(octets)
