@@ -167,6 +167,8 @@ class Listener:
         """Connections taken in since the start,"""
         self.refusals = dict.fromkeys(Refusal, 0)
         """and those closed at once, by reason."""
+        self.short_of_files_at = -math.inf
+        """Time at which one was last closed, or not accepted, for want of descriptors, seconds."""
         self._of_host: dict[str, int] = {}
         self._handshakes: dict[AcceptedConnection, None] = {}
         """Those whose peers have not said who they are, oldest first."""
@@ -273,6 +275,8 @@ class Listener:
         return Refusal.HOST_FULL if most and self._of_host.get(host, 0) >= most else None
 
     def _tell(self, reason: Refusal, host: str, refused: Refused) -> None:
+        if reason is Refusal.FILES_SHORT:
+            self.short_of_files_at = trio.current_time()
         if reason not in self._told:
             refused(self, reason, host)
         if reason is not Refusal.HOST_FULL:

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from mesh_config.models import ListenerSettings, Mechanism, Role, TlsMode
 from router import __version__
+from router.core.escapes import shell_word
 from router.core.forwarding.fib import AddressEntry
 from router.engine.connection import Connection
 from router.management.merged_problems import merged
@@ -274,7 +275,7 @@ def url_suffix(listeners: Iterable[Listener]) -> str:
     host = LOOPBACK_OF_ALL.get(chosen.host, chosen.host)
     scheme = "amqps" if _has_tls_alone(chosen.settings) else "amqp"
     url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{chosen.port}"
-    return "" if url == DEFAULT_URL else f" --url {url}"
+    return "" if url == DEFAULT_URL else f" --url {shell_word(url)}"
 
 
 def _has_tls_alone(settings: ListenerSettings) -> bool:

@@ -99,6 +99,8 @@ class FullListener:
     name: str
     count: int
     most: int
+    """Connections; or files of the process, of which it is short."""
+    is_short_of_files: bool = False
 
 
 @attrs.frozen(kw_only=True)

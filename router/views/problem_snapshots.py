@@ -24,6 +24,7 @@ from router.management.client_display_name import client_name
 from router.management.snapshot import LazyRows, ProblemRow
 from router.net.connector import Connector
 from router.net.listener import Listener
+from router.net.open_file_shares import most_files
 from router.runtime import Runtime
 from router.security.certificate_expiry import CertificateExpiry, UnusableFile
 from router.views.credit import (
@@ -259,6 +260,11 @@ class ProblemScan:
                 FullListener(name=each.name, count=each.count, most=each.settings.max_connections)
                 for each in self._listeners
                 if each.count >= each.settings.max_connections
+            ]
+            + [
+                FullListener(name=each.name, count=each.count, most=most_files(), is_short_of_files=True)
+                for each in self._listeners
+                if now - each.short_of_files_at <= RECENT_S
             ],
             dropped=[
                 DroppedMessages(text=_name(entry), count=count, last=at + offset)

@@ -557,11 +557,15 @@ def _memory(snapshot: ProblemInputs) -> Iterator[Problem]:
 
 def _listeners(snapshot: ProblemInputs) -> Iterator[Problem]:
     for listener in snapshot.full_listeners:
+        why = (
+            f"and the process may have no more files open than {listener.most} (LimitNOFILE of its unit, ulimit -n)"
+            if listener.is_short_of_files
+            else "as many as max_connections allows"
+        )
         yield Problem(
             kind="listener-full",
             subject=listener.name,
-            sentence=f"listener {listener.name} has {listener.count} connections, as many as max_connections allows:"
-            " new ones are closed",
+            sentence=f"listener {listener.name} has {listener.count} connections, {why}: new ones are closed",
             since=None,
             command=f"amqp-mesh stat connections --router {shell_word(snapshot.router)}",
         )

@@ -9,6 +9,7 @@ import pytest
 
 from mesh_config.models import ListenerSettings, Mechanism, Role, TlsMode
 from router.cli import router_access
+from router.core.escapes import shell_word
 from router.net.listener import Listener
 from router.views.console import DEFAULT_URL, url_suffix, with_url
 
@@ -49,7 +50,7 @@ def test_a_command_names_the_listener_for_clients_that_needs_least(
     settings: tuple[ListenerSettings, ...], at: int, url: str
 ) -> None:
     with bound(*settings) as listeners:
-        assert url_suffix(listeners) == f" --url {url}:{listeners[at].port}"
+        assert url_suffix(listeners) == f" --url {shell_word(f'{url}:{listeners[at].port}')}"
 
 
 def test_a_router_without_a_listener_for_clients_has_none_to_name() -> None:

@@ -231,6 +231,13 @@ def test_what_was_never_seen_is_missed_some_seconds_after_the_start(
             "client c (h) sends more than is taken: 2.0 MiB of it are held, and no message more is read",
         ),
         (
+            {"full_listeners": [FullListener(name="l", count=40, most=64, is_short_of_files=True)]},
+            "listener-full",
+            "l",
+            "listener l has 40 connections, and the process may have no more files open than 64 (LimitNOFILE of its"
+            " unit, ulimit -n): new ones are closed",
+        ),
+        (
             {"full_listeners": [FullListener(name="l", count=3, most=3)]},
             "listener-full",
             "l",
