@@ -234,8 +234,10 @@ def test_what_was_never_seen_is_missed_some_seconds_after_the_start(
             {"full_listeners": [FullListener(name="l", count=40, most=64, is_short_of_files=True)]},
             "listener-full",
             "l",
-            "listener l has 40 connections, and the process may have no more files open than 64 (LimitNOFILE of its"
-            " unit, ulimit -n): new ones are closed",
+            (
+                "listener l has 40 connections, and the process may have no more files open than 64 (LimitNOFILE of its"
+                " unit, ulimit -n): new ones are closed"
+            ),
         ),
         (
             {"full_listeners": [FullListener(name="l", count=3, most=3)]},
