@@ -6,6 +6,7 @@ import enum
 import functools
 import inspect
 import json
+import math
 import re
 import types
 import typing
@@ -158,7 +159,10 @@ def fault_of(field: attrs.Attribute[Any], value: object) -> Fault | None:
         # Written so that NaN, which compares with nothing, is refused.
         if (low is None or value >= low) and (high is None or value <= high):
             return None
-        return Fault(message=f"{_short(str(value))} is out of range", expected=expectation(field))
+        limit = low if low is not None and not value >= low else high
+        is_nan = isinstance(value, float) and math.isnan(value)  # there are whole numbers beyond any float
+        nearest = None if limit is None or is_nan else str(limit)
+        return Fault(message=f"{_short(str(value))} is out of range", expected=expectation(field), nearest=nearest)
     if isinstance(value, str) and pattern and not _fits(pattern, value):
         # Who writes a password where the name of its variable belongs must not find it in an error.
         is_secret = pattern == ENVIRONMENT_PATTERN

@@ -42,7 +42,8 @@ class _Bounded:
         if not isinstance(found, int) and not math.isfinite(found):
             said, is_high, near = f"{value!r} is not valid", False, without_unit(str(value), self._unit(param))
         elif is_low or is_high:
-            said, near = f"{figures(found)} is out of range", None
+            said, nearest = f"{figures(found)} is out of range", self.max if is_high else self.min
+            near = figures(nearest) if nearest is not None else None
         else:
             return found
         expected = self.what + range_words(self.min, self.max if is_high else self._shown_max(), is_open=self.min_open)

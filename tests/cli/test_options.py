@@ -67,13 +67,13 @@ def test_every_number_of_an_option_is_of_the_two_kinds_with_worded_bounds() -> N
 @pytest.mark.parametrize(
     ("bounds", "in_help", "in_error"),
     [
-        (WholeNumber(1, 10_000), "a whole number from 1 to 10000", "a whole number from 1 to 10000"),
-        (WholeNumber(1, MAX_COUNT), "a whole number from 1", "a whole number from 1"),
-        (WholeNumber(min=1), "a whole number from 1", "a whole number from 1"),
+        (WholeNumber(1, 10_000), "a whole number from 1 to 10000", "a whole number from 1 to 10000; did you mean `1`?"),
+        (WholeNumber(1, MAX_COUNT), "a whole number from 1", "a whole number from 1; did you mean `1`?"),
+        (WholeNumber(min=1), "a whole number from 1", "a whole number from 1; did you mean `1`?"),
         (
             BoundedNumber(0.001, 3600.0),
             "a number from 0.001 to 3600",
-            "a number from 0.001 to 3600",
+            "a number from 0.001 to 3600; did you mean `0.001`?",
         ),
         (BoundedNumber(min=0, min_open=True), "a number above 0", "a number above 0"),
         (BoundedNumber(0, 60.0, min_open=True), "a number above 0 and up to 60", "a number above 0 and up to 60"),

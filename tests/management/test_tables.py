@@ -196,7 +196,7 @@ def refuse_with(server: socket.socket, description: str) -> None:
         (["links", "--credit"], "--credit and links exclude each other"),
         (["links", "--address", "x"], "--address and --limit go with credit"),
         (["--limit", "5"], "--address and --limit go with credit"),
-        (["--credit", "--limit", "0"], "0 is out of range; expected a whole number from 1\n"),
+        (["--credit", "--limit", "0"], "0 is out of range; expected a whole number from 1; did you mean `1`?"),
     ],
 )
 def test_wrong_calls_are_refused_before_anything_is_asked(arguments: list[str], text: str) -> None:

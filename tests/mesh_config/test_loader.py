@@ -56,6 +56,7 @@ CASES = (
         "router.listeners[0].port",
         "70000 is out of range",
         "a whole number from 0 to 65535",
+        "65535",
     ),
     row(
         "a port beyond any float",
@@ -63,6 +64,7 @@ CASES = (
         "router.listeners[0].port",
         "99999999999999999999... is out of range",
         "a whole number from 0 to 65535",
+        "65535",
     ),
     row(
         "a time beyond any float",
@@ -77,6 +79,7 @@ CASES = (
         "router.connectors[0].port",
         "0 is out of range",
         "from 1 to 65535",
+        "1",
     ),
     row(
         "a cost out of range",
@@ -84,6 +87,7 @@ CASES = (
         "router.connectors[0].cost",
         "0 is out of range",
         "from 1 to 65535",
+        "1",
     ),
     row(
         "a time out of range",
@@ -91,6 +95,7 @@ CASES = (
         "router.link_state.hello_interval_s",
         "out of range",
         "a number from 0.01 to 3600 (seconds)",
+        "0.01",
     ),
     row(
         "not a number", "router:\n  id: A\n  shutdown_s: .nan  # here", "router.shutdown_s", "out of range", "0 to 3600"
@@ -261,6 +266,7 @@ CASES = (
         "router.listeners[0].port",
         'the text "99999"',
         "a whole number",
+        "65535",
     ),
     row("a number for a host", "router:\n  id: A\n  host: 127.1  # here", "router.host", "`127.1`", "a host name"),
     row(
@@ -409,18 +415,21 @@ CASES = (
         "router.shutdown_s",
         'the text "2d"',
         "from 0 to 3600 (seconds)",
+        "3600",
     ),
     row(
         "a bad default, once and not at each router",
         "defaults:\n  router: {shutdown_s: -1}  # here\nrouters: {A: {}, B: {}}",
         "defaults.router.shutdown_s",
         "out of range",
+        nearest="0",
     ),
     row(
         "a bad default that nobody uses",
         "defaults:\n  connector: {cost: 0}  # here\nrouters: {A: {}}",
         "defaults.connector.cost",
         "out of range",
+        nearest="1",
     ),
     row(
         "a bad mesh-wide address, once",

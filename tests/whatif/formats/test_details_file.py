@@ -165,11 +165,14 @@ groups:
             ":1: error: defaults.link.failure_per_year: unknown key `failure_per_year`;"
             " did you mean `failures_per_year`?"
         ),
-        (":1: error: defaults.link.repair_hours: -4.0 is out of range; expected a number from 0 to 1000000 (hours)"),
+        (
+            ":1: error: defaults.link.repair_hours: -4.0 is out of range; expected a number from 0 to 1000000 (hours);"
+            " did you mean `0`?"
+        ),
         ":1: error: defaults.routers: unknown key `routers`; did you mean `router`?",
         ":3: error: routers[0].id: no router `a`; expected a router of the model; did you mean `A`?",
         ":4: error: routers[1].id: `id` is missing; expected text",
-        ":6: error: links[0].cost: 0 is out of range; expected a whole number from 1 to 65535",
+        ":6: error: links[0].cost: 0 is out of range; expected a whole number from 1 to 65535; did you mean `1`?",
         ":6: error: links[0].id: no link `B--A`; expected a link of the model; did you mean `A--B`?",
         (
             ':7: error: links[1].capacity_bytes: the text "fast";'
@@ -183,7 +186,7 @@ groups:
         ":11: error: addresses: a mapping; expected a list",
         (
             ":13: error: subscribers[0].count: 0 is out of range;"
-            " expected a whole number from 1 to 1000000 (subscribers)"
+            " expected a whole number from 1 to 1000000 (subscribers); did you mean `1`?"
         ),
         ":13: error: subscribers[0].router: no router `E`; expected a router of the model",
         ":14: error: subscribers[1].router: no router `c`; expected a router of the model; did you mean `C`?",

@@ -210,9 +210,12 @@ def test_all_faults_of_graphml_are_told_with_their_lines(tmp_path: Path) -> None
         "15: error: edges.a--B.target: no node `B`; expected a node of this file; did you mean `b`?",
         '16: error: edges.a--.cost: the text "1.5"; expected a whole number from 1 to 65535',
         "16: error: target: a `edge` without `target`; expected text",
-        "17: error: edges.a--b.cost: 0 is out of range; expected a whole number from 1 to 65535",
+        "17: error: edges.a--b.cost: 0 is out of range; expected a whole number from 1 to 65535; did you mean `1`?",
         "17: error: edges.a--b.directed: the edge is directed; expected `false`",
-        ("18: error: edges.a--b.delay_ms: -1.0 is out of range; expected a number from 0 to 1000000 (milliseconds)"),
+        (
+            "18: error: edges.a--b.delay_ms: -1.0 is out of range;"
+            " expected a number from 0 to 1000000 (milliseconds); did you mean `0`?"
+        ),
         "19: error: a `hyperedge`; expected nodes and edges",
     ]
 
@@ -338,7 +341,7 @@ def test_all_faults_of_json_are_told_with_their_lines(tmp_path: Path) -> None:
         "10: error: nodes[3]: node `0` is given twice; expected each node once",
         "13: error: edges[0].target: no node `2`; expected a node of this file",
         ("14: error: edges[1].dist.delay_ms: -0.015 is out of range;"
-        " expected a number from 0 to 1000000 (milliseconds)"),
+        " expected a number from 0 to 1000000 (milliseconds); did you mean `0`?"),
     ]  # fmt: skip
 
 
@@ -466,7 +469,7 @@ DEMANDS (
         "10: warning: LINKS.L3: an edge from `A` to itself is left out",
         (
             "10: error: LINKS.L3.capacity_msgs: -3.0 is out of range; expected a number from 1e-06 to 9000000000000"
-            " (messages/s)"
+            " (messages/s); did you mean `1e-06`?"
         ),
         "12: error: the section DEMANDS does not end; expected a line with `)` alone",
         "13: error: DEMANDS: `D1 ( A A )`; expected `id ( source target ) routing_unit demand_value max_path_length`",

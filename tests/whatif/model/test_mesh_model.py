@@ -128,12 +128,15 @@ BAD = {
                 'routers."A b".id: the text "A b" has a blank, which it may not have;'
                 " expected a word of 1 to 255 visible characters, without blanks and `/`, and not `all`"
             ),
-            ('routers."A b".latitude: 91.0 is out of range; expected a number from -90 to 90 (degrees)'),
+            (
+                'routers."A b".latitude: 91.0 is out of range; expected a number from -90 to 90 (degrees);'
+                " did you mean `90`?"
+            ),
             'routers."A b".longitude: nan is out of range; expected a number from -180 to 180 (degrees)',
-            "links.B--B.cost: 0 is out of range; expected a whole number from 1 to 65535",
+            "links.B--B.cost: 0 is out of range; expected a whole number from 1 to 65535; did you mean `1`?",
             (
                 "links.B--B.capacity_msgs: 0.0 is out of range; expected a number from 1e-06 to 9000000000000"
-                " (messages/s)"
+                " (messages/s); did you mean `1e-06`?"
             ),
             "links.B--B: router `B` is both ends of it; expected two routers",
         ],
@@ -162,7 +165,10 @@ BAD = {
     "subscribers": (
         attrs.evolve(square(), subscribers=[SubscriberSite(address="order", router="c", count=0)]),
         [
-            ("subscribers.order.c.count: 0 is out of range; expected a whole number from 1 to 1000000 (subscribers)"),
+            (
+                "subscribers.order.c.count: 0 is out of range; expected a whole number from 1 to 1000000 (subscribers);"
+                " did you mean `1`?"
+            ),
             "subscribers.order.c.router: no router `c`; expected a router of the model; did you mean `C`?",
             "subscribers.order.c.address: no address `order`; expected an address of the model; did you mean `orders`?",
         ],
@@ -185,7 +191,10 @@ BAD = {
     "counters": (
         attrs.evolve(square(), counters=[LinkCounter(link="A--B", src="C", messages=-1)]),
         [
-            (f"counters.A--B.C.messages: -1 is out of range; expected a whole number from 0 to {2**63 - 1} (messages)"),
+            (
+                f"counters.A--B.C.messages: -1 is out of range; expected a whole number from 0 to {2**63 - 1}"
+                " (messages); did you mean `0`?"
+            ),
             "counters.A--B.src: router `C` is no end of it; expected one of its ends",
         ],
     ),
@@ -205,9 +214,15 @@ BAD = {
             "demands[1]: both `dst` and `address`; expected one of them",
             "demands[2]: neither `dst` nor `address`; expected one of them",
             "demands[0].dst: `A` is where the messages come from; expected another router",
-            ("demands[1].msgs_per_s: -1.0 is out of range; expected a number from 0 to 1000000000000 (messages/s)"),
+            (
+                "demands[1].msgs_per_s: -1.0 is out of range; expected a number from 0 to 1000000000000 (messages/s);"
+                " did you mean `0`?"
+            ),
             "demands[3].msgs_per_s: nan is out of range; expected a number from 0 to 1000000000000 (messages/s)",
-            ("demands[2].msg_bytes: inf is out of range; expected a number from 0 to 1000000000000 (bytes)"),
+            (
+                "demands[2].msg_bytes: inf is out of range; expected a number from 0 to 1000000000000 (bytes);"
+                " did you mean `1000000000000`?"
+            ),
         ],
     ),
     "more than can be counted": (
