@@ -250,7 +250,7 @@ def test_c_functions_that_the_documentation_names_are_those_of_the_sources() -> 
     assert names
     for name in names:
         *modules, kind, function = demangled(name)
-        path = ROOT.joinpath(*modules).with_suffix(".py")
+        path = Path(router.__file__).parents[1].joinpath(*modules).with_suffix(".py")
         assert path.is_file(), f"{path}: {name}"
         classes = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
         (found,) = (node for node in classes if node.name == kind)

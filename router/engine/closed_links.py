@@ -13,6 +13,8 @@ from router.binding.proton_functions import Handle
 PIECE_BYTES: Final = 65536
 """Read at once of what is thrown away."""
 NO_OUTCOME: Final = 0
+MOST_UNSETTLED: Final = 16
+"""Links of a connection of which a message is kept until they are freed: its memory is."""
 
 
 class ClosedLinks:
@@ -20,7 +22,7 @@ class ClosedLinks:
 
     An engine writes an outcome again with each part of its message that is read, and once more when it is settled, and
     clients take each for another outcome. So that of the message which was under way is written once, with the link's
-    end, and the message is settled when the link is freed.
+    end, and the message is settled when the link is freed; but for connections with many such links.
     """
 
     def __init__(self) -> None:
@@ -35,7 +37,9 @@ class ClosedLinks:
 
     def add(self, link: Handle) -> None:
         """Note a link that has been closed just now."""
-        self._under_way[link] = pn.pn_link_current(link)
+        delivery = pn.pn_link_current(link)
+        is_under_way = delivery != pn.NULL and pn.pn_delivery_partial(delivery)
+        self._under_way[link] = delivery if is_under_way and len(self._under_way) < MOST_UNSETTLED else pn.NULL
         self._read(link)
 
     def remove(self, link: Handle) -> None:
