@@ -214,6 +214,20 @@ class ProblemScan:
         """The router as it is now."""
         return at_once(self._take_snapshot())
 
+    def _full_listeners(self, now: float) -> list[FullListener]:
+        """Listeners that take no more connections, by their own bound or for want of files, at *now* (seconds)."""
+        full = [
+            FullListener(name=each.name, count=each.count, most=each.settings.max_connections)
+            for each in self._listeners
+            if each.count >= each.settings.max_connections
+        ]
+        short = [
+            FullListener(name=each.name, count=each.count, most=most_files(), is_short_of_files=True)
+            for each in self._listeners
+            if now - each.short_of_files_at <= RECENT_S
+        ]
+        return full + short
+
     def _take_snapshot(self) -> Generator[None, None, ProblemInputs]:
         runtime = self._runtime
         offset = time.time() - runtime.clock()
@@ -256,16 +270,7 @@ class ProblemScan:
                 if each.settings.role is Role.NORMAL
                 and (each.port.is_over or each.port.is_stopped or each.port.is_laden)
             ],
-            full_listeners=[
-                FullListener(name=each.name, count=each.count, most=each.settings.max_connections)
-                for each in self._listeners
-                if each.count >= each.settings.max_connections
-            ]
-            + [
-                FullListener(name=each.name, count=each.count, most=most_files(), is_short_of_files=True)
-                for each in self._listeners
-                if now - each.short_of_files_at <= RECENT_S
-            ],
+            full_listeners=self._full_listeners(now),
             dropped=[
                 DroppedMessages(text=_name(entry), count=count, last=at + offset)
                 for entry, (count, at) in self._dropped.items()
