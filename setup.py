@@ -1,6 +1,6 @@
 """Compiles the hot path with Cython: every module of `router` that has a `.pxd` beside it (see `router/speed.py`).
 
-All of them are linked into one library: its pages are fewer, and what a message needs of them stays in the caches.
+All of them are linked into one library, which takes less memory than one of each.
 
 Where no C compiler works the wheel is built without: the same modules then run interpreted, slower. With
 AMQP_MESH_SPEED=compiled that is an error instead; with AMQP_MESH_SPEED=interpreted nothing is compiled. Everything else

@@ -187,7 +187,8 @@ class MulticastRepair:
             self._audiences[entry.text] = dict.fromkeys(entry.remotes, -inf)
         kept = KeptMulticast()
         kept.at, kept.data, kept.entry, kept.ingress, kept.tag, kept.sent_to = now, data, entry, ingress, tag, sent_to
-        kept.flooded = self._fib.flooded(ingress)
+        is_known = ingress == self._fib.me or ingress in self._fib.routes  # a neighbor may make up any name
+        kept.flooded = self._fib.flooded(ingress) if is_known else frozenset()
         self._kept.append(kept)
         self.kept_bytes += len(data) + KEPT_BYTES
         while self.kept_bytes > self._settings.forwarding.kept_multicast_bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from router.core.ids_and_conditions import RouterId
 from router.engine import neighbor_links
 from router.runtime import Runtime
 from tests.helpers.engine import Bench, Wire
@@ -215,3 +216,14 @@ def test_what_has_gone_by_way_of_a_router_without_numbers_is_not_sent_again(
         bench.advance(2)
         publish(bench, a, 10)
     assert [len(receiver.messages) for receiver in receivers] == [60, 60, 60]
+
+
+def test_names_of_routers_that_a_neighbor_makes_up_are_no_trees(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    subscribe(bench, b)
+    bench.advance(0.1)
+    entry = a.fib.attach(NEWS)
+    for number in range(100):
+        a.data_plane.repair.keep(entry, RouterId(f"X{number}"), b"t" * 16, message("x"), (), bench.now)
+    assert a.data_plane.repair.kept_bytes > 0
+    assert len(a.fib._trees) <= 2
