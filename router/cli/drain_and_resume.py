@@ -12,6 +12,7 @@ from router.cli.management_errors import ManagementError, RefusedError
 from router.cli.options import router_argument
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import printable
+from router.core.escapes import shell_word
 
 LOOK_S: Final = 0.1
 """Between two looks whether it is drained."""
@@ -67,9 +68,8 @@ def _way_back(name: str, *, is_alone: bool) -> str:
     """The way in which a router serves again that takes no connection more, not even that of `resume`."""
     if is_alone:
         return "It has no neighbor by which it could be asked: SIGUSR2 has it serve again."
-    return (
-        f"It takes no new connection: `amqp-mesh resume {name}` needs the --url of another router, or send it SIGUSR2."
-    )
+    command = f"amqp-mesh resume {shell_word(name)}"
+    return f"It takes no new connection: `{command}` needs the --url of another router, or send it SIGUSR2."
 
 
 def _other(client: ManagementClient, router: str) -> str | None:

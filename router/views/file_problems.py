@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from router.core.escapes import escaped, shell_word
-from router.views.problem_inputs import Problem, ProblemInputs
+from router.views.problem_inputs import Problem, ProblemInputs, command_at
 
 CERTIFICATE_DAYS: Final = 30
 """Before its end a certificate is told of."""
@@ -42,5 +42,5 @@ def _unusable(snapshot: ProblemInputs) -> Iterator[Problem]:
             subject=escaped(each.subject),
             sentence=f"{escaped(each.reason)}; what was read before counts still, and after a restart nothing will",
             since=None,
-            command=f"amqp-mesh manage get-log --router {shell_word(snapshot.router)}",
+            command=command_at("manage get-log", snapshot.router),
         )

@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from router.core.escapes import shell_word
 from router.management.snapshot import ConnectorRow, CreditRow, MeshLinkRow, NodeRow, PartyRow
 from router.security.certificate_expiry import CertificateExpiry, UnusableFile
 
@@ -90,6 +91,17 @@ class HeldConnection:
     charged_bytes: int
     is_read: bool
     """Whether its peer is read, and what waits is for it."""
+
+
+def command_at(what: str, router: str, *options: str) -> str:
+    """The command that shows more at *router*, to be pasted into a shell whatever names peers chose.
+
+    Args:
+        what: of the program, such as `stat mesh`.
+        router: id of the one to be asked.
+        options: words behind that.
+    """
+    return " ".join(["amqp-mesh", what, "--router", *map(shell_word, (router, *options))])
 
 
 @attrs.frozen(kw_only=True)

@@ -19,7 +19,7 @@ from router.management.client_display_name import client_name
 from router.management.merged_problems import CERTAIN
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
 from router.views.file_problems import file_problems
-from router.views.problem_inputs import BESIDE, HEARSAY, AddressTrouble, Problem, ProblemInputs
+from router.views.problem_inputs import BESIDE, HEARSAY, AddressTrouble, Problem, ProblemInputs, command_at
 
 FLAPPING: Final = 2
 """Losses within the last five minutes from which on something flaps."""
@@ -103,7 +103,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
                 sentence=f"router {node.id} is absent: {node.reason or 'no path leads there'}"
                 f"{_dead_or_cut_off(node, lost.get(node.id, ()))}",
                 since=node.since,
-                command=f"amqp-mesh stat {'connectors' if node.id in dialled else 'routers'} --router {shell_word(me)}",
+                command=command_at(f"stat {'connectors' if node.id in dialled else 'routers'}", me),
                 closeness=CERTAIN if node.id in dialled else BESIDE if node.id in beside else HEARSAY,
                 about=[f"router {each}" for each in dict.fromkeys((node.id, reached_by.get(node.id, node.id)))],
                 explains=[f"router {node.id}"],
@@ -120,7 +120,7 @@ def _absent(snapshot: ProblemInputs) -> Iterator[Problem]:
                 sentence=f"the link {link.name} is absent: {link.reason}; messages take other ways"
                 + (f", by which {_living(link, me)}: the link is cut, no router is dead" if is_apart else ""),
                 since=link.since,
-                command=_connectors_command(me) if far in dialled else _end_command(link, me),
+                command=command_at("stat connectors", me) if far in dialled else _end_command(link, me),
                 closeness=CERTAIN if far in dialled else BESIDE if far else HEARSAY,
                 about=_of_link(link),
                 explains=[f"link {link.name}"],
@@ -142,7 +142,7 @@ def _unnamed_ones(me: str, unnamed: Sequence[NodeRow]) -> Problem:
         sentence=f"{len(unnamed)} routers that no mesh file names are absent, last of all"
         f" {', '.join(node.id for node in last[:NAMED])}",
         since=last[0].since,
-        command=f"amqp-mesh stat routers --router {shell_word(me)}",
+        command=command_at("stat routers", me),
         closeness=HEARSAY,
         about=[],
         explains=[],
@@ -210,13 +210,9 @@ def _last_absent_ones(snapshot: ProblemInputs, absent: Set[str]) -> dict[str, st
     return nearest
 
 
-def _connectors_command(router: str) -> str:
-    return f"amqp-mesh stat connectors --router {shell_word(router)}"
-
-
 def _end_command(link: MeshLinkRow, me: str) -> str:
     """The command that shows why a link was lost, at an end of it: *me* if that is one."""
-    return f"amqp-mesh stat mesh --router {shell_word(me if _far_end(link, me) else link.one)}"
+    return command_at("stat mesh", me if _far_end(link, me) else link.one)
 
 
 def _drained(snapshot: ProblemInputs) -> Iterator[Problem]:
@@ -248,7 +244,7 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
                 sentence=f"the connector {connector.host}:{connector.port}{toward} finds no neighbor:"
                 f" {escaped(connector.connection_msg)}",
                 since=connector.since,
-                command=_connectors_command(snapshot.router),
+                command=command_at("stat connectors", snapshot.router),
                 about=link,
                 explains=link[:1],
             )
@@ -259,7 +255,7 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"{escaped(wrong.container)} connects from {wrong.host} to the wrong listener:"
             f" {escaped(wrong.reason)}",
             since=wrong.since,
-            command=f"amqp-mesh stat listeners --router {shell_word(snapshot.router)}",
+            command=command_at("stat listeners", snapshot.router),
             about=_link_to(snapshot.router, escaped(wrong.container)),
         )
     absent = [node for node in snapshot.nodes if not node.is_reachable and node.reason]
@@ -270,7 +266,7 @@ def _connectors(snapshot: ProblemInputs) -> Iterator[Problem]:
             subject=escaped(refusal.container) or refusal.host,
             sentence=f"{who} from {refusal.host} is refused: {escaped(refusal.reason)}",
             since=refusal.since,
-            command=f"amqp-mesh stat routers --router {shell_word(snapshot.router)}",
+            command=command_at("stat routers", snapshot.router),
             about=_link_to(snapshot.router, escaped(refusal.container) or _explained(absent, refusal.reason)),
         )
 
@@ -288,7 +284,7 @@ def _duplicate_ids(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"two routers call themselves {router}: each overrules what the other says of its links and"
             " addresses; stop one of them, or give it another id",
             since=None,
-            command=f"amqp-mesh stat mesh --router {shell_word(snapshot.router)}",
+            command=command_at("stat mesh", snapshot.router),
             about=[f"router {router}"],
             explains=[f"router {router}"],
         )
@@ -305,7 +301,7 @@ def _losses(snapshot: ProblemInputs) -> Iterator[Problem]:
     lost_routers = {node.id: node.recent_flaps for node in snapshot.nodes}
     beside = {_far_end(link, me) for link in snapshot.links}
     for node in snapshot.nodes:
-        command = f"amqp-mesh stat routers --router {shell_word(me)}"
+        command = command_at("stat routers", me)
         closeness = BESIDE if node.id in beside else HEARSAY
         yield from _loss([f"router {node.id}"], node, node.is_reachable, command, closeness)
     for link in snapshot.links:
@@ -367,7 +363,7 @@ def _floods(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"client {_client(flood.container, flood.user, flood.host)} sends faster than its messages are"
             f" taken: {flood.under_way} are under way of {flood.most} that it may have{most}",
             since=flood.since,
-            command=f"amqp-mesh top --router {shell_word(snapshot.router)} --by links",
+            command=command_at("top", snapshot.router, "--by", "links"),
             about=about,
             explains=[*about, _client_at(snapshot, flood.container)],
         )
@@ -389,7 +385,7 @@ def _addresses(snapshot: ProblemInputs) -> Iterator[Problem]:
         lost = [each for each in trouble.lost_with if each in absent] if not credit.has_subscriber else []
         why = _who(trouble.grantors) if credit.has_subscriber else _nobody(lost)
         about = [f"address {text}", *(f"router {each}" for each in lost)]
-        command = f"amqp-mesh stat credit --router {shell_word(snapshot.router)} --address {shell_word(trouble.text)}"
+        command = command_at("stat credit", snapshot.router, "--address", trouble.text)
         if not credit.blocked_count:
             # Messages that no publisher's credit let in wait as well: its sender names no address, or is gone.
             verb = "waits" if credit.waiting_count == 1 else "wait"
@@ -528,7 +524,7 @@ def _count(count: int, noun: str) -> str:
 
 
 def _memory(snapshot: ProblemInputs) -> Iterator[Problem]:
-    command = f"amqp-mesh stat connections --router {shell_word(snapshot.router)} --wide"
+    command = command_at("stat connections", snapshot.router, "--wide")
     if snapshot.is_above_mark:
         yield Problem(
             kind="memory",
@@ -567,7 +563,7 @@ def _listeners(snapshot: ProblemInputs) -> Iterator[Problem]:
             subject=listener.name,
             sentence=f"listener {listener.name} has {listener.count} connections, {why}: new ones are closed",
             since=None,
-            command=f"amqp-mesh stat connections --router {shell_word(snapshot.router)}",
+            command=command_at("stat connections", snapshot.router),
         )
 
 
@@ -579,7 +575,7 @@ def _dropped(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence=f"pre-settled messages or copies of {escaped(dropped.text)} are dropped, {dropped.count} in all,"
             " the last within a minute",
             since=dropped.last,
-            command=f"amqp-mesh stat addresses --router {shell_word(snapshot.router)}",
+            command=command_at("stat addresses", snapshot.router),
             about=[f"address {escaped(dropped.text)}"],
         )
     if snapshot.dropped_to_nobody is not None:
@@ -589,5 +585,5 @@ def _dropped(snapshot: ProblemInputs) -> Iterator[Problem]:
             sentence="pre-settled messages that nobody takes, or that were refused (no address, not allowed, malformed)"
             f", are dropped, {snapshot.dropped_to_nobody.count} in all, the last within a minute",
             since=snapshot.dropped_to_nobody.last,
-            command=f"amqp-mesh stat general --router {shell_word(snapshot.router)}",
+            command=command_at("stat general", snapshot.router),
         )

@@ -15,6 +15,7 @@ from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, need_capacities, read_model, say_json, say_table
 from router.cli.whatif.options import fail_option, folder_argument, json_option, tries_option
 from router.cli.whatif.progress_bar import progress
+from router.core.escapes import shell_word
 
 MOST_COST: Final = 65535
 NAMED: Final = 5
@@ -128,4 +129,5 @@ def _say(rows: list[dict[str, Any]], found: Any, diff: str) -> None:
     if diff:
         click.echo(f"\n{diff}", nl=False)
     else:
-        click.echo("try it: amqp-mesh whatif run " + " ".join(f"--cost {row['link']}={row['after']}" for row in rows))
+        costs = (shell_word(f"{row['link']}={row['after']}") for row in rows)
+        click.echo("try it: amqp-mesh whatif run " + " ".join(f"--cost {cost}" for cost in costs))
