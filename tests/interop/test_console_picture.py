@@ -40,17 +40,18 @@ Page = dict[str, Any]
 class ShownPage:
     """A browser that shows a page, which can be changed meanwhile."""
 
-    def __init__(self, browser: Browser, page: Page) -> None:
+    def __init__(self, browser: Browser, page: Page, *, is_still: bool) -> None:
         self.browser = browser
         self.page = page
         self.rates: dict[tuple[str, str], float] = {}
         """Of links, messages a second, by ends."""
         self._asked = 0
+        self._is_still = is_still
 
     def made(self) -> Generator[None, None, bytes]:
-        """The page, as if a second had passed since the one before."""
+        """The page, as if a second had passed since the one before, or no time at all."""
         yield
-        self._asked += 1
+        self._asked = 1 if self._is_still else self._asked + 1
         at = self.page["at"] = 1000 + self._asked
         for link in self.page["links"]:
             rate = self.rates.get((link["one"], link["other"]))
@@ -73,12 +74,12 @@ class ShownPage:
 
 
 @contextmanager
-def shown(folder: Path, page: Page) -> Iterator[ShownPage]:
-    """A browser with that page."""
+def shown(folder: Path, page: Page, *, is_still: bool = False) -> Iterator[ShownPage]:
+    """A browser with that page; of one whose time stands still no rate can be told."""
     port: Queue[int] = Queue()
     is_over = threading.Event()
     with Browser(folder) as browser:
-        found = ShownPage(browser, page)
+        found = ShownPage(browser, page, is_still=is_still)
         server = threading.Thread(target=serve, args=(found.made, port, is_over))
         server.start()
         try:
@@ -237,7 +238,7 @@ def test_what_is_said_of_a_router_is_parted_by_commas(tmp_path: Path) -> None:
     made["routers"][2] |= {"here": False, "reason": "lost by B"}
     made["problems"] = [{"kind": "slow", "subject": "x", "sentence": "slow", "since": 1, "router": "A", "also": [],
                          "command": "amqp-mesh stat credit"}]  # fmt: skip
-    with shown(tmp_path, made) as page:
+    with shown(tmp_path, made, is_still=True) as page:
         said = page.browser.run("[...document.querySelectorAll('.node')].map((it) => it.ariaLabel)")
         assert said == [
             "Router A, with a problem, this router",
