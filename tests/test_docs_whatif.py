@@ -57,7 +57,7 @@ GATES = ("whatif check ", "whatif diff out-before out-after --no-worse")
 """Of commands, how those begin that may end with 1, as the page says."""
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.slow
 def test_the_recipes_run_as_they_stand(
     shown_output: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,7 @@ def test_all_learn_all(name: str) -> None:
             assert plain(mesh, router).updates_unasked == 0
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 @pytest.mark.parametrize("share", [0, 3, 2])
 def test_refreshes_of_all_reach_all(seed: int, share: int) -> None:
     graph = nx.powerlaw_cluster_graph(16, 3, 0.7, seed=seed)

@@ -120,7 +120,7 @@ def test_an_honest_router_whose_subscribers_are_slow_is_never_excluded(
 
 
 @pytest.mark.parametrize("is_beside", [True, False], ids=["beside an honest one", "alone at its router"])
-@pytest.mark.parametrize(("at_once", "stays_s"), [(1, 0.9), (3, 0.9), (1, 0.3)])
+@pytest.mark.parametrize(("at_once", "stays_s"), [(1, 0.9), (3, 0.9), pytest.param(1, 0.3, marks=pytest.mark.slow)])
 def test_a_client_that_attaches_again_and_again_excludes_no_router_from_a_multicast(
     bench: Bench, capsys: pytest.CaptureFixture[str], is_beside: bool, at_once: int, stays_s: float
 ) -> None:
