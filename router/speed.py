@@ -73,7 +73,7 @@ class _LibraryLoader(importlib.machinery.ExtensionFileLoader):
         try:
             return super().create_module(spec)
         except ImportError as error:
-            hint = "if it is older than that module, build it again: python setup.py build_ext --inplace"
+            hint = "if it is older than that module, build it again: scripts/build"
             raise ImportError(f"{spec.name} can't be loaded from {self.path}: {error}; {hint}") from error
 
 

@@ -122,7 +122,7 @@ import router.core.brand_new
     said = python("-c", words, wanted=speed.COMPILED)
     last = said.stderr.splitlines()[-1]
     assert last.startswith("ImportError: router.core.brand_new can't be loaded from ")
-    assert last.endswith("build it again: python setup.py build_ext --inplace")
+    assert last.endswith("build it again: scripts/build")
 
 
 def test_last_words_of_names_are_different_since_the_library_is_searched_by_them() -> None:

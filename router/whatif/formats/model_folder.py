@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -225,7 +226,8 @@ def _head(folder: Path) -> dict[str, Any]:
     """Read `model.json`. Raises: ModelError."""
     place = _place(folder / HEAD)
     if folder.is_file():
-        expected = f"the folder of a model: `amqp-mesh whatif import {folder} -o MODEL` makes one of a file of a mesh"
+        command = f"amqp-mesh whatif import {shlex.quote(str(folder))} -o MODEL"
+        expected = f"the folder of a model: `{command}` makes one of a file of a mesh"
         raise ModelError([_place(folder).finding("it is a file", expected=expected)])
     try:
         head = json.loads((folder / HEAD).read_text(encoding="utf-8"))

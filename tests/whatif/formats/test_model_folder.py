@@ -105,11 +105,11 @@ def test_who_names_a_run_is_told_where_its_model_is(tmp_path: Path) -> None:
 
 
 def test_who_names_a_file_of_a_mesh_is_told_how_to_make_a_model_of_it(tmp_path: Path) -> None:
-    file = tmp_path / "mesh.yaml"
+    file = tmp_path / "my mesh.yaml"
     file.write_text("mesh: {name: small}", encoding="utf-8")
     with pytest.raises(SettingsError) as caught:
         model_folder.read_model(file)
-    expected = f"the folder of a model: `amqp-mesh whatif import {file} -o MODEL` makes one"
+    expected = f"the folder of a model: `amqp-mesh whatif import '{file}' -o MODEL` makes one"
     assert str(caught.value).startswith(f"{file}: error: it is a file; expected {expected}")
 
 
