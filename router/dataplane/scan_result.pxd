@@ -4,10 +4,7 @@ import cython
 @cython.freelist(64)
 @cython.no_gc
 cdef class Scan:
-    cdef public Py_ssize_t header_start
-    cdef public Py_ssize_t header_end
     cdef public Py_ssize_t annotations_start
-    cdef public Py_ssize_t annotations_end
     cdef public Py_ssize_t properties_start
     cdef public Py_ssize_t properties_end
     cdef public Py_ssize_t rest_offset

@@ -25,12 +25,9 @@ class Scan:
     starts where it ends."""
 
     __slots__ = (
-        "annotations_end",
         "annotations_start",
         "egress",
         "has_router_annotations",
-        "header_end",
-        "header_start",
         "ingress",
         "phase",
         "priority",
@@ -48,11 +45,8 @@ class Scan:
         "user_start",
     )
 
-    header_start: int
-    header_end: int
     annotations_start: int
     """Of the message-annotations; where they would have to be inserted when there are none."""
-    annotations_end: int
     properties_start: int
     properties_end: int
     """Both 0 when the properties are absent or were not read."""
@@ -87,8 +81,7 @@ class Scan:
     """Of the header, milliseconds."""
 
     def __init__(self) -> None:
-        self.header_start = self.header_end = 0
-        self.annotations_start = self.annotations_end = 0
+        self.annotations_start = 0
         self.properties_start = self.properties_end = 0
         self.rest_offset = 0
         self.user_start = self.user_end = self.user_count = 0

@@ -78,16 +78,13 @@ def scan(
             _read_section(data, found, body, end, from_client)
         if code == MESSAGE_ANNOTATIONS:
             found.annotations_start = pos
-            found.annotations_end = found.rest_offset = end
-        elif code == HEADER:
-            found.header_start = pos
-            found.header_end = end
+            found.rest_offset = end
         elif code == PROPERTIES:
             found.properties_start = pos
             found.properties_end = end
             break
         if code < MESSAGE_ANNOTATIONS:
-            found.annotations_start = found.annotations_end = found.rest_offset = end
+            found.annotations_start = found.rest_offset = end
         last = code
         pos = end
     if size == 0:

@@ -134,7 +134,6 @@ class AllClientLinks:
         link.default_outcome = connection.default_outcome(link.name)
         self._mirror(handle, address if pn.pn_terminus_is_dynamic(source) else None)
         if is_volatile and pn.pn_terminus_is_dynamic(source):
-            entry.volatile = True
             proton_data.write_symbol(pn.pn_terminus_capabilities(pn.pn_link_source(handle)), VOLATILE_QUEUE)
         if is_paired:
             self.pairs.add(connection, handle, link.id)

@@ -34,9 +34,7 @@ class ThrottledPage:
         self._stale_at = 0.0
         self._turn = trio.Lock()
         self.cost_s = 0.0
-        """Processor time that it took last, seconds,"""
-        self.longest_step_s = 0.0
-        """and of its longest step."""
+        """Processor time that it took last, seconds."""
 
     async def get(self) -> bytes:
         """The page, made anew if it is old enough."""
@@ -49,7 +47,7 @@ class ThrottledPage:
 
     async def _made(self) -> bytes:
         work = self._make()
-        cost_s = longest_s = 0.0
+        cost_s = 0.0
         while True:
             begin = time.thread_time()
             try:
@@ -57,12 +55,10 @@ class ThrottledPage:
                 content = None
             except StopIteration as done:
                 content = done.value
-            step_s = time.thread_time() - begin  # what others on the machine take is not its own
-            cost_s += step_s
-            longest_s = max(longest_s, step_s)
+            cost_s += time.thread_time() - begin  # what others on the machine take is not its own
             if content is not None:
                 break
             await trio.lowlevel.checkpoint()
-        self.cost_s, self.longest_step_s = cost_s, longest_s
+        self.cost_s = cost_s
         self._stale_at = trio.current_time() + max(LEAST_S, cost_s / self._share)
         return bytes(content)

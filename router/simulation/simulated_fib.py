@@ -28,8 +28,6 @@ class SimulatedFib:
         self.known_at = -math.inf
         """Time when a router appeared or went last, seconds."""
         self.changes = 0
-        self.is_tree_stale = False
-        """Set by `TopologyChanged`; for whoever keeps trees."""
 
     def carry_out(self, action: Action, now: float) -> None:
         """Do what *action* says.
@@ -62,6 +60,6 @@ class SimulatedFib:
                 if not routers:
                     self.addresses.pop(action.address, None)
             case TopologyChanged():
-                self.is_tree_stale = True
+                pass  # nobody keeps trees here
             case _:
                 raise AssertionError(f"nothing to install: {action}")

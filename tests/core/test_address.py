@@ -11,7 +11,6 @@ from router.core.addressing.address import (
     Address,
     AddressKind,
     dynamic_address,
-    every_router_address,
     is_reserved,
     is_volatile_reply,
     local_address,
@@ -99,7 +98,7 @@ def test_control_addresses_are_reserved_at_every_router_and_only_there(name: str
 def test_written_addresses_are_read_back() -> None:
     assert parse_address(router_address(B, "qdrouter"), me=ME) == Address(AddressKind.ROUTER, "qdrouter", B)
     assert parse_address(router_address(ME, "qdrouter"), me=ME) == Address(AddressKind.LOCAL, "qdrouter")
-    assert parse_address(every_router_address("qdrouter.ma"), me=ME) == Address(AddressKind.EVERY_ROUTER, "qdrouter.ma")
+    assert parse_address("_topo/0/all/qdrouter.ma", me=ME) == Address(AddressKind.EVERY_ROUTER, "qdrouter.ma")
     assert parse_address(local_address("qdhello"), me=ME) == Address(AddressKind.LOCAL, "qdhello")
     assert dynamic_address(B, "WgdMIG9eBMmDvzf") == "amqp:/_topo/0/B/temp.WgdMIG9eBMmDvzf"
     assert parse_address(dynamic_address(B, "r"), me=ME) == Address(AddressKind.ROUTER, "temp.r", B)

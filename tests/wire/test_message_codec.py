@@ -53,7 +53,7 @@ def encode(control: ControlEnvelope) -> bytes:
 def without_annotations(data: bytes) -> bytes:
     found = scan(data, True)
     assert found is not None
-    return data[: found.annotations_start] + data[found.annotations_end :]
+    return data[: found.annotations_start] + data[found.rest_offset :]
 
 
 @pytest.mark.parametrize("file", CONTROL)

@@ -167,11 +167,6 @@ def router_address(router: RouterId, text: str) -> str:
     return f"amqp:/_topo/{AREA}/{router}/{text}"
 
 
-def every_router_address(text: str) -> str:
-    """The wire form of *text* at every router, without a scheme: `_topo/0/all/<text>`."""
-    return f"_topo/{AREA}/{_EVERY}/{text}"
-
-
 def local_address(text: str) -> str:
     """The wire form of *text* at whoever receives it: `amqp:/_local/<text>`."""
     return f"amqp:/_local/{text}"

@@ -25,8 +25,6 @@ cdef class AddressEntry:
     cdef public object waiting
     cdef public list names
     cdef public Py_ssize_t waiting_bytes
-    cdef public Py_ssize_t turn
-    cdef public bint volatile
     cdef public object holder
     cdef public double stream_debt_s
     cdef public double stream_debt_at
