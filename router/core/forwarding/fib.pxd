@@ -25,6 +25,7 @@ cdef class AddressEntry:
     cdef public object waiting
     cdef public list names
     cdef public Py_ssize_t waiting_bytes
+    cdef public Py_ssize_t turn
     cdef public object holder
     cdef public double stream_debt_s
     cdef public double stream_debt_at

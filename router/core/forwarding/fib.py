@@ -87,8 +87,8 @@ class Route:
 class AddressEntry:
     """Entry of one address: its treatment, who takes its messages here and elsewhere, who sends, and what waits.
 
-    `waiting` holds messages of this address for which no local subscriber has credit, oldest first. Counters are
-    messages since the entry was made.
+    `waiting` holds messages of this address for which no local subscriber has credit, oldest first; `turn` rotates
+    among equals. Counters are messages since the entry was made.
     """
 
     __slots__ = (
@@ -113,6 +113,7 @@ class AddressEntry:
         "text",
         "transit",
         "treatment",
+        "turn",
         "waiting",
         "waiting_bytes",
     )
@@ -142,6 +143,7 @@ class AddressEntry:
         self.waiting_bytes = 0
         self.names: list[str] = []
         """The forms in which messages have named it: see `Fib.target`."""
+        self.turn = 0
         self.holder: ConnectionId | None = None
         """The connection that a name made by this router was made for."""
         self.stream_debt_s = self.stream_debt_at = 0.0
