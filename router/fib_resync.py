@@ -18,7 +18,7 @@ from router.core.events import (
     WithdrawAddress,
     WithdrawRouter,
 )
-from router.core.forwarding.fib import Fib
+from router.core.forwarding.fib import MULTICAST, Fib
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
@@ -95,6 +95,15 @@ class FibResync:
             yield LastSubscriberLeft(address=address)
         for address in sorted(subscribed.keys() - own.keys()):
             yield FirstSubscriberAttached(address=address, treatment=subscribed[address])
+
+    def withdrawals(self) -> Iterator[Event]:
+        """Events of a router that stops, of its subscribers whose messages others can have.
+
+        A multicast has a copy for each: those of one that is still here nobody else gets.
+        """
+        for address, treatment in self._control.own_addresses().items():
+            if treatment is not MULTICAST:
+                yield LastSubscriberLeft(address=address)
 
     def finish(self, now: float) -> None:
         """Note that all was installed: without a fault, or else it is tried again after a pause that grows.

@@ -29,7 +29,7 @@ from router.core.events import (
     FirstSubscriberAttached,
     LastSubscriberLeft,
 )
-from router.core.forwarding.fib import AddressEntry
+from router.core.forwarding.fib import MULTICAST, AddressEntry
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import (
     MAX_COST,
@@ -559,8 +559,9 @@ class PeerEventHandler:
         connection.end()  # its subscriptions must not be given messages until the peer has closed too
 
     def _changed(self, entry: AddressEntry, is_subscribed: bool) -> None:
-        if entry.kind is not AddressKind.MOBILE or self._data_plane.settlement.is_stopping:
-            return  # a router that stops has withdrawn everything
+        is_withdrawn = self._data_plane.settlement.is_stopping and entry.treatment is not MULTICAST
+        if entry.kind is not AddressKind.MOBILE or is_withdrawn:
+            return
         if is_subscribed:
             self._emit(FirstSubscriberAttached(address=entry.text, treatment=entry.treatment))
         else:

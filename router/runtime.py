@@ -25,7 +25,6 @@ from router.core.events import (
     Event,
     InstallAddress,
     InstallRouter,
-    LastSubscriberLeft,
     Report,
     SendControl,
     TopologyChanged,
@@ -563,11 +562,11 @@ class Runtime(ConnectionTurns):
     # Stopping
 
     def stop_taking(self) -> None:
-        """Take back all credit and withdraw all subscriptions, so that what is in flight can settle."""
+        """Take back all credit and withdraw all subscriptions but multicasts', so that what is in flight can settle."""
         self.data_plane.set_now(self.clock())
         self.data_plane.settlement.set_stopping(True)
         self.data_plane.credit_manager.stop()
-        self.events.extend(LastSubscriberLeft(address=address) for address in self.control.own_addresses())
+        self.events.extend(self._resync.withdrawals())
         self._top_up_clients()
         self.settle()
 

@@ -11,10 +11,13 @@ import pytest
 import trio
 
 from mesh_config.models import LinkStateSettings
+from router.core.addressing.address import AddressKind
 from router.graceful_stop import HAND_BACK_S, REPLIES_S, take_no_more
 from router.runtime import Runtime
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
+
+FANOUT = "broadcast/many"
 
 
 def test_what_waits_for_credit_is_released_when_the_router_stops(bench: Bench) -> None:
@@ -50,6 +53,34 @@ def test_replies_pass_while_the_router_gives_back_what_waits(bench: Bench) -> No
     bench.run()
     assert reply.outcome == "accepted"
     assert len(replies.messages) == 1
+
+
+def test_multicasts_reach_who_is_still_attached_to_a_router_that_stops(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    there = bench.client(b)
+    subscribers = [bench.client(a).receiver(FANOUT, credit=100).accepting()]
+    subscribers.append(there.receiver(FANOUT, credit=100).accepting())
+    single = there.receiver("single", credit=100).accepting()
+    client = bench.client(a)
+    sender, other = client.sender(FANOUT), client.sender("single")
+    bench.advance(1.0)
+    b.stop_taking()
+    quiet: list[bool] = []
+    b.tell_quiet(lambda: quiet.append(True))
+    for number in range(20):
+        sender.send(message(number))
+        other.send(message(number))
+        bench.advance(0.1)
+    assert quiet, "what goes on doesn't hold up the stop"
+    assert [one.bodies for one in subscribers] == [list(range(20))] * 2
+    assert [one.outcome for one in sender.sent] == ["accepted"] * 20
+    assert single.bodies == []
+    subscribers.append(there.receiver(f"{FANOUT}/more", credit=100).accepting())
+    bench.advance(1.0)
+    assert f"{FANOUT}/more" in {entry.text for entry in a.fib.entries() if entry.remotes}
+    there.close()
+    bench.advance(1.0)
+    assert not any(entry.remotes for entry in a.fib.entries() if entry.kind is AddressKind.MOBILE)
 
 
 @pytest.mark.parametrize("hold_down_s", [0.005, 2.0])
