@@ -31,7 +31,7 @@ from mesh_config.value_rules import SettingsClass, fields_of, kind_of
 _CONNECTORS = """\
 Each item of a router's `connectors`. With `to`, host and port are taken from the first listener of that router that has
 the role `inter-router`; where it binds to all addresses, the host is the router's `host`. A `host` or `port` of the
-connector itself goes before these, one in `defaults` does not."""
+connector itself overrides these, one in `defaults` does not."""
 
 _TITLES: dict[SettingsClass, tuple[str, str]] = {
     RouterSettings: ("A router", "Below `router`, or below each id in `routers`, where the key is the id."),
@@ -112,8 +112,8 @@ def _defaults() -> str:
     head = [
         "## Defaults",
         "",
-        "Below `defaults` of a mesh file. A router's own settings go first, then those of its role, then the others,",
-        "then what the tables below call default. Mappings are merged, lists are not.",
+        "Below `defaults` of a mesh file. Settings of the router itself override these, those of a role override those without",
+        "one, and all of them what the tables below call default. Mappings are merged, lists are not.",
         "",
         "| Key | Meaning | All settings but |",
         "| --- | --- | --- |",

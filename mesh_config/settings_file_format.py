@@ -18,7 +18,7 @@ FILE_KEY_DOCS = {
     "router": "Everything of one router; a file that has it describes nothing else.",
     "mesh": "What concerns the mesh as a whole.",
     "defaults": "Settings of every router, listener or connector that does not say otherwise.",
-    "addresses": "Treatments at every router; a router's own treatment of the same prefix or pattern goes first.",
+    "addresses": "Treatments at every router; a router's own treatment of the same prefix or pattern overrides it.",
     "routers": "The routers by id.",
 }
 
@@ -59,7 +59,7 @@ def _sections() -> dict[str, DefaultsKey]:
         for role in Role if cls is ListenerSettings else (Role.INTER_ROUTER,):  # connectors to clients are refused
             sections[f"{role.value.replace('-', '_')}_{word}"] = DefaultsKey(
                 cls=cls,
-                doc=f"Of every {word} with the role `{role.value}`; goes before `{word}`.",
+                doc=f"Of every {word} with the role `{role.value}`; overrides `{word}`.",
                 without=without | {"role"},
                 list_key=f"{word}s",
                 role=role,

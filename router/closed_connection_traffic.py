@@ -67,7 +67,7 @@ class ClosedConnectionTraffic:
         Args:
             neighbor: the router at its other end; None of a client.
             octets: bytes of its socket.
-            received: messages that came on its data links, those of a neighbor's.
+            received: messages that came on its links.
             sent: messages that left on them.
         """
         traffic = self.clients if neighbor is None else self.neighbors[self.name_of(neighbor)]

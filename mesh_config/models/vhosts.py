@@ -34,7 +34,7 @@ class GroupSettings:
     name: str = setting("Name in logs and management, unique in the virtual host.", pattern=NAME_PATTERN)
     users: tuple[str, ...] = setting(
         "Users as SASL names them; `*` is everybody who said who it is, `anonymous` who did not. A group that names a"
-        " user goes before one with `*`.",
+        " user counts before one with `*`.",
         default=(),
     )
     hosts: tuple[str, ...] = setting(

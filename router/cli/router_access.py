@@ -267,19 +267,37 @@ _OPTIONS: Final = (
         show_envvar=True,
         help="Authorities (PEM) to check the router's certificate by; by default those of the system.",
     ),
-    click.option("--certificate", metavar="FILE", help="Own certificate (PEM), for a router that asks for one."),
-    click.option("--key", metavar="FILE", help="Its key, where that is in a file of its own."),
+    click.option(
+        "--certificate",
+        metavar="FILE",
+        envvar="AMQP_MESH_CERTIFICATE",
+        show_envvar=True,
+        help="Own certificate (PEM), for a router that asks for one.",
+    ),
+    click.option(
+        "--key",
+        metavar="FILE",
+        envvar="AMQP_MESH_KEY",
+        show_envvar=True,
+        help="Its key, where that is in a file of its own.",
+    ),
     click.option(
         "--insecure", is_flag=True, help="Encrypt, but don't check who the router is: for a test, not for a secret."
     ),
     click.option(
         "--sasl",
         metavar="MECHANISM",
+        envvar="AMQP_MESH_SASL",
+        show_envvar=True,
         type=HintingChoice(MECHANISMS, case_sensitive=False),
         help="Use this SASL mechanism and no other, such as SCRAM-SHA-256.",
     ),
     click.option(
-        "--vhost", type=UTF8, help="Virtual host to come to, where the router has some; else the host in the URL."
+        "--vhost",
+        type=UTF8,
+        envvar="AMQP_MESH_VHOST",
+        show_envvar=True,
+        help="Virtual host to come to, where the router has some; else the host in the URL.",
     ),
     timeout_option,
 )

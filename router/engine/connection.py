@@ -123,7 +123,7 @@ class Connection(ByteStreams):
         self.is_server, self.identity = is_server, identity
         self.peer: PeerOpen | None = None
         self.links: dict[int, IngressLink | EgressLink] = {}
-        """Its data links, by the address of their handle; see `add_link` and `take_link`."""
+        """Its links of messages, by the address of their handle; see `add_link` and `take_link`."""
         self.rights: ClientRights | None = None
         """Policy for its client; None where there is no policy, and for neighbors."""
         self.rate: MessageRate | None = None
@@ -294,13 +294,13 @@ class Connection(ByteStreams):
     # Links
 
     def add_link(self, link: IngressLink | EgressLink) -> None:
-        """A data link is attached."""
+        """A link of messages is attached."""
         key = link.handle
         self.publishers += isinstance(link, IngressLink)
         self.links[key] = self._session_links.setdefault(link.session, {})[key] = link
 
     def take_link(self, handle: Handle) -> IngressLink | EgressLink | None:
-        """A data link is gone: the link, None when there is none with this handle."""
+        """A link of messages is gone: the link, None when there is none with this handle."""
         key = handle
         link = self.links.pop(key, None)
         if link is not None:
@@ -318,11 +318,11 @@ class Connection(ByteStreams):
         return self._unanswered.count(self.links.values())
 
     def count_links(self, session: Handle) -> int:
-        """Data links of a session."""
+        """Links of messages of a session."""
         return len(self._session_links.get(session, ()))
 
     def links_of(self, session: Handle) -> list[IngressLink | EgressLink]:
-        """The data links of a session."""
+        """The links of messages of a session."""
         return list(self._session_links.get(session, {}).values())
 
     # Who the peer is

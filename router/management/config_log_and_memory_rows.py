@@ -111,7 +111,7 @@ class RouterLogStatsRow(Row):
     notice_count: int = attribute("Always 0.")
     warning_count: int = attribute("... `warning`.")
     error_count: int = attribute("... `error`.")
-    critical_count: int = attribute("... `critical`.")
+    critical_count: int = attribute("Always 0.")
 
 
 @attrs.frozen(kw_only=True)

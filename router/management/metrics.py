@@ -137,7 +137,7 @@ GROUPS: Final[Mapping[str, Sequence[MetricSpec]]] = {
     ),
     "Memory": (
         _gauge("held_bytes", "Bytes held because of peers: messages, unread windows, unwritten output."),
-        _gauge("held_mark_bytes", "Above this the connections with more than their share of it are stopped."),
+        _gauge("held_mark_bytes", "Above this the connections with more than their share of it have to wait."),
         _gauge("above_mark", "Whether that is so now."),
         _gauge("connections_above_mark", "Connections that are above their marks now."),
     ),

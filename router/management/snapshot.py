@@ -87,12 +87,12 @@ class RouterRow(Row):
     )
     memory_usage: int = attribute("Resident memory in bytes; 0 where the system does not tell.")
     charged_bytes: int = attribute("Bytes held because of peers: messages, unread windows, unwritten output.")
-    charged_mark_bytes: int = attribute("Above this the connections with more than their share of it are stopped.")
+    charged_mark_bytes: int = attribute("Above this the connections with more than their share of it have to wait.")
     is_above_mark: bool = attribute("Whether that is so now.")
     connections_above_mark: int = attribute("Connections that are above their marks, or their share of the process's.")
     worker_threads: int = attribute("Threads that route: always 1.")
     connection_count: int = attribute("Connections now.")
-    link_count: int = attribute("Data links now.")
+    link_count: int = attribute("Links of messages now.")
     addr_count: int = attribute("Addresses known now: with publishers or subscribers here, or subscribers elsewhere.")
     node_count: int = attribute("Other routers reachable now.")
     unreachable_node_count: int = attribute(
@@ -153,15 +153,15 @@ class ConnectionRow(Row):
         "Word that stands before its addresses for all routers; empty where they are those of the whole mesh."
     )
     properties: Mapping[str, object] = attribute("Properties of the peer's Open.")
-    link_count: int = attribute("Data links now.")
+    link_count: int = attribute("Links of messages now.")
     held_bytes: int = attribute("Bytes of incomplete messages that are held for it now.")
     charged_bytes: int = attribute("Bytes held because of its peer: messages, unread windows, unwritten output.")
     reading: str = attribute(
         "What is read of it: `all`; `no messages`, when it is above its mark; `nothing`, when it is far above."
     )
     sending: str = attribute("What is sent to it: `all`, or `nothing` while it takes too little.")
-    deliveries_in: int = attribute("Messages that came on its data links, those that are gone included.")
-    deliveries_out: int = attribute("Messages, or copies, that left on its data links, those that are gone included.")
+    deliveries_in: int = attribute("Messages that came on its links, those that are gone included.")
+    deliveries_out: int = attribute("Messages, or copies, that left on its links, those that are gone included.")
     bytes_in: int | None = attribute(
         "Bytes received, all of AMQP included, of control links too; null where the system does not tell."
     )
@@ -182,7 +182,7 @@ class ConnectionRow(Row):
 
 @attrs.frozen(kw_only=True)
 class LinkRow(Row):
-    """A data link. `name` is the link's own name."""
+    """A link of messages. `name` is the link's own name."""
 
     link_name: str = attribute("The same.")
     link_type: str = attribute(

@@ -81,7 +81,7 @@ def log_stats_row() -> RouterLogStatsRow:
         notice_count=0,
         warning_count=counts["warning"],
         error_count=counts["error"],
-        critical_count=counts["critical"],
+        critical_count=0,
     )
 
 

@@ -109,7 +109,7 @@ class ConnectionMessageCounts:
 
 
 def passed(connection: Connection, data_plane: RouterDataPlane) -> ConnectionMessageCounts:
-    """Those of all its data links, and of a neighbor's that are gone."""
+    """Those of all its links of messages, and of a neighbor's that are gone."""
     gone_ingress = data_plane.gone_ingress_of.get(connection.id)
     gone_egress = data_plane.gone_egress_of.get(connection.id)
     received = gone_ingress.deliveries if gone_ingress is not None else 0
@@ -125,7 +125,7 @@ def passed(connection: Connection, data_plane: RouterDataPlane) -> ConnectionMes
 def link_row(
     connection: Connection, link: AnyLink, transfers: Iterable[Transfer], rates: LinkRates, now: float
 ) -> LinkRow:
-    """One data link.
+    """One link of messages.
 
     Args:
         connection: that it belongs to.

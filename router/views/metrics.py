@@ -205,7 +205,7 @@ class MetricsCollection:
     # Links
 
     def links(self) -> Iterator[None]:
-        """Look at all data links."""
+        """Look at all links of messages."""
         taken = self._gone_ingress
         counts: Counter[str] = Counter()
         now = self._runtime.clock()

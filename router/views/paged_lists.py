@@ -122,7 +122,7 @@ class _Pages(Sequence[T]):
 
 
 class PagedLinks(Sequence[tuple[Connection, AnyLink]]):
-    """The data links of all connections, each with its connection, in the order in which they came."""
+    """The links of messages of all connections, each with its connection, in the order in which they came."""
 
     def __init__(self, connections: Iterable[Connection]) -> None:
         self._connections = list(connections)

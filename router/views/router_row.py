@@ -35,7 +35,7 @@ class WaitingSums:
 
 @attrs.define
 class LinkSums:
-    """All data links of a router together."""
+    """All links of messages of a router together."""
 
     taken: LinkCounters
     """Messages that came, on links that are gone too."""
