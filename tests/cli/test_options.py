@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from router import cli
 from router.cli import main
 from router.cli.completion_and_man import contexts
-from router.cli.manage_and_ping import OPERATIONS
+from router.cli.manage_and_ping import OPERATIONS, ping
 from router.cli.options import MAX_COUNT, BoundedNumber, WholeNumber
 from router.cli.router_access import RouterAccess
 from router.cli.stat import WHAT
@@ -133,6 +133,15 @@ def test_no_number_is_refused(words: str, word: str) -> None:
     found = CliRunner().invoke(main, [*words.split(), word])
     assert found.exit_code == 2
     assert f"'{word}' is not valid; expected a number from " in found.output
+
+
+def test_a_variable_stands_in_for_each_option_of_a_connection() -> None:
+    options = {each.name: each for each in ping.params if isinstance(each, click.Option)}
+    variables = {name: option.envvar for name, option in options.items() if option.envvar is not None}
+    assert options.keys() - variables.keys() == {"insecure", "timeout", "is_json"}
+    assert all(variable == f"AMQP_MESH_{name.upper()}" for name, variable in variables.items())
+    page = (Path(__file__).parents[2] / "docs/how_to/send-and-receive.md").read_text(encoding="utf-8")
+    assert [variable for variable in variables.values() if f"`{variable}`" not in page] == []
 
 
 def test_a_hint_has_the_options_that_reach_the_same_router() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,7 @@ from tests.helpers.getting_in import TIMEOUT_S, Field, by_oslo, by_proton
 from tests.helpers.kerberos import REALM, Realm, needs_kerberos
 from tests.helpers.oslo import OsloWorker, needs_oslo
 from tests.helpers.processes import MeshProcesses, RouterProcess, wait_until
+from tests.helpers.shown_commands import run_as_shown
 from tests.helpers.secured_mesh import USER, secured_mesh
 from tests.helpers.who_gets_in import OSLO, PROTON, WHO_GETS_IN
 
@@ -84,6 +86,13 @@ def test_proton_gets_in(field: Field, mode: str) -> None:
 def test_oslo_messaging_gets_in(field: Field, tmp_path: Path, mode: str) -> None:
     with OsloWorker(tmp_path / "worker.log") as worker:
         by_oslo(field, Mechanism.GSSAPI, mode, f"oslo-{mode}", worker)
+
+
+@pytest.mark.usefixtures("with_tickets")
+def test_a_command_comes_in_by_a_ticket_as_the_page_has_it(field: Field) -> None:
+    url, ca = f"amqps://localhost:{field.port('A', 'required')}", field.made.certificates.ca
+    shown = run_as_shown("secure-a-mesh.md", "--sasl GSSAPI", url=url, ca=ca)
+    assert re.search(r"^B +", shown, re.MULTILINE), shown
 
 
 def refused_with(router: RouterProcess, reason: str) -> None:

@@ -34,6 +34,7 @@ from mesh_config.models import (
     TlsSettings,
 )
 from router.cli.management import ManagementClient
+from router.cli.router_access import RouterAccess
 from router.security.sasl_frames import SASL_HEADER, init_frame, mechanisms_frame, outcome_frame
 from router.security.users import new_keys, read_users, write_users
 from tests.helpers.certificates import Certificates
@@ -120,6 +121,30 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OsloWorker]:
 @needs_oslo
 def test_oslo_messaging_gets_in(field: Field, worker: OsloWorker, mechanism: str, mode: str) -> None:
     by_oslo(field, mechanism, mode, f"oslo-{mechanism}-{mode}".replace(" ", "-"), worker)
+
+
+@pytest.mark.parametrize(
+    ("comes_with", "mechanism"),
+    [
+        ({}, Mechanism.ANONYMOUS),
+        ({"certificate"}, Mechanism.EXTERNAL),
+        ({"user", "password"}, Mechanism.SCRAM_SHA_512),
+        ({"user", "password", "certificate"}, Mechanism.SCRAM_SHA_512),
+        ({"user", "password", "sasl"}, Mechanism.PLAIN),
+    ],
+)
+def test_a_command_comes_in_by_the_best_of_what_it_has(
+    field: Field, comes_with: set[str], mechanism: Mechanism
+) -> None:
+    has = {"user": USER, "password": PASSWORD, "certificate": field.made.client, "sasl": "PLAIN"}
+    access = RouterAccess(
+        url=f"amqps://localhost:{field.port('A', 'required')}",
+        ca=field.made.certificates.ca,
+        **{name: has[name] for name in comes_with},
+    )
+    connection = access.connect()
+    assert connection.conn.transport.sasl().mech == mechanism
+    connection.close()
 
 
 def test_management_shows_mechanisms_and_profiles_as_the_settings_have_them(field: Field) -> None:
