@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import router
@@ -14,7 +15,7 @@ FOLDERS = ("core", "dataplane", "engine", "guard", "net")
 """What runs for each message, update and frame. Commands, settings and measurements have the words of other trades."""
 
 SPECIFIED = """
-    accepted adjacency amqp anycast boot client endpoint epoll handshake http lsdb open peer rabbitmq received
+    accepted adjacency amqp anycast client endpoint epoll handshake http lsdb open peer rabbitmq received
     resumed section sequence socket spf subscription tcp tls topology trio vhost
 """
 """Words of AMQP, routing, operating systems and libraries, each in the sense of its specification or manual."""
@@ -65,11 +66,29 @@ def names() -> set[str]:
     return classes | {path.stem for path in files}
 
 
+def terms() -> list[str]:
+    """All terms of the glossary."""
+    found = re.findall(r"^(\S[^\n]*)\n: ", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(found) > 100
+    return found
+
+
 def explained() -> set[str]:
     """The words of all terms of the glossary."""
-    terms = re.findall(r"^(\S[^\n]*)\n: ", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(terms) > 100
-    return {word for term in terms for word in words_of(term)}
+    return {word for term in terms() for word in words_of(term)}
+
+
+def test_a_term_for_several_things_says_of_which_and_means_only_these() -> None:
+    names = [(name.partition(" (")[0], "(" in name) for term in terms() for name in term.split(", ")]
+    several = {name for name, count in Counter(name for name, _ in names).items() if count > 1}
+    assert {"drain", "group", "flood", "window"} <= several
+    assert [name for name, is_of_one in names if name in several and not is_of_one] == []
+
+
+def test_words_that_management_has_for_the_mesh_are_explained() -> None:
+    # Of `stat` and `whatif`, and of management; those that are common English are left out.
+    words = ("boot number", "virtual host", "isolated", "tenant", "brokered", "flap", "site", "headroom", "starved")
+    assert [word for word in words if not any(word in term.split(", ") for term in terms())] == []
 
 
 def test_every_word_of_a_name_is_in_the_glossary_or_needs_no_explanation() -> None:

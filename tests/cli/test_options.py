@@ -138,7 +138,7 @@ def test_no_number_is_refused(words: str, word: str) -> None:
 def test_a_variable_stands_in_for_each_option_of_a_connection() -> None:
     options = {each.name: each for each in ping.params if isinstance(each, click.Option)}
     variables = {name: option.envvar for name, option in options.items() if option.envvar is not None}
-    assert options.keys() - variables.keys() == {"insecure", "timeout", "is_json"}
+    assert options.keys() - variables.keys() == {"insecure", "timeout"}
     assert all(variable == f"AMQP_MESH_{name.upper()}" for name, variable in variables.items())
     page = (Path(__file__).parents[2] / "docs/how_to/send-and-receive.md").read_text(encoding="utf-8")
     assert [variable for variable in variables.values() if f"`{variable}`" not in page] == []
