@@ -112,8 +112,8 @@ def _defaults() -> str:
     head = [
         "## Defaults",
         "",
-        "Below `defaults` of a mesh file. Settings of the router itself override these, those of a role override those without",
-        "one, and all of them what the tables below call default. Mappings are merged, lists are not.",
+        "Below `defaults` of a mesh file. Settings of the router itself override these, those of a role override those",
+        "without one, and all of them what the tables below call default. Mappings are merged, lists are not.",
         "",
         "| Key | Meaning | All settings but |",
         "| --- | --- | --- |",

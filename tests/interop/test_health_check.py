@@ -1,4 +1,4 @@
-"""The health check of the image: what it needs to come in, what it says of a drained router, and what to ask instead."""
+"""The health check of the image: what it needs to come in, what it says of a drained router, what to ask instead."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ from tests.helpers.getting_in import TIMEOUT_S, Field, by_oslo, by_proton
 from tests.helpers.kerberos import REALM, Realm, needs_kerberos
 from tests.helpers.oslo import OsloWorker, needs_oslo
 from tests.helpers.processes import MeshProcesses, RouterProcess, wait_until
-from tests.helpers.shown_commands import run_as_shown
 from tests.helpers.secured_mesh import USER, secured_mesh
+from tests.helpers.shown_commands import run_as_shown
 from tests.helpers.who_gets_in import OSLO, PROTON, WHO_GETS_IN
 
 pytestmark = [pytest.mark.interop, needs_kerberos]

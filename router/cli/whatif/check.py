@@ -66,7 +66,12 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
 @lost_messages_option
 @_limit("--max-dead-addresses", WholeNumber(min=0), "Most addresses that lose their last subscriber.", "N")
 @_limit("--max-starved-publishers", WholeNumber(min=0), "Most publishers that find no subscriber.", "N")
-@_limit("--max-stretch", BoundedNumber(min=1), "Most stretch of 99 % of the paths: their cost after a failure divided by that before.", "X")
+@_limit(
+    "--max-stretch",
+    BoundedNumber(min=1),
+    "Most stretch of 99 % of the paths: their cost after a failure divided by that before.",
+    "X",
+)
 @_limit("--max-delay-ms", BoundedNumber(min=0), "Highest one-way delay of 99 % of the paths.", "MS")
 @_named_option("--max-address-delay-ms", "ADDRESS=MS", "Highest one-way delay of 99 % of an address's messages.")
 @_named_option("--max-class-delay-ms", "CLASS=MS", "The same of all demands of a class.")
