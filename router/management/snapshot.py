@@ -186,8 +186,8 @@ class LinkRow(Row):
 
     link_name: str = attribute("The same.")
     link_type: str = attribute(
-        "`endpoint` for clients, `inter-router` for data links to a neighbor, `router-control` for the two on which "
-        "routers speak of the mesh."
+        "`endpoint` for clients, `inter-router` for circuits and data links to a neighbor, `router-control` for the two"
+        " on which routers speak of the mesh."
     )
     link_dir: str = attribute("`in` when messages arrive on it, `out` when they leave.")
     connection_id: str = attribute("Identity of its connection.")
@@ -195,7 +195,8 @@ class LinkRow(Row):
     user: str = attribute("Authenticated user of its connection; `anonymous` when there is none.")
     host: str = attribute("Host and port of the peer.")
     owning_addr: str | None = attribute(
-        "Key of its address; null for a sender that names it in each message and for data links to a neighbor."
+        "Key of its address, which circuits have in both directions; null for a sender that names it in each message"
+        " and for data links to a neighbor."
     )
     peer: str | None = attribute("Always null: there are no link routes.")
     admin_status: str = attribute("`enabled`.")

@@ -8,10 +8,18 @@ from typing import Final
 import attrs
 
 from router.binding.proton_functions import pn_link_credit, pn_link_queued
-from router.core.addressing.address import AddressKind, masked
+from router.core.addressing.address import AddressKind, masked, parse_address
 from router.core.forwarding.fib import AddressEntry
+from router.core.ids_and_conditions import RouterId
 from router.dataplane.link_counters import LinkCounters
-from router.dataplane.links import EgressLink, IngressLink, SubscriberLink, Transfer, local_subscribers
+from router.dataplane.links import (
+    EgressCircuitLink,
+    EgressLink,
+    IngressLink,
+    SubscriberLink,
+    Transfer,
+    local_subscribers,
+)
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.dataplane.transfer_stages import SENT
 from router.engine.connection import Connection
@@ -145,7 +153,7 @@ def link_row(
         zero_credit_s = _oldest_for(link, now) if credit == 0 else 0.0
         links = connection.port.data_links
         priority = links.index(link) if link in links else 0
-    counters, entry = link.counters, _entry_of(link)
+    counters = link.counters
     return LinkRow(
         name=link.name,
         identity=str(link.id),
@@ -156,7 +164,7 @@ def link_row(
         container=connection.peer.container if connection.peer is not None else "",
         user=connection.user,
         host=connection.host,
-        owning_addr=key_of(entry) if entry is not None else None,
+        owning_addr=_owning_key(link),
         peer=None,
         admin_status="enabled",
         oper_status="up",
@@ -263,6 +271,19 @@ def address_row(entry: AddressEntry, now: float) -> AddressRow:
 def _entry_of(link: AnyLink) -> AddressEntry | None:
     """The address of a publisher, a subscriber or a neighbor's circuit."""
     return link.entry if isinstance(link, IngressLink | SubscriberLink) else None
+
+
+def _owning_key(link: AnyLink) -> str | None:
+    """Key of a link's address; None where each message names its own."""
+    entry = _entry_of(link)
+    if entry is not None:
+        return key_of(entry)
+    if not isinstance(link, EgressCircuitLink) or link.address is None:
+        return None
+    # A mobile address, or a reply address of another router: no router is called "".
+    parsed = parse_address(link.address, me=RouterId(""))
+    is_reply = parsed.kind is AddressKind.ROUTER
+    return f"R{parsed.router}/{masked(parsed.text)}" if is_reply else f"M0{masked(parsed.text)}"
 
 
 def _waiting_for(link: EgressLink) -> int:
