@@ -24,8 +24,18 @@ GONE: Final = (
 
 NO_MECHANISM: Final = "no mechanism available"
 """Words of Cyrus when no mechanism that is offered can be used with what there is."""
-NOT_OFFERED: Final = "Authentication failed [mech=none]"
-"""Words of proton alone when none that is offered may be used."""
+NOT_BEGUN: Final = "Authentication failed [mech=none]"
+"""Words of proton when no mechanism was begun: alone, when none that is offered may be used; else those of Cyrus, which
+could not begin one, go before them."""
+OF_CYRUS: Final = re.compile(r"SASL\(-?\d+\): (?P<words>.*)", re.DOTALL)
+OF_KERBEROS: Final = re.compile(
+    r"GSSAPI Error: +(?P<words>.*?)(?: \(Authentication failed \[mech=\S*\]\))?$", re.DOTALL
+)
+NO_TICKET: Final = re.compile("no credentials|credentials cache|no kerberos credentials|ticket expired", re.IGNORECASE)
+"""In words of Kerberos: there is no ticket here that is good, nor a key to get one."""
+UNKNOWN_SERVICE: Final = "not found in Kerberos database"
+OF_TICKETS: Final = ("GSSAPI", "GSS-SPNEGO")
+"""Mechanisms of Kerberos tickets."""
 
 WORDS: Final = (
     (
@@ -53,9 +63,14 @@ WORDS: Final = (
     ("Unknown protocol [", "it speaks another protocol there, not AMQP"),
     (NO_MECHANISM, "it offers no SASL mechanism for that; --user and --password-file, or --certificate?"),
     (
-        NOT_OFFERED,
-        "it offers no SASL mechanism that may be used here: is --user or --certificate needed? See --sasl",
+        NOT_BEGUN,
+        (
+            "it offers no SASL mechanism that may be used here: is --user or --certificate needed, or with a Kerberos"
+            " ticket --sasl GSSAPI?"
+        ),
     ),
+    ("Authentication failed [mech=EXTERNAL]", "the user of the certificate of --certificate may not come in there"),
+    ("Authentication failed [mech=GSS", "it refuses the Kerberos ticket, or its user may not come in there"),
     ("Authentication failed", "user or password is wrong, or the user may not come in there"),
 )
 """Words of proton, each with what to say instead."""
@@ -85,17 +100,47 @@ class Credentials:
     needs_password: bool
     """Whether that goes by a password, or may."""
 
+    is_encrypted: bool
+    """Whether it comes by TLS."""
+
     def fault(self, said: str) -> str:
         """Find out what is missing when SASL has failed with the words *said*; empty when that is not known."""
-        if NOT_OFFERED in said and NO_MECHANISM not in said:
-            return f"it doesn't offer {self.mechanism} (--sasl)" if self.mechanism else ""
-        if NO_MECHANISM not in said or self.has_password:
+        if (kerberos := OF_KERBEROS.search(said)) is not None:
+            return _ticket_words(kerberos["words"])
+        if NOT_BEGUN not in said:
             return ""
-        if not self.needs_password or self.has_certificate:
+        if (lacked := self._lacked()) and (self.mechanism == "EXTERNAL" or NO_MECHANISM in said):
+            return lacked
+        if self.mechanism is None:
+            return ""
+        if OF_CYRUS.search(said) is None:
+            how = ", or not without TLS (amqps://)" if self.mechanism == "PLAIN" and not self.is_encrypted else ""
+            return f"it doesn't offer {self.mechanism} (--sasl){how}"
+        if NO_MECHANISM not in said or self.mechanism == "EXTERNAL":  # which is no plugin
+            return ""
+        package = "libsasl2-modules-gssapi-mit" if self.mechanism in OF_TICKETS else "libsasl2-modules"
+        return f"Cyrus SASL has no {self.mechanism} on this machine (Debian: {package})"
+
+    def _lacked(self) -> str:
+        """What the client would have to give; empty when it has given all."""
+        if self.mechanism == "EXTERNAL" and not self.has_certificate:
+            return f"EXTERNAL needs --certificate{'' if self.is_encrypted else ', and TLS (amqps://)'}"
+        if not self.needs_password or self.has_password or (self.mechanism is None and self.has_certificate):
             return ""
         if self.user:
             return f"user {self.user}: no password given (--password-file)"
         return f"{self.mechanism} needs --user and --password-file" if self.mechanism else ""
+
+
+def _ticket_words(said: str) -> str:
+    """What *said*, an error of Kerberos, is to whoever has no ticket, or none for that router."""
+    inner = re.search(r"\((?P<words>.*)\)$", said, re.DOTALL)
+    words = inner["words"] if inner is not None else said
+    if NO_TICKET.search(said):
+        return f"there is no Kerberos ticket here: kinit gets one ({words})"
+    if UNKNOWN_SERVICE in said:
+        return f"Kerberos knows no router of that host: dial the host of its principal ({words})"
+    return f"Kerberos gives no ticket for it ({words})"
 
 
 def failed_connection(shown: str, host: str, error: BaseException, credentials: Credentials) -> str:
@@ -109,7 +154,7 @@ def failed_connection(shown: str, host: str, error: BaseException, credentials: 
     """
     text = str(error)
     is_answered = "'amqp:" in text or any(words in text for words, _ in (*WORDS, ALL[0]))
-    said = credentials.fault(text) or reason(error)
+    said = credentials.fault(plain(error)) or reason(error)
     if isinstance(error, socket.gaierror):
         said = failure_words(error, host)
     return f"{'no connection to' if is_answered else 'no router answers at'} {shown}: {said}"

@@ -156,6 +156,7 @@ class RouterAccess:
             has_certificate=self.certificate is not None,
             mechanism=self.sasl,
             needs_password=self.sasl is None or self.sasl in WITH_PASSWORD,
+            is_encrypted=url.scheme == "amqps",
         )
 
     def _tls(self) -> SSLDomain:

@@ -299,12 +299,19 @@ async def _next_frame(wire: HandshakeSocket, sasl: SaslServer | None) -> SaslFra
             raise HandshakeFailed(f"SASL: {error}") from None
         except PeerLeft as error:
             if sasl is not None and sasl.mechanism is None:
-                raise PeerLeft(
-                    f"SASL: it left when it was offered {sasl.words}: it may want another mechanism"
-                ) from None
+                raise PeerLeft(f"SASL: it left when it was offered {sasl.words}: {_why_left(sasl.words)}") from None
             if sasl is not None and not sasl.is_over:
                 raise PeerLeft(f"SASL: {error}, before {sasl.mechanism} was over") from None
             raise
+
+
+def _why_left(offered: str) -> str:
+    """What may be the reason for which a client begins none of the *offered* mechanisms."""
+    names = offered.split()
+    lacked = "a ticket" if Mechanism.GSSAPI in names else ""
+    if set(PASSWORD_MECHANISMS) & set(names):
+        lacked = f"{lacked} or a password" if lacked else "a password"
+    return f"it may want another mechanism, or lack {lacked}" if lacked else "it may want another mechanism"
 
 
 def _offered(settings: ListenerSettings, tls: ssl.SSLObject | None) -> list[str]:

@@ -17,6 +17,8 @@ from proton import ConnectionException
 from mesh_config.generators import generate
 from mesh_config.models import ListenerSettings, Mechanism, MeshSettings, RouterSettings
 from router.cli import main, router_access
+from router.cli.connection_failure_words import Credentials, failed_connection
+from router.cli.router_access import WITH_PASSWORD
 from router.security.users import new_keys, write_users
 from tests.helpers.certificates import Certificates
 from tests.helpers.processes import MeshProcesses
@@ -140,7 +142,9 @@ def test_a_url_of_http_is_told_what_that_is_for() -> None:
         (("--user", "alice"), "user alice: no password given (--password-file)"),
         (("--user", "alice", "--sasl", "SCRAM-SHA-256"), "user alice: no password given (--password-file)"),
         (("--sasl", "SCRAM-SHA-256"), "SCRAM-SHA-256 needs --user and --password-file"),
-        (("--user", "alice", "--sasl", "PLAIN"), "it doesn't offer PLAIN (--sasl)"),
+        (("--user", "alice", "--sasl", "PLAIN"), "it doesn't offer PLAIN (--sasl), or not without TLS (amqps://)"),
+        (("--sasl", "EXTERNAL"), "EXTERNAL needs --certificate, and TLS (amqps://)"),
+        (("--sasl", "XOAUTH2"), "it doesn't offer XOAUTH2 (--sasl)"),
         ((), "it offers no SASL mechanism for that; --user and --password-file, or --certificate?"),
     ],
 )
@@ -153,6 +157,60 @@ def test_credentials_that_are_missing_are_named(
     given.write_text("any\n", encoding="utf-8")
     if "PLAIN" in words:
         assert said in stat(url, *words, "--password-file", str(given))
+
+
+NO_WORTHY = "SASL(-4): no mechanism available: No worthy mechs found (Authentication failed [mech=none])"
+"""Of Cyrus SASL 2.1.28, through python-qpid-proton 0.40, as those below."""
+NO_TICKET = (
+    "SASL(-1): generic failure: GSSAPI Error: No credentials were supplied, or the credentials were unavailable or"
+    " inaccessible (No Kerberos credentials available (default cache: FILE:/tmp/krb5cc_0)) (Authentication failed"
+    " [mech=none])"
+)
+NO_PRINCIPAL = (
+    "SASL(-1): generic failure: GSSAPI Error: Unspecified GSS failure.  Minor code may provide more information (Server"
+    " amqp/127.0.0.1@MESH.TEST not found in Kerberos database) (Authentication failed [mech=none])"
+)
+NO_KDC = NO_PRINCIPAL.replace(
+    "Server amqp/127.0.0.1@MESH.TEST not found in Kerberos database", "Cannot contact any KDC"
+)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "given", "failed", "said"),
+    [
+        ("GSSAPI", "", NO_TICKET, "there is no Kerberos ticket here: kinit gets one (No Kerberos credentials "),
+        ("GSSAPI", "", NO_PRINCIPAL, "Kerberos knows no router of that host: dial the host of its principal (Server "),
+        ("GSSAPI", "", NO_KDC, "Kerberos gives no ticket for it (Cannot contact any KDC)"),
+        ("GSSAPI", "", NO_WORTHY, "Cyrus SASL has no GSSAPI on this machine (Debian: libsasl2-modules-gssapi-mit)"),
+        ("GSSAPI", "", "Authentication failed [mech=none]", "it doesn't offer GSSAPI (--sasl)"),
+        ("GSSAPI", "", "Authentication failed [mech=GSSAPI]", "it refuses the Kerberos ticket, or its user may not"),
+        ("EXTERNAL", "", "Authentication failed [mech=none]", "EXTERNAL needs --certificate"),
+        ("EXTERNAL", "", NO_WORTHY, "EXTERNAL needs --certificate"),
+        ("EXTERNAL", "certificate", "Authentication failed [mech=none]", "it doesn't offer EXTERNAL (--sasl)"),
+        (None, "certificate", "Authentication failed [mech=EXTERNAL]", "the user of the certificate of --certificate"),
+        ("PLAIN", "", NO_WORTHY, "PLAIN needs --user and --password-file"),
+        ("PLAIN", "certificate", NO_WORTHY, "PLAIN needs --user and --password-file"),
+        ("SCRAM-SHA-256", "user", NO_WORTHY, "user alice: no password given (--password-file)"),
+        ("SCRAM-SHA-256", "user password", NO_WORTHY, "Cyrus SASL has no SCRAM-SHA-256 on this machine"),
+        ("SCRAM-SHA-256", "user password", "Authentication failed [mech=SCRAM-SHA-256]", "user or password is wrong"),
+        (None, "", "Authentication failed [mech=none]", "it offers no SASL mechanism that may be used here: is --user"),
+    ],
+)  # fmt: skip
+def test_what_the_client_lacks_is_not_blamed_on_the_router(
+    mechanism: str | None, given: str, failed: str, said: str
+) -> None:
+    credentials = Credentials(
+        user="alice" if "user" in given else None,
+        has_password="password" in given,
+        has_certificate="certificate" in given,
+        mechanism=mechanism,
+        needs_password=mechanism is None or mechanism in WITH_PASSWORD,
+        is_encrypted=True,
+    )
+    error = ConnectionException(
+        f"Connection amqps://h:1 disconnected: Condition('amqp:unauthorized-access', {failed!r})"
+    )
+    assert failed_connection("amqps://h:1", "h", error, credentials).startswith(f"no connection to amqps://h:1: {said}")
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from proton import ConnectionException
 from proton.utils import BlockingConnection
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, MeshSettings, Role, RouterSettings
+from router.cli import main
 from router.cli.management import ManagementClient
 from router.core.errors import LocalError
 from router.security.kerberos import KerberosClientExchange, KerberosExchange, KerberosService
@@ -140,7 +142,29 @@ def test_who_is_refused_is_told_of_in_words(
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{file.with_name('no-tickets')}")
     with pytest.raises(ConnectionException):
         dial(router)
-    refused_with(router, "SASL: it left when it was offered GSSAPI: it may want another mechanism")
+    refused_with(router, "SASL: it left when it was offered GSSAPI: it may want another mechanism, or lack a ticket")
+
+
+def test_a_command_without_a_ticket_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Realm(tmp_path / "own") as own:  # which knows `localhost`, and no 127.0.0.1
+        own.keytab(USER)
+        listener = ListenerSettings(sasl=(Mechanism.GSSAPI,), keytab=own.keytab(SERVICE))
+        settings = RouterSettings(id="A", listeners=(ListenerSettings(), listener))
+        for name, value in own.environment.items():
+            monkeypatch.setenv(name, value)
+        with MeshProcesses(MeshSettings(routers={"A": settings}), tmp_path / "mesh") as mesh:
+            mesh.start()
+            url = f"amqp://127.0.0.1:{mesh['A'].settings.listeners[1].port}"
+
+            def stat() -> str:
+                result = CliRunner().invoke(main, ["stat", "--sasl", "GSSAPI", "--url", url])
+                assert result.exit_code == 1
+                return result.stderr
+
+            assert f"no connection to {url}: there is no Kerberos ticket here: kinit gets one (No " in stat()
+            for name, value in own.as_user(USER).items():
+                monkeypatch.setenv(name, value)
+            assert f"no connection to {url}: Kerberos knows no router of that host: dial the host of its" in stat()
 
 
 def test_what_is_no_token_ends_one_connection_and_nothing_else(router: RouterProcess) -> None:
