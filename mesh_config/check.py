@@ -98,7 +98,7 @@ def check_router_and_mesh(
     errors = [it for it in document.findings if any(it.key == root or it.key.startswith(f"{root}.") for root in roots)]
     if router is not None:
         alone = MeshSettings(routers={key: with_mesh(router, document)})
-        errors += [*_alone(alone, document.place), *_collisions(alone, document.place)]
+        errors += [*_alone(alone, document.place, document.unresolved), *_collisions(alone, document.place)]
     if has_errors(errors):
         raise SettingsError(in_order(errors))
     assert router is not None, "a router without settings has findings"
@@ -109,7 +109,7 @@ def check_router_and_mesh(
 def _document_findings(documents: list[Document]) -> tuple[Finding, ...]:
     findings = [finding for document in documents for finding in (*document.findings, *document.remarks)]
     for document in documents:
-        findings += _alone(document.mesh, document.place)
+        findings += _alone(document.mesh, document.place, document.unresolved)
     for group in [[document] for document in documents if document.is_whole_mesh] + [
         [document for document in documents if not document.is_whole_mesh]
     ]:
@@ -143,9 +143,12 @@ def _group_findings(group: list[Document]) -> Iterator[Finding]:
     yield from _together(mesh, locate) if len(routers) > 1 else _collisions(mesh, locate)
 
 
-def _alone(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
+def _alone(
+    mesh: MeshSettings, locate: Locate, unresolved: frozenset[tuple[str, int]] = frozenset()
+) -> Iterator[Finding]:
     for key, router in mesh.routers.items():
-        yield from router_findings(key, router, locate)
+        dialled = [each for index, each in enumerate(router.connectors) if (router.id, index) not in unresolved]
+        yield from router_findings(key, router, locate, dialled)
         if len(mesh.routers) == 1:
             yield from neighbor_findings(router, functools.partial(locate, key))
 
@@ -235,7 +238,8 @@ def _dangling(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
             is_ours = connector.to in mesh.routers
             if target_of(mesh, key, connector) is not None or connector.role is not Role.INTER_ROUTER:
                 continue
-            known = _addresses(mesh.routers if not is_ours else {connector.to or "": mesh.routers[connector.to or ""]})
+            others = {name: each for name, each in mesh.routers.items() if name != key}
+            known = _addresses(others if not is_ours else {connector.to or "": mesh.routers[connector.to or ""]})
             yield locate(key, "connectors", index, "to" if connector.to else "port").finding(
                 _dangling_message(mesh, router, connector),
                 expected="host and port of a listener for other routers"

@@ -36,13 +36,16 @@ Locate = Callable[..., Place]
 """Key of a router and steps below it to the place where the setting stands."""
 
 
-def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterator[Finding]:
+def router_findings(
+    key: str, router: RouterSettings, locate: Locate, dialled: Sequence[ConnectorSettings]
+) -> Iterator[Finding]:
     """Findings about one router alone.
 
     Args:
         key: key of the router in its mesh.
         router: complete settings of it.
         locate: called with the key and the steps to a setting.
+        dialled: those of its connectors of which it is known where they lead.
     """
 
     def at(*steps: Step) -> Place:
@@ -60,7 +63,7 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
     yield from _repeated_names("listeners", router.listeners, at)
     yield from _repeated_names("connectors", router.connectors, at)
     yield from _wildcard_findings(router, at)
-    yield from _repeated_connectors(router.connectors, at)
+    yield from _repeated_connectors(router.connectors, dialled, at)
     for index, connector in enumerate(router.connectors):
         if connector.role is not Role.INTER_ROUTER:
             yield at("connectors", index, "role").finding(
@@ -96,10 +99,13 @@ def _wildcard_findings(router: RouterSettings, at: Callable[..., Place]) -> Iter
             )
 
 
-def _repeated_connectors(connectors: Sequence[ConnectorSettings], at: Callable[..., Place]) -> Iterator[Finding]:
+def _repeated_connectors(
+    connectors: Sequence[ConnectorSettings], dialled: Sequence[ConnectorSettings], at: Callable[..., Place]
+) -> Iterator[Finding]:
     """Connectors that dial what one before them dials, whatever their names are."""
-    for index, connector in enumerate(connectors):
-        first = next(other for other, each in enumerate(connectors) if is_same_target(each, connector))
+    known = [(index, each) for index, each in enumerate(connectors) if any(each is other for other in dialled)]
+    for index, connector in known:
+        first = next(other for other, each in known if is_same_target(each, connector))
         if first != index and connector.role is Role.INTER_ROUTER:
             line = at("connectors", first).line
             where = f" (line {line})" if line is not None else ""

@@ -48,6 +48,8 @@ class Document:
     """Settings in the file of each router, defaults merged into it; also of routers that are not in `mesh`."""
     remarks: tuple[Finding, ...] = ()
     """Warnings about what stands in the file and has no effect."""
+    unresolved: frozenset[tuple[str, int]] = frozenset()
+    """Router and index of connectors whose `to` gives no address, as `findings` say: their host and port say nothing."""
 
     def place(self, router_id: str, *steps: Step) -> Place:
         """Find the place of a setting of a router: the line of the nearest thing around it that the file has."""
@@ -174,6 +176,7 @@ class _Reading:
         self._findings: list[Finding] = []
         self._unsound: set[str] = set()
         """Settings of routers whose value in `defaults` can't be used."""
+        self._unresolved: set[tuple[str, int]] = set()
         self._overruled: dict[tuple[Step, ...], Place] = {}
         """Places of a host or port in `defaults` which a connector with `to` doesn't go by, by their paths,"""
         self._in_use: set[tuple[Step, ...]] = set()
@@ -214,6 +217,7 @@ class _Reading:
             is_whole_mesh=is_whole_mesh,
             nodes=nodes,
             remarks=in_order(map(_overruled, unused)),
+            unresolved=frozenset(self._unresolved),
         )
 
     def _further(self) -> Iterator[Finding]:
@@ -230,7 +234,7 @@ class _Reading:
         if "routers" not in top.items:
             self._findings.append(top.place.finding("`routers` is missing", expected="a mapping", at=("routers",)))
             return name, {}
-        routers = self._mapping(top.items["routers"])
+        routers = self._mapping(top.items["routers"], expected="a mapping, with each router below its id")
         if not routers.items and isinstance(top.items["routers"], MapNode):
             self._findings.append(routers.place.finding("no router", expected="at least one"))
         nodes: dict[str, MapNode] = {}
@@ -305,16 +309,17 @@ class _Reading:
 
     def _refuse_unknown_targets(self, nodes: Mapping[str, MapNode]) -> None:
         """Look for `to` without a router, in the nodes, since the routers with other faults have no settings."""
-        for router in nodes.values():
+        for key, router in nodes.items():
+            others = {name: node for name, node in nodes.items() if name != key}
             connectors = router.items.get("connectors")
             for node in connectors.items if isinstance(connectors, yaml_text.ListNode) else ():
                 to = _child(node, "to")
                 if not isinstance(to, yaml_text.ScalarNode) or not isinstance(to.value, str) or to.value in nodes:
                     continue
                 if _own_address(node) != {"host", "port"}:
-                    expected = f"one of {_some(nodes)}, or also `host` and `port`"
+                    expected = f"one of {_some(others)}, or also `host` and `port`" if others else "`host` and `port`"
                     message = f"no router `{to.value}` in this file"
-                    near = nearest(to.value, nodes)
+                    near = nearest(to.value, others)
                     self._findings.append(to.place.finding(message, expected=expected, nearest=near))
 
     def _with_targets(
@@ -326,23 +331,31 @@ class _Reading:
             target = routers.get(connector.to) if connector.to is not None else None
             written = _child(_child(node, "connectors"), index)
             self._note_defaults(written, is_overruled=target is not None)
-            if target is not None and isinstance(written, MapNode):
-                connectors.append(self._resolved(connector, written, target))
-            else:
-                connectors.append(connector)  # no `to`, or a target whose faults are told already
+            resolved: ConnectorSettings | None = connector  # without `to`, or with an address of its own
+            if connector.to is not None and isinstance(written, MapNode) and _own_address(written) != {"host", "port"}:
+                # None too for a target whose faults are told already.
+                resolved = self._resolved(router, connector, written, target) if target is not None else None
+            if resolved is None:
+                self._unresolved.add((router.id, index))
+            connectors.append(resolved or connector)
         return attrs.evolve(router, connectors=tuple(connectors))
 
-    def _resolved(self, connector: ConnectorSettings, node: MapNode, target: RouterSettings) -> ConnectorSettings:
+    def _resolved(
+        self, router: RouterSettings, connector: ConnectorSettings, node: MapNode, target: RouterSettings
+    ) -> ConnectorSettings | None:
+        """A connector with the host and port of its *target*; None where that has none, which is told."""
+        if target is router or target.id == router.id:
+            place = node.items["to"].place
+            self._findings.append(place.finding(f"router `{router.id}` connects to itself", expected="another router"))
+            return None
         own = _own_address(node)
-        if own == {"host", "port"}:
-            return connector
         address = link_address(target, needs_host="host" not in own)
         if isinstance(address, str):
             expected = "a fixed address to connect to"
             if router_listener(target) is None:
                 expected = f"one among its `listeners`, such as `{{port: 25672, role: {Role.INTER_ROUTER}}}`"
             self._findings.append(node.items["to"].place.finding(address, expected=expected))
-            return connector
+            return None
         host, port = address
         return attrs.evolve(
             connector, host=connector.host if "host" in own else host, port=connector.port if "port" in own else port
