@@ -18,7 +18,6 @@ OTHERWISE: Final = {
     "publishers-blocked": ("PublishersBlocked", "names the pattern, and has a time of its own"),
     "memory": ("MemoryMarkNear", "comes before clients have to wait; ConnectionsAboveMark when they do"),
     "dropped": ("MessagesDropped", "has the reason and the number"),
-    "flapping": ("LinkFlaps", "each end of a link counts its losses, also when a router comes and goes"),
 }
 """Kinds of problems that need no alert by kind: the alert that has a better metric, and why it is better."""
 
