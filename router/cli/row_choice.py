@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 import click
 
-from router.cli.did_you_mean import did_you_mean
+from router.cli.did_you_mean import did_you_mean, suggestion
 from router.cli.stat_columns import Entity, View, cell
 from router.management.schema import find_type
 
@@ -23,6 +23,11 @@ SIGNS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<=": lambda one, other: bool(one <= other),
     ">=": lambda one, other: bool(one >= other),
 }
+OTHER_WORDS: Final[Mapping[str, Sequence[str]]] = {
+    "speed": ("msg/s", "rate"),
+    "throughput": ("msg/s", "rate"),
+}
+"""Words for what columns or attributes have under other names, the best first."""
 
 
 @attrs.frozen(kw_only=True)
@@ -77,7 +82,9 @@ def _reader(view: View, name: str) -> Callable[[Entity], Any]:
         return lambda row: row[name]
     known = [*(column.title for column in view.columns), *attributes]
     titles = ", ".join(column.title for column in view.columns)
-    hint = did_you_mean(name, known) or f" There are {titles}; and the attributes that --json shows."
+    other = next((each for each in OTHER_WORDS.get(name.casefold(), ()) if each in known), None)
+    hint = suggestion(other) if other is not None else did_you_mean(name, known)
+    hint = hint or f" There are {titles}; and the attributes that --json shows."
     raise click.UsageError(f"no column `{name}` in {view.noun}.{hint}")
 
 

@@ -291,6 +291,8 @@ def test_the_largest_numbers_come_first_and_words_by_alphabet() -> None:
 def test_a_wrong_column_is_answered_with_the_nearest_right_one() -> None:
     with pytest.raises(click.UsageError, match=r"no column `delv` in links\. Did you mean 'deliv'\?"):
         RowChoice(sort="delv").apply(LINKS, ())
+    with pytest.raises(click.UsageError, match=r"no column `speed` in links\. Did you mean 'msg/s'\?"):
+        RowChoice(sort="speed").apply(LINKS, ())
     with pytest.raises(click.UsageError, match="--where deliv: NAME=VALUE is expected"):
         RowChoice(where=["deliv"]).apply(LINKS, ())
     with pytest.raises(click.UsageError, match="--where deliv>abc: `deliv` is a number; one is expected after `>`"):
