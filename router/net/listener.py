@@ -341,7 +341,8 @@ class Listener:
             del self._handshakes[oldest]
             self.refusals[Refusal.HANDSHAKES_FULL] += 1
             refused(self, Refusal.HANDSHAKES_FULL, oldest.host)
-            oldest.give_up(f"no Open yet, and {most} others that wait for one (max_handshakes)")
+            others = "1 other that waits" if most == 1 else f"{most} others that wait"
+            oldest.give_up(f"no Open yet, and {others} for one (max_handshakes)")
 
     def _opened(self, guest: AcceptedConnection) -> None:
         self._handshakes.pop(guest, None)

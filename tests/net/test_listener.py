@@ -80,6 +80,7 @@ class Stand:
         self.crowd: list[socket.socket] = []
         self.guests: list[AcceptedConnection] = []
         self.given_up: list[AcceptedConnection] = []
+        self.reasons: list[str] = []
         self._over: dict[AcceptedConnection, trio.Event] = {}
         self.refused: list[tuple[Refusal, str]] = []
 
@@ -90,6 +91,7 @@ class Stand:
         def give_up(reason: str) -> None:
             assert "max_handshakes" in reason
             self.given_up.append(guest)
+            self.reasons.append(reason)
             over.set()
 
         guest.served_by(give_up)
@@ -158,6 +160,14 @@ async def test_of_too_many_that_say_nothing_the_oldest_goes_and_those_that_spoke
         assert bench.given_up == [oldest]
         assert spoke in bench.guests
         assert bench.listener.refused == 0
+
+
+@pytest.mark.parametrize(("most", "others"), [(1, "1 other that waits"), (2, "2 others that wait")])
+async def test_who_is_given_up_for_others_is_told_how_many_they_are(most: int, others: str) -> None:
+    async with stand(max_handshakes=most) as bench:
+        for _ in range(most + 1):
+            await bench.come(1)
+        assert bench.reasons == [f"no Open yet, and {others} for one (max_handshakes)"]
 
 
 async def test_a_connection_whose_descriptor_is_for_others_is_refused_and_told_once() -> None:
