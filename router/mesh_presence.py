@@ -85,6 +85,8 @@ class Presence:
     """Cause of its absence, as far as it is known."""
     last_reason: str = ""
     """Cause of the last loss, kept when it is back."""
+    is_not_understood: bool = False
+    """Of a connector: whether who is at the other end says nothing that this router understands."""
     cost: int | None = None
     """Of a link: the last one known."""
 
@@ -93,6 +95,7 @@ class Presence:
         if not self.is_present:
             self.is_present = self.was_seen = True
             self.since, self.reason = now, ""
+            self.is_not_understood = False
 
     def because(self, reason: str) -> None:
         """Note why it was lost."""
@@ -361,6 +364,7 @@ class MeshPresence:
         known = self.connectors.setdefault(name, Presence(since=self.started, is_expected=True))
         if not known.is_present:
             known.reason = f"what the other side says can't be read: {reason}"
+            known.is_not_understood = True
 
     def connector_down(self, name: str, reason: str, now: float) -> None:
         """Note that its connection is over at *now*, seconds, and why."""

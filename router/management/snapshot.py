@@ -195,8 +195,7 @@ class LinkRow(Row):
     user: str = attribute("Authenticated user of its connection; `anonymous` when there is none.")
     host: str = attribute("Host and port of the peer.")
     owning_addr: str | None = attribute(
-        "Key of its address, which circuits have in both directions; null for a sender that names it in each message"
-        " and for data links to a neighbor."
+        "Key of its address, of a circuit too; null for a sender that names it in each message and for data links."
     )
     peer: str | None = attribute("Always null: there are no link routes.")
     admin_status: str = attribute("`enabled`.")
@@ -494,7 +493,8 @@ class ConnectorRow(ConfiguredSocketRow):
     """A connection that this router makes and keeps up."""
 
     connection_status: str = attribute(
-        "`SUCCESS`, when a neighbor is at the other end and speaks to this router; `CONNECTING` or `FAILED`."
+        "`SUCCESS`: a neighbor is at the other end and speaks to this router; `CONNECTING`; `FAILED`, also while what"
+        " comes on a connection can't be read."
     )
     connection_msg: str = attribute("Why it failed last; empty while it is connected.")
     failover_urls: str = attribute("Where it connects to.")

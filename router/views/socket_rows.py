@@ -97,13 +97,14 @@ def _connector_row(
     if not message:
         message = "the other side has not said yet that it is a neighbor" if connection is not None else ""
     peer = connection.peer if connection is not None else None
+    status = CONNECTOR_STATUS["failed" if connection is not None and known.is_not_understood else connector.status]
     return ConnectorRow(
         name=settings.name or f"connector/{place}",
         identity=connector_identity(settings),
         host=settings.host,
         port=str(settings.port),
         **_socket_fields(settings, runtime.settings),
-        connection_status="SUCCESS" if is_up else CONNECTOR_STATUS[connector.status],
+        connection_status="SUCCESS" if is_up else status,
         connection_msg="" if is_up else message,
         failover_urls=f"amqp://{place}",
         router=settings.to or (peer.container if peer is not None else None),
