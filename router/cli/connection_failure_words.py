@@ -122,7 +122,7 @@ class Credentials:
         return f"Cyrus SASL has no {self.mechanism} on this machine (Debian: {package})"
 
     def _lacked(self) -> str:
-        """What the client would have to give; empty when it has given all."""
+        """Options that the client would have to give, in words; empty when it has given all."""
         if self.mechanism == "EXTERNAL" and not self.has_certificate:
             return f"EXTERNAL needs --certificate{'' if self.is_encrypted else ', and TLS (amqps://)'}"
         if not self.needs_password or self.has_password or (self.mechanism is None and self.has_certificate):
@@ -133,7 +133,7 @@ class Credentials:
 
 
 def _ticket_words(said: str) -> str:
-    """What *said*, an error of Kerberos, is to whoever has no ticket, or none for that router."""
+    """Words for *said*, an error of Kerberos, to whoever has no ticket, or none for that router."""
     inner = re.search(r"\((?P<words>.*)\)$", said, re.DOTALL)
     words = inner["words"] if inner is not None else said
     if NO_TICKET.search(said):

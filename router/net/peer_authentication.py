@@ -306,7 +306,7 @@ async def _next_frame(wire: HandshakeSocket, sasl: SaslServer | None) -> SaslFra
 
 
 def _why_left(offered: str) -> str:
-    """What may be the reason for which a client begins none of the *offered* mechanisms."""
+    """Likely reasons for which a client begins none of the *offered* mechanisms."""
     names = offered.split()
     lacked = "a ticket" if Mechanism.GSSAPI in names else ""
     if set(PASSWORD_MECHANISMS) & set(names):
