@@ -31,6 +31,8 @@ TOPOLOGICAL: Final = {
 """First words of addresses that say where they are, and why they have no treatment."""
 DYNAMIC_TARGETS: Final = "_$temp"
 """First word of the addresses that routers make for dynamic targets, which are as any client's."""
+FOREIGN_WILDCARDS: Final = {"**": ANY_WORDS, "+": ANY_WORD, ">": ANY_WORDS}
+"""Words that stand for others in globs, MQTT and NATS, and what does so here."""
 _SCHEME: Final = re.compile("/*amqps?:/(/[^/]*)?/*")
 Locate = Callable[..., Place]
 """Key of a router and steps below it to the place where the setting stands."""
@@ -220,6 +222,7 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
             )
             continue
         yield from _reserved_findings(text, at("addresses", index, kind), kind)
+        yield from _wildcard_words(text, at("addresses", index, kind), kind)
         key = address_key(address.prefix, address.pattern)
         if key in first:
             line = at("addresses", first[key]).line
@@ -229,6 +232,28 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
                 expected="each prefix and pattern once (`.` and `/` are the same)",
             )
         first.setdefault(key, index)
+
+
+def _wildcard_words(text: str, place: Place, kind: str) -> Iterator[Finding]:
+    """Words with `*` or `#` in them, or that are wildcards elsewhere: here, as for Qpid Dispatch, plain characters."""
+    for word in split_words(text.strip("/.")):
+        wildcard = FOREIGN_WILDCARDS.get(word)
+        if wildcard is None and (word in (ANY_WORD, ANY_WORDS) or not {ANY_WORD, ANY_WORDS} & set(word)):
+            continue
+        is_pattern = kind == "pattern"
+        yield place.finding(
+            f"`{word}` in the {kind} `{text}` fits that word alone, character by character",
+            expected=f"`{ANY_WORD}` for one word or `{ANY_WORDS}` for any number of them, as a whole word"
+            + ("" if is_pattern else " of a `pattern`"),
+            nearest=_with_word(text, word, wildcard) if wildcard is not None and is_pattern else None,
+            severity=Severity.WARNING,
+        )
+        return
+
+
+def _with_word(text: str, old: str, new: str) -> str:
+    """*text* with another word in place of *old*."""
+    return "".join(new if part == old else part for part in re.split("([/.])", text))
 
 
 def _reserved_findings(text: str, place: Place, kind: str) -> Iterator[Finding]:

@@ -49,7 +49,7 @@ class Document:
     remarks: tuple[Finding, ...] = ()
     """Warnings about what stands in the file and has no effect."""
     unresolved: frozenset[tuple[str, int]] = frozenset()
-    """Router and index of connectors whose `to` gives no address, as `findings` say: their host and port say nothing."""
+    """Router and index of connectors whose `to` gives no address, as `findings` say: host and port say nothing."""
 
     def place(self, router_id: str, *steps: Step) -> Place:
         """Find the place of a setting of a router: the line of the nearest thing around it that the file has."""
@@ -387,6 +387,8 @@ class _Reading:
                 elsewhere = _place_in(node, key)
             elif without is not None and key in without.without:
                 elsewhere = f"at each {without.list_key.removesuffix('s') if without.list_key else 'router'} itself"
+            elif without is not None:
+                elsewhere = _other_section(key)
             self._findings.append(unknown_key(node, key, known, elsewhere=elsewhere))
 
 
@@ -395,6 +397,12 @@ def _place_in(top: MapNode, key: str) -> str:
     if "routers" not in top.items:
         return "below `router`"
     return "below `defaults.router`, or at a router" if key in DEFAULTS_SECTIONS["router"].keys else "at each router"
+
+
+def _other_section(key: str) -> str:
+    """The sections of `defaults`, of all items of a kind, that may have *key*, in words; empty for none."""
+    names = [f"`{word}`" for word, section in DEFAULTS_SECTIONS.items() if key in section.keys and not section.role]
+    return f"below {' or '.join(names)}" if names else ""
 
 
 def _overruled(place: Place) -> Finding:

@@ -17,6 +17,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from mesh_config import qpid_dispatch_names, yaml_text
 from mesh_config.findings import Finding, nearest
+from mesh_config.key_places import place_of_key
 from mesh_config.number_ranges import without_unit
 from mesh_config.value_rules import (
     Fault,
@@ -37,6 +38,10 @@ _PLAIN_TEXT = r"[A-Za-z_][\w.-]*"
 """Texts that YAML takes for such without quotes, but for other words."""
 MOST_DIGITS: Final = 100
 """Of a text that is suggested as a number."""
+MOST_SUGGESTED: Final = 3
+"""Settings of a mapping that is suggested as the item of a list."""
+_PORTS: Final = {"amqp": "5672", "amqps": "5671"}
+"""Ports that have names, which Qpid Dispatch takes. Source: IANA."""
 
 
 class _UnfitError(ValueError):
@@ -110,16 +115,37 @@ def _scalar(value: Any, base: type) -> Any:
     raise _UnfitError(Fault(message=found_words(value), expected=base_words(base), nearest=near))
 
 
-def _as_list(value: Any, base: type) -> str | None:
-    """The list of a text alone, where texts are wanted; None where that would be wrong too."""
+def _as_list(converter: cattrs.Converter, value: Any, base: type) -> str | None:
+    """The list of what stands alone, a text or the settings of one item; None where that would be wrong too."""
+    if attrs.has(base):
+        return _as_item(converter, value, base)
     if isinstance(value, str) and issubclass(base, enum.Enum):
         value = _near_member(value, base)
     elif base is not str:
         return None
     if not isinstance(value, str):
         return None
+    return f"[{_flow(value)}]"
+
+
+def _as_item(converter: cattrs.Converter, value: Any, cls: SettingsClass) -> str | None:
+    if not isinstance(value, dict) or not 0 < len(value) <= MOST_SUGGESTED:
+        return None
+    if not all(isinstance(each, str | int | float) for each in value.values()):
+        return None
+    try:
+        converter.structure(value, cls)
+    except (ValueError, cattrs.BaseValidationError):
+        return None
+    return f"[{{{', '.join(f'{key}: {_flow(each)}' for key, each in value.items())}}}]"
+
+
+def _flow(value: str | float) -> str:
+    """A scalar as YAML has it among others in one line."""
+    if not isinstance(value, str):
+        return str(value).lower()
     is_plain = re.fullmatch(_PLAIN_TEXT, value) and value.lower() not in _OTHER_WORDS
-    return f"[{value if is_plain else json.dumps(value, ensure_ascii=False)}]"
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 def _enum_member(value: Any, cls: type[enum.Enum]) -> enum.Enum:
@@ -136,12 +162,27 @@ def _near_member(value: str, cls: type[enum.Enum]) -> str | None:
 
 
 def _as_mapping(value: Any, cls: SettingsClass) -> str | None:
-    """The settings of a port alone; None where it can't be one, or they need more."""
+    """The settings of a port, or of one word, alone; None where it can't be one, or they need more."""
     fields = {field.name: field for field in fields_of(cls)}
+    if isinstance(value, str):
+        return _of_word(value, fields)
     port = fields.pop("port", None)
     if port is None or type(value) is not int or any(field.default is attrs.NOTHING for field in fields.values()):
         return None
     return f"{{port: {value}}}" if fault_of(port, value) is None else None
+
+
+def _of_word(word: str, fields: dict[str, attrs.Attribute[Any]]) -> str | None:
+    """The settings that have *word* alone, if it is one of the words of just one of them."""
+    if any(field.default is attrs.NOTHING for field in fields.values()):
+        return None
+    kinds = {name: kind_of(field.type) for name, field in fields.items()}
+    names = [
+        name
+        for name, kind in kinds.items()
+        if issubclass(kind.base, enum.Enum) and not kind.is_list and word in [member.value for member in kind.base]
+    ]
+    return f"{{{names[0]}: {word}}}" if len(names) == 1 else None
 
 
 def _settings_hook(converter: cattrs.Converter, cls: SettingsClass) -> Callable[[Any, Any], Any]:
@@ -174,7 +215,7 @@ def _field_hook(converter: cattrs.Converter, field: attrs.Attribute[Any]) -> Cal
         if kind.is_list:
             if not isinstance(value, list):
                 raise _UnfitError(
-                    Fault(message=found_words(value), expected="a list", nearest=_as_list(value, kind.base))
+                    Fault(message=found_words(value), expected="a list", nearest=_as_list(converter, value, kind.base))
                 )
             return converter.structure(value, tuple[kind.base, ...])  # type: ignore[name-defined]
         try:
@@ -184,6 +225,8 @@ def _field_hook(converter: cattrs.Converter, field: attrs.Attribute[Any]) -> Cal
             near = unfit.fault.nearest
             if near is None and isinstance(value, str) and kind.base in (int, float):
                 near = without_unit(value, field.metadata.get("unit") or "")
+                if field.name == "port":
+                    near = _PORTS.get(value.lower())
             raise _UnfitError(
                 attrs.evolve(unfit.fault, expected=expectation(field), nearest=_right(field, near))
             ) from None
@@ -221,7 +264,7 @@ def _findings(error: BaseException, node: yaml_text.Node, cls: SettingsClass) ->
     elif isinstance(error, ForbiddenExtraKeysError):
         for key in sorted(error.extra_fields):
             yield unknown_key(
-                node, key, tuple(field.name for field in fields_of(cls)), elsewhere=_below_which(cls, key)
+                node, key, tuple(field.name for field in fields_of(cls)), elsewhere=place_of_key(cls, key)
             )
     elif isinstance(error, _UnfitError):
         yield node.place.finding(error.fault.message, expected=error.fault.expected, nearest=error.fault.nearest)
@@ -246,17 +289,6 @@ def unknown_key(node: yaml_text.Node, key: str, known: tuple[str, ...], *, elsew
     if qpid_dispatch_names.is_without_counterpart(key):
         return place.finding(f"{message}: this setting of Qpid Dispatch has no counterpart", expected="nothing like it")
     return place.finding(message, expected=f"one of {', '.join(known)}" if near is None else "", nearest=near)
-
-
-def _below_which(cls: SettingsClass, key: str) -> str:
-    """The settings of class *cls* that have *key* among their own, in words; empty where none has, or more than two."""
-    kinds = {field.name: kind_of(field.type) for field in fields_of(cls)}
-    names = [
-        name
-        for name, kind in kinds.items()
-        if kind.is_settings and any(field.name == key for field in fields_of(kind.base))
-    ]
-    return f"below {' or '.join(f'`{name}`' for name in names)}" if len(names) in (1, 2) else ""
 
 
 def _step(error: BaseException) -> str | int | None:

@@ -119,6 +119,8 @@ def expectation(field: attrs.Attribute[Any]) -> str:
         unit = f" ({field.metadata['unit']})" if field.metadata.get("unit") else ""
         return f"{base_words(kind.base)}{range_words(field.metadata.get('low'), field.metadata.get('high'))}{unit}"
     pattern = field.metadata.get("pattern")
+    if names := field.metadata.get("names"):
+        return f"the name of {names}"
     return _PATTERN_WORDS.get(pattern, f"text that fits {pattern}") if pattern else base_words(kind.base)
 
 
@@ -169,9 +171,20 @@ def fault_of(field: attrs.Attribute[Any], value: object) -> Fault | None:
         found = "the name" if is_secret else found_words(value)
         misfit = "has characters that it may not have" if is_secret else _misfit(value, pattern)
         return Fault(message=f"{found} {misfit}", expected=expectation(field))
+    if isinstance(value, str) and pattern == HOST_PATTERN and (host := _host_before_port(value)) is not None:
+        expected = "the host alone: a port has a setting of its own"
+        return Fault(message=f"{found_words(value)} is a host and a port", expected=expected, nearest=host)
     if isinstance(value, str) and pattern == HOST_PATTERN and (said := host_fault(value)) is not None:
         return Fault(message=f"{found_words(value)} {said}", expected=expectation(field))
     return None
+
+
+def _host_before_port(value: str) -> str | None:
+    """The host of `HOST:PORT`; None for what is no such thing, as an address of IPv6."""
+    host, colon, port = value.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    is_both = colon and port.isdecimal() and host_fault(value) is not None
+    return host if is_both and host and host_fault(host) is None else None
 
 
 def _fits(pattern: str, value: str) -> bool:

@@ -14,7 +14,15 @@ from mesh_config.models.security import (
     Mechanism,
     TlsMode,
 )
-from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, NAME_PATTERN, TEXT_PATTERN, setting
+from mesh_config.models.setting_field import (
+    HOST_PATTERN,
+    ID_PATTERN,
+    MIB,
+    NAME_PATTERN,
+    TEXT_PATTERN,
+    TLS_PROFILE,
+    setting,
+)
 from mesh_config.models.vhosts import VHOST_PATTERN
 
 
@@ -61,7 +69,10 @@ class ConnectionSettings:
         high=86400,
     )
     tls: str | None = setting(
-        "Name of a TLS profile of the router; without one nothing is encrypted.", default=None, pattern=NAME_PATTERN
+        "Name of a TLS profile of the router; without one nothing is encrypted.",
+        default=None,
+        pattern=NAME_PATTERN,
+        names=TLS_PROFILE,
     )
     allowed_prefixes: tuple[str, ...] = setting(
         "Of connections to routers: prefixes of addresses, whole words; all when absent. Of others nobody hears that"
@@ -79,7 +90,9 @@ class ListenerSettings(ConnectionSettings):
     """A socket that waits for connections."""
 
     name: str | None = setting(
-        "Name in logs and management; host:port when absent.", default=None, pattern=NAME_PATTERN
+        "Name in logs, metrics and management; when absent host:port, in management behind `listener/`.",
+        default=None,
+        pattern=NAME_PATTERN,
     )
     host: str = setting("Address to bind.", default="127.0.0.1", pattern=HOST_PATTERN)
     port: int = setting("TCP port; 0 lets the system choose.", default=5672, low=0, high=65535)
@@ -179,7 +192,9 @@ class ConnectorSettings(ConnectionSettings):
     """A connection that this router makes and keeps up."""
 
     name: str | None = setting(
-        "Name in logs and management; host:port when absent.", default=None, pattern=NAME_PATTERN
+        "Name in logs and management; when absent host:port, in management behind `connector/`.",
+        default=None,
+        pattern=NAME_PATTERN,
     )
     role: Role = setting(
         "What is at the other end: another router. With the role `normal` it would carry nothing, and is refused.",

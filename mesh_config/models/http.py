@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from mesh_config.models.setting_field import HOST_PATTERN, NAME_PATTERN, TEXT_PATTERN, setting
+from mesh_config.models.setting_field import HOST_PATTERN, NAME_PATTERN, TEXT_PATTERN, TLS_PROFILE, setting
 
 
 @attrs.frozen(kw_only=True)
@@ -16,7 +16,10 @@ class HttpSettings:
         "TCP port; 0 lets the system choose. Without it nothing is served by HTTP.", default=None, low=0, high=65535
     )
     tls: str | None = setting(
-        "Name of the TLS profile, if it speaks TLS: then HTTPS alone is answered.", default=None, pattern=NAME_PATTERN
+        "Name of the TLS profile, if it speaks TLS: then HTTPS alone is answered.",
+        default=None,
+        pattern=NAME_PATTERN,
+        names=TLS_PROFILE,
     )
     users_file: str | None = setting(
         "Users who may see metrics and the console, from anywhere, by HTTP Basic: those of a group with `management`"

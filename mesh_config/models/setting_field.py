@@ -26,6 +26,7 @@ HOST_PATTERN = "[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+"
 """A host name or an address; IPv6 without brackets. `mesh_config.usable_hosts` looks at its form."""
 TEXT_PATTERN = "[^\\u0000-\\u001f\\u007f-\\u009f]+"
 """An address, a path, or the name of a user."""
+TLS_PROFILE = "a profile of the router's `tls`"
 
 
 def setting(
@@ -38,6 +39,7 @@ def setting(
     high: float | None = None,
     pattern: str | None = None,
     beyond: str = "",
+    names: str = "",
 ) -> Any:
     """One setting: an attrs field whose metadata the loader, the checks, the schema and the reference read.
 
@@ -50,6 +52,7 @@ def setting(
         high: greatest value of a number, in that unit.
         pattern: regular expression (common to Python and ECMA 262) that the whole of a text must match.
         beyond: of a bound, what happens to what is beyond it; for the table in docs/explanation/hostile-peers.md.
+        names: of the name of another thing, which thing that is, in words.
     """
     metadata: Mapping[str, object] = {
         "doc": doc,
@@ -58,6 +61,7 @@ def setting(
         "high": high,
         "pattern": pattern,
         "beyond": beyond,
+        "names": names,
     }
     if factory is not None:
         return attrs.field(factory=factory, metadata=metadata)

@@ -232,9 +232,59 @@ routers:
     row(
         "a connector to oneself",
         "routers:\n  A:\n    listeners: [{port: 7, role: inter-router}]\n    connectors:\n    - {to: A}  # here",
+        "routers.A.connectors[0].to",
+        "connects to itself",
+        "another router",
+    ),
+    row(
+        "a connector to oneself by host and port",
+        "routers:\n  A:\n    listeners: [{port: 7, role: inter-router}]\n    connectors:\n    - {port: 7}  # here",
         "routers.A.connectors[0]",
         "connects to itself",
         "another router",
+    ),
+    row(
+        "a connector to oneself without a listener for routers",
+        "routers:\n  A:\n    connectors:\n    - {to: A}  # here",
+        "routers.A.connectors[0].to",
+        "connects to itself",
+        "another router",
+    ),
+    warning(
+        "a neighbor of another file on a host of this mesh",
+        "routers:\n  A:\n    listeners: [{port: 24805, role: inter-router}]\n    connectors: [{port: 24801}]  # here",
+        "routers.A.connectors[0].port",
+        "no router of this mesh listens at 127.0.0.1:24801",
+    ),
+    warning(
+        "stars in a word",
+        "router:\n  id: A\n  addresses:\n  - pattern: a/**  # here",
+        "router.addresses[0].pattern",
+        "`**` in the pattern `a/**` fits that word alone",
+        "`*` for one word or `#` for any number",
+        "a/#",
+    ),
+    warning(
+        "a wildcard of MQTT",
+        "router:\n  id: A\n  addresses:\n  - pattern: a.+.b  # here",
+        "router.addresses[0].pattern",
+        "`+` in the pattern `a.+.b` fits that word alone",
+        "as a whole word",
+        "a.*.b",
+    ),
+    warning(
+        "a star at the end of a word",
+        "router:\n  id: A\n  addresses:\n  - pattern: shop*/x  # here",
+        "router.addresses[0].pattern",
+        "`shop*` in the pattern `shop*/x` fits that word alone",
+        "as a whole word",
+    ),
+    warning(
+        "a star at the end of a prefix",
+        "router:\n  id: A\n  addresses:\n  - prefix: shop*  # here",
+        "router.addresses[0].prefix",
+        "`shop*` in the prefix `shop*` fits that word alone",
+        "as a whole word of a `pattern`",
     ),
     warning(
         "two connectors of a pair",
@@ -667,3 +717,17 @@ routers:
     for each in said:
         assert (each.severity, each.line) == (Severity.WARNING, 2)
         assert "no connector goes by this `host`" in each.message
+
+
+def test_connectors_to_unknown_routers_are_not_taken_for_one_address(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_text(
+        "routers:\n  A: {listeners: [{port: 7, role: inter-router}]}\n"
+        "  B: {connectors: [{to: AA}, {to: BB}, {host: 127.0.0.1, port: 5672}]}\n",
+        encoding="utf-8",
+    )
+    found = [(it.key, it.message, it.nearest) for it in check_file(file)]
+    assert found == [
+        ("routers.B.connectors[0].to", "no router `AA` in this file", "A"),
+        ("routers.B.connectors[1].to", "no router `BB` in this file", None),
+    ]
