@@ -158,13 +158,18 @@ class PausedLinks:
             # What it waits for may be the end of a message on another link of its session, whose window has to be open.
             if is_over or not self._unfinished.has_sibling(link):
                 self.pause(link, now)  # until it is sent or settled (`Settlement.resume`), or such a message begins
-                self._alone.setdefault(link.session, {})[link] = None
+                self._pause_alone(link)
                 return True
         elif is_over:
             self.pause(link, now)  # until it is sent, or that is over
             link.port.stopped[link] = None
             return True
         return False
+
+    def _pause_alone(self, link: IngressLink) -> None:
+        """Pause a link that is read again when another one of its session has a message that is unfinished."""
+        link.is_paused = True
+        self._alone.setdefault(link.session, {})[link] = None
 
     def has_to_wait(self, link: IngressLink) -> bool:
         """Whether a paused link would be paused again at once: where its message leaves there is no room yet.
@@ -188,7 +193,10 @@ class PausedLinks:
         if port.is_router and port.is_stopped:
             return False  # it is read, and released
         if self._waiting.is_backlogged(link):
-            link.is_paused = True  # until enough has left (`AllWaitingMessages.relieved`)
+            if not port.is_over and self._unfinished.has_sibling(link):
+                return False  # what it waits for may need the window, as in `must_pause`
+            # Until enough has left (`AllWaitingMessages.relieved`), or such a message begins.
+            self._pause_alone(link)
             return True
         if link.entry is not None and link.entry.service is not None:
             return False  # whoever asks the router what is wrong gets an answer

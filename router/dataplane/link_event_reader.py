@@ -392,7 +392,7 @@ class LinkEventReader(LinkEventHandler):
 
     def _begin_above_mark(self, link: IngressLink, delivery: Handle) -> Transfer:
         transfer = self._begin(link, delivery)
-        if link.entry is None:
+        if link.entry is None and not link.port.is_router:
             link.port.asking = transfer
         if link.port.is_router and link.port.is_stopped:
             if link.controller is not None:

@@ -260,6 +260,33 @@ def test_of_two_large_messages_of_a_session_one_does_not_block_the_other(bench: 
     assert [len(found.data) for found in receiver.messages] == [len(HALF) + len(DATA), 3_000_000 + len(DATA)]
 
 
+@pytest.mark.parametrize("is_first", [True, False], ids=["the large one goes first", "the others go first"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_messages_that_wait_whole_do_not_block_another_one_of_their_session(
+    bench: Bench, count: int, is_first: bool
+) -> None:
+    routers = line_of(bench, count, session_window_frames=4)
+    receiver = bench.client(routers[-1]).receiver(ANYCAST, credit=10).accepting()
+    peer = bench.client(routers[0])
+    session = peer.session()
+    first, second = (peer.sender(ANYCAST, session=session) for _ in range(2))
+    occupies = bench.client(routers[0]).sender(ANYCAST)
+    bench.run()
+    occupying = occupies.begin(HALF)
+    bench.run()
+    going = [first.begin(HALF)] if is_first else []
+    bench.run()
+    whole = [second.send(message("x" * 2_000_000)) for _ in range(3)]  # behind the first of them it isn't read
+    bench.run()
+    going = going or [first.begin(HALF)]
+    for sent in (occupying, *going):
+        sent.end(DATA)
+        bench.run()
+    bench.advance(1.0)
+    assert [sent.outcome for sent in (occupying, *going, *whole)] == ["accepted"] * 5
+    assert len(receiver.messages) == 5
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_message_that_waits_makes_room_when_another_begins_in_its_session(bench: Bench, count: int) -> None:
     routers = line_of(bench, count, session_window_frames=4)
