@@ -10,7 +10,10 @@ import pytest
 from tests.helpers.cuts import FEW, MESHES, Cuts
 
 
-@pytest.mark.parametrize("is_everywhere", [True, False], ids=["all subscribe", "few subscribe"])
+@pytest.mark.parametrize(
+    "is_everywhere",
+    [pytest.param(True, id="all subscribe", marks=pytest.mark.slow), pytest.param(False, id="few subscribe")],
+)
 @pytest.mark.parametrize("mesh", MESHES)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_a_multicast_comes_exactly_once_while_links_are_cut(mesh: str, is_everywhere: bool, seed: int) -> None:

@@ -105,6 +105,7 @@ def test_tables_as_spark_has_them(done: Run, by_spark: Run, spark: SparkSession)
             assert rows == table.to_pylist()
 
 
+@pytest.mark.slow
 def test_views_have_variant_and_family_whoever_wrote_the_tables(done: Run, by_spark: Run, spark: SparkSession) -> None:
     here, there = done.views(spark, "here_"), by_spark.views(spark, "there_")
     assert [name.removeprefix("here_") for name in here] == [name.removeprefix("there_") for name in there]

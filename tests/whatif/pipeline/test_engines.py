@@ -132,7 +132,9 @@ def uninterrupted(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
-@pytest.mark.parametrize(("first", "second"), [("local", "spark"), ("spark", "local")])
+@pytest.mark.parametrize(
+    ("first", "second"), [pytest.param("local", "spark", marks=pytest.mark.slow), ("spark", "local")]
+)
 def test_a_run_that_one_engine_began_another_one_can_end(
     first: str, second: str, spark: SparkSession, model: Model, uninterrupted: Path, tmp_path: Path
 ) -> None:

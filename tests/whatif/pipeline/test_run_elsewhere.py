@@ -83,6 +83,7 @@ def play(model: Model, out: str, *, finish: Callable[[Path], object] | None = No
     run(model, REQUEST, out, Options(loads="changed", is_resumed=is_resumed), finish=complete, on_progress=silent)
 
 
+@pytest.mark.slow
 def test_a_run_elsewhere_has_the_same_tables_and_takes_its_place_as_a_whole(
     spark: SparkSession, elsewhere: Elsewhere, model: Model, local: Path
 ) -> None:
