@@ -22,7 +22,7 @@ hypothesis.settings.register_profile("default", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 # What scripts/test takes; `pytest` and tox have all of hypothesis' 100 examples.
-hypothesis.settings.register_profile("quick", hypothesis.settings.default, max_examples=40)
+hypothesis.settings.register_profile("quick", hypothesis.settings.default, max_examples=25)
 
 TEST_INSTALLED = "AMQP_MESH_TEST_INSTALLED"
 """Set by scripts/pytest-installed: both packages must come from site-packages."""
