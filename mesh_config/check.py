@@ -13,6 +13,7 @@ from mesh_config.check_security import neighbor_findings
 from mesh_config.check_vhosts import vhost_differences
 from mesh_config.connector_matching import (
     Link,
+    dials_itself,
     has_other_addresses,
     is_loopback,
     is_same_host,
@@ -278,7 +279,7 @@ def _link_findings(link: Link, locate: Locate) -> Iterator[Finding]:
     place = locate(link.router, "connectors", link.index)
     there = f"the listener {link.listener.host}:{link.listener.port} of router `{link.target}`"
     if link.target == link.router:
-        yield place.finding(f"router `{link.router}` connects to itself", expected="another router")
+        yield dials_itself(place, link.router)
     elif link.connector.role is Role.INTER_ROUTER and link.listener.role is not Role.INTER_ROUTER:
         yield place.finding(
             f"{there} has the role `{link.listener.role}`, this connector `{link.connector.role}`",

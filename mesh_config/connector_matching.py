@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import attrs
 
+from mesh_config.findings import Finding
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
+from mesh_config.yaml_text import Place
 
 
 @attrs.frozen(kw_only=True)
@@ -85,6 +87,11 @@ def has_other_addresses(one: RouterSettings, other: RouterSettings) -> bool:
 def router_listener(router: RouterSettings) -> ListenerSettings | None:
     """The listener that `to` stands for: the first for other routers."""
     return next((listener for listener in router.listeners if listener.role is Role.INTER_ROUTER), None)
+
+
+def dials_itself(place: Place, router_id: str) -> Finding:
+    """The finding, at *place*, that a connector of a router leads to that router."""
+    return place.finding(f"router `{router_id}` connects to itself", expected="another router")
 
 
 def link_address(router: RouterSettings, *, needs_host: bool = True) -> tuple[str, int] | str:

@@ -11,7 +11,7 @@ import attrs
 
 from mesh_config import defaults_merging, yaml_text
 from mesh_config.check_security import has_known_routers
-from mesh_config.connector_matching import link_address, router_listener
+from mesh_config.connector_matching import dials_itself, link_address, router_listener
 from mesh_config.findings import Finding, SettingsError, Severity, Step, in_order, nearest, not_utf8
 from mesh_config.models import (
     AddressSettings,
@@ -344,9 +344,8 @@ class _Reading:
         self, router: RouterSettings, connector: ConnectorSettings, node: MapNode, target: RouterSettings
     ) -> ConnectorSettings | None:
         """A connector with the host and port of its *target*; None where that has none, which is told."""
-        if target is router or target.id == router.id:
-            place = node.items["to"].place
-            self._findings.append(place.finding(f"router `{router.id}` connects to itself", expected="another router"))
+        if target.id == router.id:
+            self._findings.append(dials_itself(node.items["to"].place, router.id))
             return None
         own = _own_address(node)
         address = link_address(target, needs_host="host" not in own)

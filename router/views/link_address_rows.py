@@ -67,11 +67,15 @@ def ages_under_way(transfers: Iterable[Transfer], now: float) -> AgesUnderWay:
 
 def key_of(entry: AddressEntry) -> str:
     """The key of an address as Qpid Dispatch writes it, class and phase first; names that routers made are masked."""
-    if entry.kind is AddressKind.MOBILE:
-        return f"M0{masked(entry.text)}"
-    if entry.kind is AddressKind.ROUTER:
-        return f"R{entry.owner}/{masked(entry.text)}"
-    return f"L{masked(entry.text)}"
+    return _key(entry.kind, entry.text, entry.owner)
+
+
+def _key(kind: AddressKind, text: str, owner: RouterId | None) -> str:
+    if kind is AddressKind.MOBILE:
+        return f"M0{masked(text)}"
+    if kind is AddressKind.ROUTER:
+        return f"R{owner}/{masked(text)}"
+    return f"L{masked(text)}"
 
 
 def credit_of(link: AnyLink) -> int:
@@ -282,8 +286,7 @@ def _owning_key(link: AnyLink) -> str | None:
         return None
     # A mobile address, or a reply address of another router: no router is called "".
     parsed = parse_address(link.address, me=RouterId(""))
-    is_reply = parsed.kind is AddressKind.ROUTER
-    return f"R{parsed.router}/{masked(parsed.text)}" if is_reply else f"M0{masked(parsed.text)}"
+    return _key(parsed.kind, parsed.text, parsed.router)
 
 
 def _waiting_for(link: EgressLink) -> int:
