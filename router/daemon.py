@@ -24,7 +24,7 @@ from router.core.linkstate.spf import load_algorithms
 from router.drain_state import DrainState
 from router.draining import Draining
 from router.flight_recorder import SIGNAL
-from router.graceful_stop import stop_in_order
+from router.graceful_stop import CLOSE_PATIENCE_S, EXIT_S, stop_in_order
 from router.http_server_manager import HttpServerManager
 from router.management.changes import ChangeError
 from router.mesh_presence import ExpectedMesh
@@ -156,7 +156,7 @@ class Daemon:
                 nursery.start_soon(self._watch, signals)
                 nursery.start_soon(self._keep_up, self._reload_when_told)
                 await self._told_to_stop.wait()
-                self._manager.stopping()
+                self._manager.stopping(runtime.settings.shutdown_s + CLOSE_PATIENCE_S + EXIT_S)
                 accepting.cancel()
                 for connector in self.connectors:
                     connector.stop()

@@ -27,6 +27,8 @@ HAND_BACK_S: Final = 0.25
 """From the moment when replies have had their time: clients send what waited for credit, and get it back."""
 CLOSE_PATIENCE_S: Final = 1.0
 """For peers to answer our Close."""
+EXIT_S: Final = 5.0
+"""From then until the process has ended, at most: one with very many addresses needs seconds to give them up."""
 
 
 async def stop_in_order(runtime: Runtime, settling: trio.CancelScope, drained: trio.Event | None = None) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 READY: Final = b"READY=1"
-STOPPING: Final = b"STOPPING=1"
+STOPPING: Final = b"STOPPING=1\nEXTEND_TIMEOUT_USEC=%d"
 ALIVE: Final = b"WATCHDOG=1"
 WORDS_A_PERIOD: Final = 3
 """Of ALIVE, in the time after which the service manager takes the process for stuck."""
@@ -47,9 +47,9 @@ class ServiceNotifier:
         """Tell that all listeners are bound."""
         self._tell(READY)
 
-    def stopping(self) -> None:
-        """Tell that it was told to stop."""
-        self._tell(STOPPING)
+    def stopping(self, within_s: float) -> None:
+        """Tell that it was told to stop, and may take *within_s* seconds: a manager whose own time is shorter waits."""
+        self._tell(STOPPING % math.ceil(within_s * 1e6))
 
     async def keep_telling(self) -> None:
         """Tell again and again that the event loop runs, until cancelled: a loop that is stuck is silent."""

@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from router.net.service_notifier import ALIVE, READY, STOPPING, ServiceNotifier
+from router.net.service_notifier import ALIVE, READY, ServiceNotifier
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def environment(manager: socket.socket, **more: str) -> dict[str, str]:
 def test_it_is_told_what_happens(manager: socket.socket) -> None:
     notifier = ServiceNotifier.from_environment(environment(manager))
     notifier.ready()
-    notifier.stopping()
-    assert heard(manager) == [READY, STOPPING]
+    notifier.stopping(41.5)
+    assert heard(manager) == [READY, b"STOPPING=1\nEXTEND_TIMEOUT_USEC=41500000"]
     notifier.close()
     notifier.ready()
     assert heard(manager) == []
