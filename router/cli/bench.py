@@ -164,7 +164,7 @@ def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> No
 
 
 def _run(plan: suite.Plan, folder: Path) -> suite.SuiteResult:
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("starting", total=None)
         return suite.run(

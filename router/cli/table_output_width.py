@@ -22,7 +22,9 @@ def console(plain_width: int = TABLE_WIDTH, *, stderr: bool = False) -> Console:
         plain_width: columns where standard output is no terminal.
         stderr: write to standard error instead.
     """
-    return Console(stderr=stderr, highlight=False, width=None if sys.stdout.isatty() else plain_width)
+    width = None if sys.stdout.isatty() else plain_width
+    # No markup: names are what peers have chosen, and one in brackets would be taken for a style, or fail.
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 
 def write_plain(part: RenderableType) -> None:

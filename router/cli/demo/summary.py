@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from router.cli.demo.blueprint import CALLERS, CUT
@@ -68,7 +67,7 @@ def print_summary(scene: DisplayState, found: Sequence[str], console: Console) -
             f"every {which}cast came once, every {which}fanout cast once to each server."
         )
     for line in lines:
-        console.print(escape(shortened(line)), highlight=False, soft_wrap=True)
+        console.print(shortened(line), highlight=False, soft_wrap=True)
 
 
 def shortened(line: str) -> str:

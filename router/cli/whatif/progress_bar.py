@@ -33,7 +33,7 @@ def _bar() -> Iterator[Progress]:
     bars = importlib.import_module("rich.progress")
     console = importlib.import_module("rich.console").Console(stderr=True)
     columns = (
-        bars.TextColumn("{task.description}"),
+        bars.TextColumn("{task.description}", markup=False),
         bars.BarColumn(),
         bars.TaskProgressColumn(),
         bars.MofNCompleteColumn(),

@@ -101,7 +101,7 @@ class Client:
 @contextmanager
 def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
     """A bar, where there is a terminal. Yields: what is told how many routers were asked, and how many there are."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(label, total=None)

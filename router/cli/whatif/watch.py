@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import signal
 import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -36,6 +39,8 @@ LATE: Final = "Python worker failed to connect back"
 """Spark gives a Python that it starts ten seconds, which a busy machine may need, and no setting for more."""
 ROWS: Final = 40
 """Of a table that is shown; the others are in the files."""
+NAMED: Final = 3
+"""Links that are named of those that a router told nothing of, and lines of that kind."""
 
 
 @click.command("watch", short_help="Keep the load of a live mesh's links up to date.")
@@ -298,6 +303,8 @@ class Screen:
         self._console = console()
         self._told_at = time.monotonic()
         self._has_complained = False
+        self._last_told: dict[str, tuple[str, datetime]] = {}
+        """Links shown so far: the router that tells of each, and when it last did."""
 
     def show(self, rows: Any) -> None:
         """One interval: the busiest links first."""
@@ -328,6 +335,23 @@ class Screen:
         self._console.print(table)
         if len(found) > ROWS:
             self._console.print(f"and {len(found) - ROWS:,} more")
+        for row in found:
+            self._last_told[row["link"]] = (min(row["src"], row["dst"]), row["ended"])
+        self._show_untold({row["link"] for row in found})
+
+    def _show_untold(self, told: Collection[str]) -> None:
+        """Links that were in an earlier interval and are not in this one, by the router that told of them."""
+        untold: defaultdict[str, list[str]] = defaultdict(list)
+        for link, (router, _) in sorted(self._last_told.items()):
+            if link not in told:
+                untold[router].append(link)
+        for router, links in itertools.islice(untold.items(), NAMED):
+            since = max(self._last_told[link][1] for link in links)
+            names = ", ".join(printable(link) for link in links[:NAMED])
+            more = f" and {len(links) - NAMED:,} more" if len(links) > NAMED else ""
+            self._console.print(f"{printable(router)} has told nothing of {names}{more} since {since:%H:%M:%S} UTC")
+        if len(untold) > NAMED:
+            self._console.print(f"and {len(untold) - NAMED:,} other routers nothing of links of theirs")
 
     def require_answer(self) -> None:
         """Ask whether a router answers. Raises: CommandError when none does."""

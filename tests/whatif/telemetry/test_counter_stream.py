@@ -311,22 +311,42 @@ def test_two_jobs_do_not_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_of_many_links_the_busiest_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    begun, ended = (datetime(2026, 11, 20, 12, 0, second, tzinfo=UTC) for second in (0, 5))
-    rates = [
-        {
-            "begun": begun, "ended": ended, "link": f"A--B{number:02}", "src": "A", "dst": f"B{number:02}",
-            "messages": 5 * number, "bytes": 500 * number, "msgs_per_s": float(number), "bytes_per_s": 100.0 * number,
-            "capacity_msgs": None, "capacity_bytes": None, "utilisation": None, "headroom": None,
-            "is_reset": number == 49,
-        }
-        for number in range(50)
-    ]  # fmt: skip
-    Screen(lambda: None, ()).show(from_rows("link_rate", rates))
+    rates = [link_rate("A", f"B{number:02}", number) for number in range(50)]
+    Screen(lambda: None, ()).show(from_rows("link_rate", [*rates[:49], {**rates[49], "is_reset": True}]))
     title, _, *lines, more = capsys.readouterr().out.splitlines()
     assert title.strip() == "2026-11-20 12:00:05 UTC, 5.0 s"
     assert len(lines) == ROWS
     assert lines[0].split() == ["A--B49", "A", "B49", "49.0", "4.9", "-", "-", "new", "connection"]
     assert more == "and 10 more"
+
+
+def link_rate(src: str, dst: str, number: int = 1, *, ended: int = 5) -> dict[str, Any]:
+    """A row of the table for the five seconds before second *ended* of a minute."""
+    begun_at, ended_at = (datetime(2026, 11, 20, 12, 0, second, tzinfo=UTC) for second in (ended - 5, ended))
+    return {
+        "begun": begun_at, "ended": ended_at, "link": f"{src}--{dst}", "src": src, "dst": dst,
+        "messages": 5 * number, "bytes": 500 * number, "msgs_per_s": float(number), "bytes_per_s": 100.0 * number,
+        "capacity_msgs": None, "capacity_bytes": None, "utilisation": None, "headroom": None, "is_reset": False,
+    }  # fmt: skip
+
+
+def test_names_in_brackets_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    Screen(lambda: None, ()).show(from_rows("link_rate", [link_rate("A[red]", "B[/x]:warning:")]))
+    assert capsys.readouterr().out.splitlines()[-1].split()[:3] == [
+        "A[red]--B[/x]:warning:", "A[red]", "B[/x]:warning:",
+    ]  # fmt: skip
+
+
+def test_links_that_a_router_tells_nothing_of_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(lambda: None, ())
+    silent = [link_rate("B", dst) for dst in "CDEFG"]
+    screen.show(from_rows("link_rate", [link_rate("A", "B"), *silent]))
+    assert "nothing" not in capsys.readouterr().out
+    screen.show(from_rows("link_rate", [link_rate("A", "B", ended=10)]))
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "B has told nothing of B--C, B--D, B--E and 2 more since 12:00:05 UTC"
+    screen.show(from_rows("link_rate", [link_rate("A", "B", ended=15), *silent]))
+    assert "nothing" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
