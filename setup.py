@@ -30,6 +30,8 @@ OPTIONS = {
 SPEED = os.environ.get("AMQP_MESH_SPEED")
 # Sanitizers and the like; see CONTRIBUTING.md.
 FLAGS = os.environ.get("AMQP_MESH_CFLAGS", "-O2 -g0").split()
+# As Python itself is compiled: setuptools leaves it out where the environment has CFLAGS.
+ALWAYS = ["-DNDEBUG", "-fwrapv"]
 # Newer compilers take it for an error whatever they are told.
 STRICT = ["-Werror=incompatible-pointer-types"]
 # What was compiled in another way must not be taken for up to date.
@@ -79,7 +81,7 @@ if SPEED != "interpreted" and not (SHARED / "complete").exists():
 library = Extension(
     LIBRARY,
     [str(in_c / path.with_suffix(".c")) for path in modules],
-    extra_compile_args=[*FLAGS, *STRICT],
+    extra_compile_args=[*ALWAYS, *FLAGS, *STRICT],
     extra_link_args=[flag for flag in FLAGS if flag.startswith("-fsanitize")],
     optional=SPEED != "compiled",
 )

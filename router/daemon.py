@@ -16,6 +16,7 @@ import trio
 from mesh_config.change_plan import ChangePlan
 from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import __version__, speed
+from router.binding.library import has_assertions
 from router.clock_and_gc import MonotonicClock, spare_collector
 from router.connection_server import ConnectionServer
 from router.core.errors import LocalError
@@ -150,6 +151,8 @@ class Daemon:
                 self._credentials.report()
                 if speed.SPEED == speed.INTERPRETED:
                     runtime.log.warning("interpreted", reason=speed.REASON)
+                if has_assertions():
+                    runtime.log.warning("proton_assertions")
                 self._manager.ready()
                 nursery.start_soon(self._manager.keep_telling)
                 task_status.started()

@@ -17,6 +17,7 @@ import pytest
 import mesh_config
 import router
 from router import speed
+from router.binding import library
 
 
 def test_the_oldest_python_named_is_the_one_required() -> None:
@@ -99,6 +100,25 @@ def test_proton_was_compiled_with_tls_and_cyrus_sasl(site_packages: Path | None)
     hint = "libssl-dev, libsasl2-dev or pkg-config was missing; see `pip cache remove python-qpid-proton`"
     assert proton.SSL.present(), hint
     assert proton.SASL.extended(), hint
+
+
+def test_what_is_compiled_has_no_assertions(site_packages: Path | None) -> None:
+    if site_packages is None:
+        pytest.skip("a developer's checkout")
+    assert not library.has_assertions()
+    assert library.FAILED_ASSERTION not in speed.LIBRARY.read_bytes()
+
+
+def test_a_proton_with_assertions_is_known_by_what_it_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "proton.c"
+    source.write_text("#include <assert.h>\nint decode(const char *bytes) { assert(bytes); return *bytes; }\n")
+    found = {}
+    for flag in ("-UNDEBUG", "-DNDEBUG"):
+        compiled = tmp_path / f"proton{flag}.so"
+        subprocess.run(["cc", "-shared", "-fPIC", flag, "-o", compiled, source], check=True, timeout=60)
+        monkeypatch.setattr(library.cproton_ffi, "__file__", str(compiled))
+        found[flag] = library.has_assertions()
+    assert found == {"-UNDEBUG": True, "-DNDEBUG": False}
 
 
 @pytest.mark.parametrize(

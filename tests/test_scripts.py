@@ -75,6 +75,12 @@ def test_the_wheel_is_built_again_after_a_build_that_failed(clone: Path) -> None
     assert builds(clone) == 2
 
 
+def test_proton_is_compiled_as_the_readme_has_it_and_without_assertions() -> None:
+    (flags,) = re.findall(r'^PROTON_CFLAGS="(.*)"$', (SCRIPTS / "setup.sh").read_text(encoding="utf-8"), re.MULTILINE)
+    assert "-DNDEBUG" in flags.split()
+    assert f'$ export CFLAGS="{flags}" ' in (CLONE / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(("wanted", "builds"), [("", 1), ("compiled", 1), ("interpreted", 0)])
 def test_one_command_compiles_what_has_changed_and_tests(tmp_path: Path, wanted: str, builds: int) -> None:
     (tmp_path / "scripts").mkdir()
