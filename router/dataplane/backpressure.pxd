@@ -32,10 +32,11 @@ cdef class PausedLinks:
     @cython.locals(wait_s=double)
     cpdef bint may_begin(self, IngressLink link, double now) except -1
     cpdef list take_slowed(self, double now)
+    @cython.locals(sibling=IngressLink)
     cpdef object watch(self, IngressLink link, Py_ssize_t received, double now)
     cpdef bint has_to_wait(self, IngressLink link) except -1
     @cython.locals(egress=EgressLink)
-    cdef bint _must_wait(self, Transfer transfer) except -1
+    cdef bint _must_wait(self, IngressLink link, Transfer transfer) except -1
     @cython.locals(is_over=bint)
     cpdef bint must_pause(self, IngressLink link, Transfer transfer, double now) except -1
     cdef object _pause_alone(self, IngressLink link)

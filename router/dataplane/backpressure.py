@@ -42,7 +42,7 @@ class PausedLinks:
         self.slowed_due = inf
         """and the first of these, seconds."""
         self._alone: dict[Handle, dict[IngressLink, None]] = {}
-        """Links by session, of whose messages no more is read since no other of the session is unfinished."""
+        """Links by session that were paused, and are to be read again when a message on another one of it begins."""
         self._left = TURN_BYTES
         """Rest of what may be read of links that were paused in this turn, bytes."""
 
@@ -139,17 +139,22 @@ class PausedLinks:
         """
         self._unfinished.watch(link, received, now)
         if self._alone:
-            self.unread.update(self._alone.pop(link.session, {}))
+            for sibling in self._alone.pop(link.session, ()):
+                if sibling.is_paused:
+                    self.unread[sibling] = None
 
     def must_pause(self, link: IngressLink, transfer: Transfer, now: float) -> bool:
         """Pause a link if no more of its message should be read *now* (seconds): what was read cannot be sent on.
 
         Returns: whether it is paused.
         """
-        if self._must_wait(transfer):
+        if self._must_wait(link, transfer):
             assert transfer.egress is not None
             self.pause(link, now)
-            transfer.egress.port.paused.append(link)
+            transfer.egress.port.paused[link] = None
+            self._pause_alone(link)
+            if link.port.is_over:
+                link.port.stopped[link] = None
             return True
         if transfer.state != WAITING:
             return False
@@ -177,12 +182,17 @@ class PausedLinks:
         It must not be read then. That has something written to its peer, which may be what has to take the message:
         writing to it brings us here, so a turn would never end.
         """
-        return link.current is not None and self._must_wait(link.current)
+        return link.current is not None and self._must_wait(link, link.current)
 
-    def _must_wait(self, transfer: Transfer) -> bool:
+    def _must_wait(self, link: IngressLink, transfer: Transfer) -> bool:
         """Whether no more of a message should be read, since what was read of it is not written."""
         egress = transfer.egress
-        return transfer.state == STREAMING and egress is not None and self._egress.is_full(egress)
+        if transfer.state != STREAMING or egress is None or not self._egress.is_full(egress):
+            return False
+        if link.port.is_over or egress.port.leaving_bytes > self._unfinished.ahead_bytes:
+            return True
+        # While it isn't read it closes its session's window, which others may need to begin, or to come to their ends.
+        return not (link.shares_session() or self._unfinished.has_sibling(link))
 
     def must_stop(self, link: IngressLink) -> bool:
         """Pause a link if no message of it is to be begun: too much of it waits, or its connection is above its mark.

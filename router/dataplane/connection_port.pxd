@@ -11,6 +11,7 @@ cdef class Port:
     cdef public object vhost
     cdef public object rights
     cdef public list data_links
+    cdef public dict data_sessions
     cdef public object open_stream
     cdef public list streams
     cdef public object open_circuit
@@ -34,7 +35,7 @@ cdef class Port:
     cdef public bint is_stopped
     cdef public dict stopped
     cdef public object asking
-    cdef public list paused
+    cdef public dict paused
     cdef public dict blocked
 
     cpdef bint may_be_unwritten(self)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # they know their port
         Transfer,
     )
 if not cython.compiled:  # else it comes by the .pxd
+    from router.binding.proton_functions import Handle
     from router.dataplane.transfer_stages import PIECE_BYTES
 
 UNWRITTEN_ROOM: Final = 1000
@@ -42,7 +43,7 @@ class Port:
 
     __slots__ = (
         "asking", "blocked", "charge", "circuits_in", "circuits_out", "close_circuit", "close_link", "data_links",
-        "end_circuit", "held_bytes", "id", "is_dirty", "is_laden", "is_leaving",
+        "data_sessions", "end_circuit", "held_bytes", "id", "is_dirty", "is_laden", "is_leaving",
         "is_over", "is_router", "is_stopped", "leaving_bytes", "lost_bytes", "neighbor", "open_circuit",
         "open_stream", "paused", "rights", "stopped", "streams", "takes_numbers", "tell_circuits", "touched",
         "unwritten", "unwritten_bytes", "unwritten_room", "vhost", "withdraw",
@@ -64,6 +65,8 @@ class Port:
         self.rights: SenderAddressRights | None = None
         """Policy for what this client, or neighbor, names in messages; None where there is no policy."""
         self.data_links: list[EgressDatagramLink] = []  # to a neighbor, by priority, lowest first
+        self.data_sessions: dict[Handle, int] = {}
+        """Of a neighbor: how many data links come in, by session."""
         self.open_stream: Callable[[], EgressLargeMessagesLink] | None = None
         """Attaches one more data link in a session of its own, when the neighbor allows it."""
         self.streams: list[EgressLargeMessagesLink] = []  # those links, in the order in which they were attached
@@ -100,7 +103,7 @@ class Port:
         """Ingress links that are not read while `is_over`."""
         self.asking: Transfer | None = None
         """While `is_over`, the last message that was begun though its address was not known."""
-        self.paused: list[IngressLink] = []
+        self.paused: dict[IngressLink, None] = {}
         """Ingress links that are not read until this connection has written more."""
         self.blocked: dict[EgressLink, None] = {}  # its own links that have credit and too many bytes unwritten
 
@@ -146,6 +149,12 @@ class Port:
         self.close_circuit = close_circuit
         self.end_circuit = end_circuit
         self.tell_circuits = tell_circuits
+
+    def count_in_session(self, session: Handle, change: int) -> None:
+        """Count data links of a neighbor that come in one session: *change* more."""
+        count = self.data_sessions.pop(session, 0) + change
+        if count:
+            self.data_sessions[session] = count
 
     def open_no_more(self) -> None:
         """Make no more links: the neighbor is gone."""

@@ -17,6 +17,7 @@ cdef Py_ssize_t SMALL_BYTES
 
 
 cdef class IngressLink:
+    cpdef bint shares_session(self) except -1
     cpdef object change_credit(self, Py_ssize_t change)
     cdef public object id
     cdef public Port port
@@ -58,7 +59,7 @@ cdef class IngressCircuitLink(IngressLink):
 
 
 cdef class IngressDatagramLink(IngressLink):
-    pass
+    cpdef bint shares_session(self) except -1
 
 
 cdef class IngressLargeMessagesLink(IngressDatagramLink):

@@ -100,6 +100,10 @@ class IngressLink:
         """By neighbor, the streaming link on which a message of it went: all later ones follow there, in order."""
         self.counters = LinkCounters()
 
+    def shares_session(self) -> bool:
+        """Whether messages of other senders come in its session: of a neighbor's data links, when these share one."""
+        return False
+
     def change_credit(self, change: int) -> None:
         """Grant so many messages more; below zero, take so many back."""
         self.was_lowered |= change < 0
@@ -184,6 +188,10 @@ class IngressDatagramLink(IngressLink):
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, window: int) -> None:
         IngressLink.__init__(self, link_id, port, handle, name, window=window)
         self.is_numbered = port.takes_numbers
+
+    def shares_session(self) -> bool:
+        """See `IngressLink.shares_session`: a qdrouterd has one session for all large messages."""
+        return self.port.data_sessions.get(self.session, 0) > 1
 
 
 class IngressLargeMessagesLink(IngressDatagramLink):

@@ -50,7 +50,7 @@ cdef class RouterDataPlane(DataPlaneInterface):
     cpdef object set_now(self, double now)
     @cython.locals(due=double, other=double)
     cpdef double next_deadline(self)
-    @cython.locals(link=EgressLink, source=IngressLink, paused=list)
+    @cython.locals(link=EgressLink, source=IngressLink, paused=dict)
     cpdef object written(self, Port port)
     cpdef bint has_unread(self) except -1
     cpdef object go_on(self)

@@ -173,12 +173,12 @@ class RouterDataPlane(DataPlaneInterface):
                     self.flowed(link)
         if port.paused:
             paused = port.paused
-            port.paused = []
+            port.paused = {}
             for source in paused:
                 if source.is_gone or not source.is_paused:
                     continue
                 if self._reader.backpressure.has_to_wait(source):
-                    port.paused.append(source)
+                    port.paused[source] = None
                 else:
                     self._reader.resume_safely(source)
 
@@ -251,6 +251,7 @@ class RouterDataPlane(DataPlaneInterface):
     def add_data_link(self, link: IngressDatagramLink) -> None:
         """Take in a link on which datagrams of a neighbor may arrive from now on, and give its first credit."""
         self._register(link)
+        link.port.count_in_session(link.session, 1)
         self.settlement.top_up(link)
 
     def add_circuit(self, link: IngressCircuitLink) -> None:
@@ -352,6 +353,8 @@ class RouterDataPlane(DataPlaneInterface):
         link.current = None
         link.is_gone = True
         link.port.stopped.pop(link, None)
+        if isinstance(link, IngressDatagramLink):
+            link.port.count_in_session(link.session, -1)
         self.egress.unbind(link)
         self.gone_ingress.add(link.counters)
         if link.port.is_router:

@@ -70,7 +70,7 @@ class ViolatingLinks:
                 link.port.close_link(link, error)
 
     def give_up_stalled(self, now: float) -> None:
-        """Give up the messages whose senders do not go on with them, though they could.
+        """Give up the messages whose senders do not go on with them, though they could, and those that block others.
 
         Args:
             now: seconds, monotonic.
@@ -78,6 +78,10 @@ class ViolatingLinks:
         unfinished = self._unfinished
         for link in unfinished.stalled(now):
             window_s = unfinished.window_of(link)
+            if link.is_paused:
+                what = f"nobody took more of it for {window_s:g} s, while it blocked others of its session"
+                self._give_up_safely(link, what, is_to_close=False)
+                continue
             what = f"fewer than {unfinished.least_bytes} bytes of an unfinished message came in {window_s:g} s"
             self._give_up_safely(link, what, is_to_close=not link.port.is_router)
 

@@ -20,5 +20,7 @@ cdef class StalledSenders:
     @cython.locals(link=IngressLink, progress=ArrivalProgress)
     cpdef list stalled(self, double now)
     cpdef double window_of(self, IngressLink link)
+    @cython.locals(sibling=IngressLink, progress=ArrivalProgress)
+    cdef bint _is_blocked(self, IngressLink link, double since) except -1
     @cython.locals(delivery=size_t)
     cdef bint _is_finished(self, IngressLink link) except -1

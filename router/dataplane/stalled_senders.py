@@ -41,6 +41,14 @@ class StalledSenders:
         """Bytes of a message that must come in a window."""
         return self._settings.forwarding.unfinished_bytes
 
+    @property
+    def ahead_bytes(self) -> int:
+        """Bytes for a connection that takes no more, up to which messages that block others are read all the same.
+
+        A message that is held until it is whole would have had the first half of them.
+        """
+        return 2 * self._settings.forwarding.held_message_bytes
+
     def watch(self, link: IngressLink, received: int, now: float) -> None:
         """Watch a link: the first *received* bytes of a message have come at *now*, seconds, and not its end."""
         link.progress = ArrivalProgress(link.counters.deliveries, received, now)
@@ -73,7 +81,11 @@ class StalledSenders:
         return False
 
     def stalled(self, now: float) -> list[IngressLink]:
-        """Look at all of them at *now*, seconds. Returns: the links whose senders are to be given up."""
+        """Look at all of them at *now*, seconds. Returns: the links whose messages are to be given up.
+
+        In a session that links of a neighbor share, that is also one that has not been read for a window: it keeps the
+        window of their session closed, and none of the others is given up for that.
+        """
         found = []
         for link in list(self._links):
             progress = link.progress
@@ -87,14 +99,28 @@ class StalledSenders:
                 or (link.port.is_stopped and not link.port.is_router)  # nothing is read of it
             ):
                 progress.restart(link.counters.deliveries, now)
+            elif progress.paused_at != inf:
+                if link.shares_session() and now - progress.paused_at >= self.window_of(link) - GRAIN_S:
+                    found.append(link)
             elif progress.elapsed(now) >= self.window_of(link) - GRAIN_S:
-                found.append(link)
+                if link.shares_session() and self._is_blocked(link, now - self.window_of(link) / 2):
+                    progress.restart(link.counters.deliveries, now)
+                else:
+                    found.append(link)
         self.due = now + self.window_s / LOOKS if self._links else inf
         return found
 
     def window_of(self, link: IngressLink) -> float:
         """The window of a link, seconds: a neighbor's is longer, so that the router decides where a message entered."""
         return self.window_s * NEIGHBOR_WINDOWS if link.port.is_router else self.window_s
+
+    def _is_blocked(self, link: IngressLink, since: float) -> bool:
+        """Whether another unfinished one of its session has not been read *since* then, seconds."""
+        for sibling in self._by_session[link.session]:
+            progress = sibling.progress
+            if progress is not None and progress.paused_at <= since:
+                return True
+        return False
 
     def _is_finished(self, link: IngressLink) -> bool:
         if link.current is not None:

@@ -11,6 +11,7 @@ from mesh_config.models import ForwardingSettings
 from router.dataplane.links import IngressLink
 from router.runtime import Runtime
 from router.views.management_service import serve_management
+from tests.engine.test_raw_neighbor import join, live
 from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug, RawEnd
 from tests.helpers.peer import Peer, PeerSender, Sent, message
@@ -19,6 +20,8 @@ ANYCAST = "openstack.org/om/rpc/anycast/openstack/topic"
 MULTICAST = "openstack.org/om/rpc/multicast/openstack/topic"
 EXCEEDED = "amqp:resource-limit-exceeded"
 HELD_BYTES = 10_000
+AHEAD_BYTES = 2_000_000
+"""Where half of it is held: so much is read for a subscriber that takes no more."""
 WINDOW_S = ForwardingSettings().unfinished_s
 LEAST_BYTES = ForwardingSettings().unfinished_bytes
 LATEST_S = WINDOW_S * 5 / 4
@@ -258,6 +261,74 @@ def test_of_two_large_messages_of_a_session_one_does_not_block_the_other(bench: 
         bench.run()
     assert (going.outcome, waiting.outcome) == ("accepted", "accepted")
     assert [len(found.data) for found in receiver.messages] == [len(HALF) + len(DATA), 3_000_000 + len(DATA)]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_subscriber_that_stops_reading_blocks_no_message_that_has_begun(bench: Bench, count: int) -> None:
+    routers = line_of(bench, count, session_window_frames=4, held_message_bytes=AHEAD_BYTES // 2)
+    subscriber = bench.client(routers[-1])
+    stopped = subscriber.receiver("stopped", credit=10).accepting()
+    receiver = bench.client(routers[-1]).receiver(ANYCAST, credit=10).accepting()
+    peer = bench.client(routers[0])
+    session = peer.session()
+    first, second = peer.sender(ANYCAST, session=session), peer.sender("stopped", session=session)
+    bench.run()
+    room_of(subscriber, 0)
+    going = first.begin(HALF)
+    bench.run()
+    held_up = second.begin(b"x" * AHEAD_BYTES)
+    bench.run()
+    for number in range(3):
+        going.end(DATA)
+        bench.run()
+        assert (going.outcome, len(receiver.messages)) == ("accepted", number + 1)
+        going = first.begin(HALF)
+        bench.run()
+    room_of(subscriber, 1e9)
+    held_up.end()
+    bench.run()
+    assert held_up.outcome == "accepted"
+    assert len(stopped.messages[0].data) == AHEAD_BYTES
+
+
+def room_of(client: Peer, room: float) -> None:
+    """Have a client take so many bytes more."""
+    plug = client.wire.ends[1]
+    assert isinstance(plug, Plug)
+    plug.room = room
+
+
+@pytest.mark.parametrize("begins", ["before", "behind"])
+@pytest.mark.parametrize("size", [AHEAD_BYTES, 3 * AHEAD_BYTES])
+def test_a_message_that_nobody_takes_does_not_block_others_of_a_neighbor(bench: Bench, size: int, begins: str) -> None:
+    (router,) = line_of(bench, 1, session_window_frames=4, held_message_bytes=AHEAD_BYTES // 2)
+    neighbor = join(bench, router, dials=True)
+    neighbor.attach_large_message_links(3)
+    subscriber = bench.client(router)
+    subscriber.receiver("stopped", credit=10).accepting()
+    receiver = bench.client(router).receiver(ANYCAST, credit=10).accepting()
+    live(bench, neighbor, 3)
+    room_of(subscriber, 0)
+    stuck_on, *others = neighbor.data_out[-3:]
+    data = neighbor.encoded("x" * 200_000, ANYCAST)
+    sent = [other.begin(data[:50_000]) for other in others] if begins == "before" else []
+    bench.run()
+    stuck = stuck_on.begin(neighbor.encoded("x" * size, "stopped"))
+    bench.run()
+    sent = sent or [other.begin(data[:50_000]) for other in others]
+    for each in sent:
+        each.end(data[50_000:])
+    if size > AHEAD_BYTES:
+        live(bench, neighbor, int(2 * WINDOW_S))
+        assert [each.outcome for each in (stuck, *sent)] == [None] * 3
+        live(bench, neighbor, int(LATEST_S))
+        stuck.end()
+    live(bench, neighbor, 1)
+    assert [each.outcome for each in sent] == ["accepted"] * 2
+    assert [len(one) for one in receiver.bodies] == [200_000] * 2
+    assert stuck.outcome == ("rejected" if size > AHEAD_BYTES else None)
+    if stuck.condition is not None:
+        assert stuck.condition.description.startswith(f"nobody took more of it for {2 * WINDOW_S:g} s")
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["the large one goes first", "the others go first"])

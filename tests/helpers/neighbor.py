@@ -81,6 +81,12 @@ class Neighbor:
             self._attach(session, DATA, is_sender=False)
             self._attach(session, DATA, is_sender=True)
 
+    def attach_large_message_links(self, count: int) -> None:
+        """Attach *count* more data links to the other side, all in one session: so a qdrouterd has them."""
+        session = self.peer.session()
+        for _ in range(count):
+            self._attach(session, DATA, is_sender=True)
+
     def _attach(self, session: Any, capability: str, *, is_sender: bool) -> None:
         def prepare(link: Link) -> None:
             link.source.capabilities.put_symbol(symbol(capability))
@@ -223,14 +229,27 @@ class Neighbor:
         trace: list[str] | None = None,
         **fields: Any,
     ) -> Sent:
-        """Write a message as a router does, its own annotations last."""
+        """Write a message: see `encoded`."""
+        encoded = self.encoded(body, to, override=override, ingress=ingress, trace=trace, **fields)
+        return self.data_out[link].send(encoded, settled=settled)
+
+    def encoded(
+        self,
+        body: object,
+        to: str,
+        *,
+        override: str | None = None,
+        ingress: str | None = None,
+        trace: list[str] | None = None,
+        **fields: Any,
+    ) -> bytes:
+        """A message as a router writes it, its own annotations last."""
         annotations = AnnotationDict(fields.pop("annotations", None) or {})
         if override is not None:
             annotations[symbol("x-opt-qd.to")] = override
         annotations[symbol("x-opt-qd.ingress")] = f"0/{ingress or self.id}"
         annotations[symbol("x-opt-qd.trace")] = trace or [f"0/{self.id}"]
-        message = Message(body=body, address=to, annotations=annotations, **fields)
-        return self.data_out[link].send(bytes(message.encode()), settled=settled)
+        return bytes(Message(body=body, address=to, annotations=annotations, **fields).encode())
 
     def _on_data(self, received: Received) -> None:
         message = decode(received.data)
