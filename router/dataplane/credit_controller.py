@@ -433,6 +433,12 @@ class CreditController:
         if not beside:
             self._beside.pop(link.port, None)
 
+    def lendable(self, link: SubscriberLink) -> int:
+        """Messages that publishers may get of a subscriber's credit, as it is: a change may not have been looked at."""
+        if link not in self._changed:
+            return link.brokered
+        return min(self._measure(link), self._context.brokered_messages)
+
     def _measure(self, link: EgressLink) -> int:
         """Messages that may be sent on a link at once: none while a long one is under way, or too much is unwritten."""
         credit: int = pn_link_credit(link.handle) - link.backlog()

@@ -22,11 +22,14 @@ from router.core.errors import LocalError
 from router.net.http_connection import AsgiApp, ConnectionEndpoints, HttpConnection
 from router.net.listener import NO_BOUND, bound_socket, share_port
 
-BACKLOG: Final = 64
+BACKLOG: Final = 1024
+"""Connections that wait to be taken in. One that finds no room is tried again by its client's system after a second: so
+late a health check is given up, and its router restarted."""
 OWN_FILES: Final = 4
 """Connections that are served also while clients have all the files that they may: who looks why must come in."""
-FULL_PAUSE_S: Final = 0.02
-"""Between two connections that are taken in while there are too many."""
+FULL_PAUSE_S: Final = 0.002
+"""Between two connections that are taken in while there are too many: a tenth of a core, and no health check waits for
+longer than supervisors do."""
 FAULT_PAUSE_S: Final = 0.1
 """After a connection that the system could not give."""
 HANDSHAKE_PIECES: Final = 4

@@ -378,7 +378,7 @@ class PartyRows:
         )
         return attrs.evolve(
             row,
-            brokered=link.brokered if controller is not None else row.granted,
+            brokered=controller.lendable(link) if controller is not None else row.granted,
             missed_count=known.missed if known is not None else 0,
             zero_credit_seconds=self._since(known.zero_since) if known is not None else None,
             excluded_seconds=self._since(known.excluded_at) if known is not None else None,

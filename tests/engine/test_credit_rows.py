@@ -121,6 +121,21 @@ def test_only_what_is_brokered_of_a_large_grant_can_be_dealt(bench: Bench) -> No
     assert (subscriber.granted, subscriber.brokered) == (2**31 - 1, 50)
 
 
+def test_credit_that_nobody_has_looked_at_since_it_was_granted_is_told_as_it_is(bench: Bench) -> None:
+    router = bench.router("A")
+    receiver = bench.client(router).receiver("topic", credit=1).accepting()
+    publisher = bench.client(router)
+    publisher.sender("topic").send(message(1))
+    bench.advance(0.1)
+    publisher.wire.cut()
+    bench.advance(5.0)
+    assert len(receiver.messages) == 1
+    receiver.flow(1)
+    bench.advance(0.1)
+    (subscriber,) = parties(router)
+    assert (subscriber.granted, subscriber.brokered) == (1, 1)
+
+
 def test_credit_taken_back_from_a_publisher_is_told_as_long_as_it_is_in_quarantine(bench: Bench) -> None:
     router = bench.router("A")
     receiver = bench.client(router).receiver("topic", credit=8).accepting()

@@ -170,6 +170,19 @@ async def test_a_crowd_that_says_nothing_gives_way_to_who_asks() -> None:
             await stream.aclose()
 
 
+async def test_a_health_check_is_answered_in_time_behind_a_crowd(autojump_clock: trio.testing.MockClock) -> None:
+    bench = Bench()
+    crowd = [socket.create_connection(("127.0.0.1", bench.server.port)) for _ in range(BACKLOG // 2)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(bench.server.run)
+        assert (await bench.get("/healthz"))[0] == 200
+        assert trio.current_time() < 4  # as long as examples/kubernetes.yaml waits
+        assert bench.counters.evicted > 0
+        nursery.cancel_scope.cancel()
+    for each in crowd:
+        each.close()
+
+
 async def test_where_files_are_short_a_few_are_served_and_older_ones_give_way() -> None:
     async with serving(files=0) as bench:
         crowd = [await bench.connect() for _ in range(30)]
