@@ -25,12 +25,15 @@ class AddressSettings:
         "Whole words of an address, separated by `/` or `.`; the longest prefix wins.", default=None
     )
     pattern: str | None = setting(
-        "Words of which `*` stands for any one and `#` for any number; within a word they are characters like others.",
+        "Words of an address: `*` stands for any one word and `#` for any number of words; within a word they are"
+        " characters like others.",
         default=None,
     )
-    treatment: Treatment = setting("What is done with its messages.", default=Treatment.BALANCED)
+    treatment: Treatment = setting(
+        "How its messages are given to its subscribers (*distribution* in Qpid Dispatch).", default=Treatment.BALANCED
+    )
     distance_messages: float | None = setting(
-        "`forwarding.distance_messages` for these addresses; has an effect on balanced ones only.",
+        "`forwarding.distance_messages` for these addresses; it affects only balanced ones.",
         default=None,
         unit="messages",
         low=0,

@@ -27,7 +27,7 @@ from mesh_config.models.vhosts import VHOST_PATTERN
 
 
 class Role(enum.StrEnum):
-    """Role of who is at the other end of a listener's or connector's connections (names of Qpid Dispatch)."""
+    """Role of the peers at the other end of a listener's or connector's connections (names of Qpid Dispatch)."""
 
     NORMAL = "normal"
     INTER_ROUTER = "inter-router"
@@ -61,8 +61,8 @@ class ConnectionSettings:
         beyond="closed, `amqp:connection:framing-error`",
     )
     idle_timeout_s: float = setting(
-        "A connection silent for so long is closed; 0 never. One to a router is closed after twice `hello_max_age_s`"
-        " already, but not before 4 s.",
+        "A connection silent for so long is closed; 0: never. A connection to a router is closed after twice"
+        " `hello_max_age_s` if that is less, but not before 4 s.",
         default=16.0,
         unit="seconds",
         low=0,
@@ -75,12 +75,12 @@ class ConnectionSettings:
         names=TLS_PROFILE,
     )
     allowed_prefixes: tuple[str, ...] = setting(
-        "Of connections to routers: prefixes of addresses, whole words; all when absent. Of others nobody hears that"
-        " subscribers are there, and no messages come from there to others, but to addresses for replies.",
+        "For connections to routers: prefixes of addresses, whole words; all when absent. Subscribers of other"
+        " addresses behind this link are hidden, and its messages to other addresses are rejected, except replies.",
         default=(),
     )
     plain_without_tls: bool = setting(
-        "Allow PLAIN where nothing is encrypted, so that whoever listens on the network reads the password.",
+        "Allow PLAIN without encryption: anyone who listens on the network can then read the password.",
         default=False,
     )
 
@@ -90,7 +90,7 @@ class ListenerSettings(ConnectionSettings):
     """A socket that waits for connections."""
 
     name: str | None = setting(
-        "Name in logs, metrics and management; when absent host:port, in management behind `listener/`.",
+        "Name in logs, metrics and management; host:port when absent. Management puts `listener/` before it.",
         default=None,
         pattern=NAME_PATTERN,
     )
@@ -105,12 +105,13 @@ class ListenerSettings(ConnectionSettings):
         pattern=VHOST_PATTERN,
     )
     vhost_prefix: bool = setting(
-        "Put the host name of the client's Open before each of its addresses (oslo.messaging with pseudo_vhost=false);"
-        " other clients mostly put there the host they dialled. A treatment may name the address with it or without.",
+        "Put the host name of the client's Open before each of its addresses (oslo.messaging with pseudo_vhost=false)."
+        " Other clients mostly write the host there that they dialled. A treatment may name the address with or without"
+        " it.",
         default=False,
     )
     max_message_bytes: int = setting(
-        "Largest message of a client, announced to it; the link of a larger one is closed. 0: no limit.",
+        "Largest message of a client, announced to it; a link with a larger one is closed. 0: no limit.",
         default=0,
         unit="bytes",
         low=0,
@@ -126,7 +127,7 @@ class ListenerSettings(ConnectionSettings):
         beyond="closed at once, `listener_full`",
     )
     max_connections_of_host: int = setting(
-        "Connections at one time of one remote host; 0 for no bound of its own.",
+        "Connections at one time of one remote host. 0: no separate bound.",
         default=0,
         unit="connections",
         low=0,
@@ -134,7 +135,7 @@ class ListenerSettings(ConnectionSettings):
         beyond="closed at once, `host_full`",
     )
     max_handshakes: int = setting(
-        "Connections at one time whose peer has not said who it is; one more, and the oldest of them is closed.",
+        "Connections at one time that have not authenticated; when there are more, the oldest of them is closed.",
         default=1000,
         unit="connections",
         low=1,
@@ -142,12 +143,12 @@ class ListenerSettings(ConnectionSettings):
         beyond="the oldest of them is closed",
     )
     tls_mode: TlsMode = setting(
-        "Of a listener with a TLS profile: whether who connects must use TLS, or may also do without.",
+        "For a listener with a TLS profile: whether peers must use TLS, or may also connect without.",
         default=TlsMode.REQUIRED,
     )
     client_certificates: ClientCertificates = setting(
-        "Whether who connects by TLS is asked for a certificate, and refused without one. One that is shown must be"
-        " good, by the profile's `ca`.",
+        "Whether a peer that connects with TLS is asked for a certificate, and whether it is refused without one. A"
+        " certificate that it shows must be valid for the profile's `ca`.",
         default=ClientCertificates.NONE,
     )
     user_from: tuple[CertificateField, ...] = setting(
@@ -156,7 +157,7 @@ class ListenerSettings(ConnectionSettings):
         default=(CertificateField.COMMON_NAME,),
     )
     sasl: tuple[Mechanism, ...] = setting(
-        "SASL mechanisms that are offered, in this order. With ANONYMOUS who speaks no SASL is let in too.",
+        "SASL mechanisms that are offered, in this order. With ANONYMOUS a client without SASL is let in too.",
         default=(Mechanism.ANONYMOUS,),
     )
     users_file: str | None = setting(
@@ -165,24 +166,25 @@ class ListenerSettings(ConnectionSettings):
         pattern=TEXT_PATTERN,
     )
     keytab: str | None = setting(
-        "File of the keys that Kerberos tickets are checked with, for GSSAPI; when absent the system's, which is"
+        "For GSSAPI: file of the keys with which Kerberos tickets are checked; when absent the system's, which is"
         " `KRB5_KTNAME` or /etc/krb5.keytab.",
         default=None,
         pattern=TEXT_PATTERN,
     )
     kerberos_service: str = setting(
-        "Service that clients ask tickets for: the principal without its host, as which any will do that has a key.",
+        "Service that clients ask tickets for: the service part of the principal; any host with a key in the keytab is"
+        " accepted.",
         default="amqp",
         pattern=PRINCIPAL_PATTERN,
     )
     kerberos_realm: str | None = setting(
-        "Realm whose users are known by their names alone, `alice` for `alice@EXAMPLE.NET`; when absent, and of users"
-        " of other realms, the realm is part of the name.",
+        "Realm whose users are known without it: `alice` for `alice@EXAMPLE.NET`. When it is absent, and for users of"
+        " other realms, the realm is part of the name.",
         default=None,
         pattern=PRINCIPAL_PATTERN,
     )
     anonymous_routers: bool = setting(
-        "Of a listener for routers that other machines reach: let them join without saying who they are.",
+        "For a listener for routers that other machines can reach: let routers join without authenticating.",
         default=False,
     )
 
@@ -192,7 +194,7 @@ class ConnectorSettings(ConnectionSettings):
     """A connection that this router makes and keeps up."""
 
     name: str | None = setting(
-        "Name in logs and management; when absent host:port, in management behind `connector/`.",
+        "Name in logs and management; host:port when absent. Management puts `connector/` before it.",
         default=None,
         pattern=NAME_PATTERN,
     )
@@ -218,17 +220,17 @@ class ConnectorSettings(ConnectionSettings):
         "Longest pause between attempts.", default=5.0, unit="seconds", low=0.01, high=3600
     )
     verify_host: bool = setting(
-        "Refuse a certificate that is not the host's. Without this check whoever has any certificate of the authority"
+        "Refuse a certificate that is not the host's. Without this check anyone with any certificate of the authority"
         " can pose as the other router.",
         default=True,
     )
     tls_host: str | None = setting(
-        "Host that the certificate must be of, when it is not `host`.", default=None, pattern=HOST_PATTERN
+        "Host whose certificate is expected, when it is not `host`.", default=None, pattern=HOST_PATTERN
     )
-    sasl: Mechanism = setting("SASL mechanism by which this router says who it is.", default=Mechanism.ANONYMOUS)
+    sasl: Mechanism = setting("SASL mechanism with which this router authenticates.", default=Mechanism.ANONYMOUS)
     user: str | None = setting(
-        "User's name for PLAIN and SCRAM; the router's id when absent. For GSSAPI the principal; whose keys come first"
-        " in the keytab when absent.",
+        "User's name for PLAIN and SCRAM; the router's id when absent. For GSSAPI the principal; the first one in the"
+        " keytab when absent.",
         default=None,
         pattern=TEXT_PATTERN,
     )
@@ -239,13 +241,13 @@ class ConnectorSettings(ConnectionSettings):
         "Variable of the environment with the user's password.", default=None, pattern=ENVIRONMENT_PATTERN
     )
     keytab: str | None = setting(
-        "File of the keys by which this router gets a Kerberos ticket, for GSSAPI; when absent what the environment"
+        "For GSSAPI: file of the keys with which this router gets a Kerberos ticket; when absent what the environment"
         " names: the keys of `KRB5_CLIENT_KTNAME` or the tickets of `KRB5CCNAME`.",
         default=None,
         pattern=TEXT_PATTERN,
     )
     kerberos_service: str = setting(
-        "Service that a ticket is asked for, of `host`: the principal without its host.",
+        "Service at `host` that a ticket is asked for: the service part of the principal.",
         default="amqp",
         pattern=PRINCIPAL_PATTERN,
     )

@@ -12,22 +12,23 @@ class ForwardingSettings:
     """Windows and bounds of the data plane."""
 
     publisher_window: int = setting(
-        "Credit that a router makes of its own toward subscribers behind a neighbor that takes no circuits.",
+        "Credit that a router makes by itself toward subscribers behind a neighbor that takes no circuits.",
         default=250,
         unit="messages",
         low=1,
         high=1000000,
     )
     anonymous_window: int = setting(
-        "Most credit of a sender that names its destination in each message; it begins with 4, and grows with use.",
+        "Most credit of a sender that names its destination in each message; it begins with 4, doubles with use, and"
+        " each released message halves it.",
         default=250,
         unit="messages",
         low=1,
         high=1000000,
     )
     distance_messages: float = setting(
-        "What a unit of a path's cost is worth to a balanced message: it goes that way while so many messages fewer per"
-        " subscriber are without an outcome there.",
+        "What a unit of a path's cost is worth to a balanced message: it takes that path while so many fewer messages"
+        " per subscriber are without an outcome there.",
         default=0.1,
         unit="messages",
         low=0,
@@ -46,7 +47,7 @@ class ForwardingSettings:
         beyond="passed on in parts; a multicast is rejected",
     )
     held_connection_bytes: int = setting(
-        "The same for all messages held for one connection.",
+        "The same for all messages that are held for one connection.",
         default=64 * MIB,
         unit="bytes",
         low=0,
@@ -54,8 +55,8 @@ class ForwardingSettings:
         beyond="passed on in parts; a multicast is rejected",
     )
     unfinished_s: float = setting(
-        "A message that is not finished, and of which fewer than `unfinished_bytes` have come in so long, is given up;"
-        " between routers in twice as long. Only time counts in which its sender could go on.",
+        "An unfinished message of which fewer than `unfinished_bytes` have come in this time is given up; between"
+        " routers after twice as long. Only time in which its sender could go on counts.",
         default=30.0,
         unit="seconds",
         low=0.1,
@@ -86,8 +87,8 @@ class ForwardingSettings:
         beyond="RELEASED or, pre-settled, dropped and counted",
     )
     connection_bytes: int = setting(
-        "What may be held of what one client has sent; above this no further message of it is begun, far above nothing "
-        "is read of it. The same of what it is to get; above this nothing more is sent to it.",
+        "What may be held of what one client has sent. Above this no further message of it is begun; far above, its"
+        " socket is not read. The same bound for what it is to get: above this nothing more is sent to it.",
         default=128 * MIB,
         unit="bytes",
         low=MIB,
@@ -100,10 +101,10 @@ class ForwardingSettings:
         unit="bytes",
         low=4 * MIB,
         high=1024 * 1024 * MIB,
-        beyond="who has more than a share has to wait, `process_above_mark`",
+        beyond="connections above their share have to wait, `process_above_mark`",
     )
     stopped_s: float = setting(
-        "A client far above its mark, so that nothing is read of it, is closed after this.",
+        "A client so far above its mark that its socket is not read is closed after this.",
         default=60.0,
         unit="seconds",
         low=0.1,
@@ -111,7 +112,7 @@ class ForwardingSettings:
         beyond="closed, `amqp:resource-limit-exceeded`",
     )
     waiting_s: float = setting(
-        "Longest time that a message waits which is not at its publisher's own router.",
+        "Longest time that a message waits, except at its publisher's own router.",
         default=60.0,
         unit="seconds",
         low=0.1,
@@ -119,14 +120,14 @@ class ForwardingSettings:
         beyond="RELEASED or, pre-settled, dropped and counted",
     )
     brokered_messages: int = setting(
-        "Of the credit that a subscriber grants, at most so much is lent out at a time.",
+        "Largest part of a subscriber's credit that is lent out at a time.",
         default=10000,
         unit="messages",
         low=1,
         high=1000000,
     )
     quarantine_s: float = setting(
-        "Credit taken back from a client counts as held for so long; longer than a client's round trip.",
+        "Credit taken back from a client counts as held for this time; it must be longer than a client's round trip.",
         default=0.05,
         unit="seconds",
         low=0.001,
@@ -140,22 +141,22 @@ class ForwardingSettings:
         high=3600,
     )
     drain_bound_s: float = setting(
-        "A drain is answered after this, whatever has come back; what a neighbor was asked for counts as returned.",
+        "A drain is answered after this, whatever has come back; what a neighbor has not returned counts as returned.",
         default=1.0,
         unit="seconds",
         low=0.01,
         high=60,
     )
     grace_s: float = setting(
-        "A subscriber of a multicast without credit, or that takes next to nothing, holds up others for so long; a"
-        " neighbor that does not exclude its own, for a bit more than four times as long.",
+        "A subscriber of a multicast that has no credit, or takes next to nothing, holds up others for this time; a"
+        " neighbor that does not exclude such subscribers, for a bit more than four times as long.",
         default=1.0,
         unit="seconds",
         low=0,
         high=3600,
     )
     kept_multicast_s: float = setting(
-        "Multicasts that have passed are kept for so long: when paths change, who lacks one gets it again.",
+        "Multicasts that have passed are kept for this time: when paths change, a router that lacks one gets it again.",
         default=5.0,
         unit="seconds",
         low=0,
@@ -174,7 +175,7 @@ class ForwardingSettings:
         "A circuit that nobody needs is ended after this.", default=60.0, unit="seconds", low=0.1, high=86400
     )
     session_window_frames: int = setting(
-        "Frames of a session that may lie unread here before its sender is stopped.",
+        "Frames of a session that may wait here unread before its sender is stopped.",
         default=256,
         unit="frames",
         low=2,
@@ -198,7 +199,8 @@ class ForwardingSettings:
         beyond="closed",
     )
     control_percent: int = setting(
-        "Time for control messages of neighbors that have used up their allowance: 0.5 s, and this part of all time.",
+        "Time for control messages of neighbors that have used up their allowance, which is 0.5 s, and this part of all"
+        " time.",
         default=20,
         unit="percent",
         low=1,
@@ -222,7 +224,8 @@ class ForwardingSettings:
         beyond="the link is refused, `amqp:resource-limit-exceeded`",
     )
     max_session_links: int = setting(
-        "Links of one session of a client. They end with it at once, in a time by the square of their number.",
+        "Links of one session of a client. They end together with it, which takes time with the square of their"
+        " number.",
         default=2048,
         unit="links",
         low=1,

@@ -13,33 +13,33 @@ class HttpSettings:
 
     host: str = setting("Address to bind.", default="127.0.0.1", pattern=HOST_PATTERN)
     port: int | None = setting(
-        "TCP port; 0 lets the system choose. Without it nothing is served by HTTP.", default=None, low=0, high=65535
+        "TCP port; 0 lets the system choose. Without it nothing is served over HTTP.", default=None, low=0, high=65535
     )
     tls: str | None = setting(
-        "Name of the TLS profile, if it speaks TLS: then HTTPS alone is answered.",
+        "Name of the TLS profile, if it speaks TLS: then only HTTPS is answered.",
         default=None,
         pattern=NAME_PATTERN,
         names=TLS_PROFILE,
     )
     users_file: str | None = setting(
-        "Users who may see metrics and the console, from anywhere, by HTTP Basic: those of a group with `management`"
-        " `read` or `write` where there are virtual hosts, else all of the file, which `amqp-mesh user` writes. Without"
-        " it anybody sees the metrics, and the console is for who is on the same machine.",
+        "File of users who may see metrics and the console from anywhere, with HTTP Basic; `amqp-mesh user` writes it."
+        " If there are virtual hosts, only users of a group with `management` `read` or `write` may. Without this file"
+        " everybody may see the metrics, and only the same machine may see the console.",
         default=None,
         pattern=TEXT_PATTERN,
     )
     names: tuple[str, ...] = setting(
-        "Host names, or `host:port`, by which browsers and Prometheus reach it, besides `host`, `localhost` and"
-        " addresses of numbers; a request for another name is refused, so that no foreign page reads the console.",
+        "Host names, or `host:port`, with which browsers and Prometheus reach it, besides `host`, `localhost` and IP"
+        " addresses; a request for another name is refused, so that no foreign page can read the console.",
         default=(),
     )
     share_percent: float = setting(
-        "Pages are made anew at most so often that this takes no more of the router's time.",
+        "Pages are made again only so often that this takes no more of the router's time.",
         default=2.0,
         unit="percent",
         low=0.1,
         high=50,
-        beyond="the page before is given again",
+        beyond="the previous page is sent again",
     )
     max_connections: int = setting(
         "HTTP connections at one time.",
@@ -50,7 +50,8 @@ class HttpSettings:
         beyond="the oldest of them is closed",
     )
     max_requests_per_s: float = setting(
-        "Requests answered in a second, of all HTTP connections together; one that comes in pieces counts for as many.",
+        "Requests answered in a second, of all HTTP connections together; a request in several pieces counts as that"
+        " many.",
         default=200.0,
         unit="requests",
         low=1,

@@ -12,25 +12,25 @@ class LinkStateSettings:
     """Timers of the routing protocol (names and defaults of Qpid Dispatch, where it has them)."""
 
     hello_interval_s: float = setting(
-        "Between two HELLOs to a neighbor.", default=1.0, unit="seconds", low=0.01, high=3600
+        "Time between two HELLOs to a neighbor.", default=1.0, unit="seconds", low=0.01, high=3600
     )
     hello_max_age_s: float = setting(
-        "A neighbor silent for so long is lost.", default=3.0, unit="seconds", low=0.05, high=3600
+        "A neighbor that is silent for this time is lost.", default=3.0, unit="seconds", low=0.05, high=3600
     )
     ra_interval_s: float = setting(
-        "Between two advertisements in calm times.", default=30.0, unit="seconds", low=0.1, high=3600
+        "Time between two advertisements in calm times.", default=30.0, unit="seconds", low=0.1, high=3600
     )
     ra_interval_flux_s: float = setting(
         "The same after a change of topology.", default=4.0, unit="seconds", low=0.1, high=3600
     )
     remote_ls_max_age_s: float = setting(
-        "Link state that nobody refreshed for so long is forgotten.", default=60.0, unit="seconds", low=1, high=86400
+        "Link state that was not refreshed for this time is forgotten.", default=60.0, unit="seconds", low=1, high=86400
     )
     spf_hold_down_s: float = setting(
         "Changes that arrive within this time are computed together.", default=0.005, unit="seconds", low=0, high=10
     )
     max_routers: int = setting(
-        "Other routers known at one time; of more nothing is kept.",
+        "Other routers known at one time; of further ones nothing is kept.",
         default=10000,
         unit="routers",
         low=1,
@@ -38,7 +38,7 @@ class LinkStateSettings:
         beyond="not kept, logged once",
     )
     max_neighbor_routers: int = setting(
-        "Those of them that one neighbor was the first to tell of.",
+        "The same for routers that one neighbor was the first to tell of.",
         default=5000,
         unit="routers",
         low=1,
@@ -46,7 +46,7 @@ class LinkStateSettings:
         beyond="not kept, logged once",
     )
     max_neighbor_peers: int = setting(
-        "Peers of other routers of which one neighbor has told: the time that paths take goes by them.",
+        "Peers of other routers of which one neighbor has told: the time to compute paths depends on them.",
         default=10000,
         unit="peers",
         low=1,
@@ -62,7 +62,7 @@ class LinkStateSettings:
         beyond="not kept, logged once",
     )
     max_router_addresses: int = setting(
-        "The same of one router.",
+        "The same for one router.",
         default=500000,
         unit="addresses",
         low=1,
@@ -70,8 +70,8 @@ class LinkStateSettings:
         beyond="not kept, logged once",
     )
     max_control_messages: int = setting(
-        "Control messages that one neighbor may send in a second, and ten times as many at once; more are dropped, and "
-        "what was missed is asked for later.",
+        "Control messages that one neighbor may send in a second, and ten times as many at once; more are dropped, and"
+        " what was missed is asked for later.",
         default=2000,
         unit="messages a second",
         low=10,

@@ -39,22 +39,24 @@ class RouterSettings:
         "Where it stands; routers of one site may fail together.", default=None, pattern=NAME_PATTERN
     )
     mesh: str | None = setting(
-        "Name of its mesh; a neighbor of a mesh with another name is refused. In a file of a mesh it is `mesh.name`.",
+        "Name of its mesh; a neighbor of a mesh with another name is refused. A mesh file has it in `mesh.name`.",
         default=None,
         pattern=NAME_PATTERN,
     )
     tls: tuple[TlsSettings, ...] = setting("TLS profiles.", default=())
     neighbors: tuple[NeighborSettings, ...] = setting(
-        "Routers that may join by listeners that make them say who they are. In a file of a mesh, when absent: its"
-        " other routers, each with its id for a user.",
+        "Routers that may join at listeners that make them authenticate. When absent in a mesh file: its other routers,"
+        " each with its id as user.",
         default=(),
     )
     listeners: tuple[ListenerSettings, ...] = setting("Sockets that wait for connections.", default=())
     connectors: tuple[ConnectorSettings, ...] = setting("Connections to make.", default=())
-    addresses: tuple[AddressSettings, ...] = setting("Treatments; they override the built-in ones.", default=())
+    addresses: tuple[AddressSettings, ...] = setting(
+        "Treatments of addresses (*distribution* in Qpid Dispatch); they override the built-in ones.", default=()
+    )
     vhosts: tuple[VhostSettings, ...] = setting(
-        "Virtual hosts. With none anybody who reaches a listener may do everything; with one at least, only what they"
-        " say.",
+        "Virtual hosts. Without any, everybody who reaches a listener may do everything; with at least one, only what"
+        " they allow.",
         default=(),
     )
     default_treatment: Treatment = setting("Treatment of every other address.", default=Treatment.BALANCED)
@@ -64,7 +66,7 @@ class RouterSettings:
     recorder: RecorderSettings = setting("What is kept to explain a fault.", factory=RecorderSettings)
     http: HttpSettings = setting("Health, metrics and the console by HTTP.", factory=HttpSettings)
     reserved_files: int = setting(
-        "Open files kept for connections of routers, but half of all at most; a client that would take one is refused.",
+        "Open files kept for connections of routers, at most half of all; a client that would take one is refused.",
         default=64,
         unit="files",
         low=0,
@@ -75,8 +77,8 @@ class RouterSettings:
         "On SIGTERM, time for what is in flight to settle.", default=5.0, unit="seconds", low=0, high=3600
     )
     shutdown_replies_s: float = setting(
-        "Of that, most time for replies to accepted requests: calls that take long are answered, and clients get no"
-        " credit meanwhile.",
+        "Part of that time, at most, for replies to accepted requests: calls that take long are answered, and clients"
+        " get no credit meanwhile.",
         default=3.0,
         unit="seconds",
         low=0,
@@ -100,7 +102,8 @@ class MeshSettings:
     """A whole mesh, by router id; defaults are already merged into each router."""
 
     name: str = setting(
-        "Name of the mesh, in pictures and reports. Routers of meshes with two names, `mesh` apart, are no neighbors.",
+        "Name of the mesh, in pictures and reports. Routers of meshes with different names are no neighbors, unless one"
+        " name is `mesh`.",
         default="mesh",
         pattern=NAME_PATTERN,
     )

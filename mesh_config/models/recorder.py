@@ -12,7 +12,7 @@ class RecorderSettings:
     """The flight recorder: what moved the control plane lately."""
 
     max_bytes: int = setting(
-        "Memory for what moved the control plane lately, as estimated; 0 keeps nothing.",
+        "Estimated memory for what recently moved the control plane; 0 keeps nothing.",
         default=8 * MIB,
         unit="bytes",
         low=0,
@@ -34,7 +34,7 @@ class RecorderSettings:
         pattern=TEXT_PATTERN,
     )
     max_files: int = setting(
-        "Recordings of this router that may be there.",
+        "Recordings of this router that may exist.",
         default=10,
         unit="files",
         low=1,

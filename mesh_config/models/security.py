@@ -69,16 +69,16 @@ PASSWORD_MECHANISMS = (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256, Mechanism.SCRAM
 
 @attrs.frozen(kw_only=True)
 class TlsSettings:
-    """A TLS profile: what a router shows of itself, and whom it believes."""
+    """A TLS profile: which certificate a router shows, and which authorities it trusts."""
 
-    name: str = setting("Name by which listeners and connectors refer to it.", pattern=NAME_PATTERN)
+    name: str = setting("Name with which listeners and connectors refer to it.", pattern=NAME_PATTERN)
     certificate: str | None = setting(
-        "File of the certificate and those of the authorities between it and `ca`, PEM; a listener needs one.",
+        "File of the certificate and of those of the authorities between it and `ca`, PEM; a listener needs one.",
         default=None,
         pattern=TEXT_PATTERN,
     )
     key: str | None = setting(
-        "File of the private key, PEM; when absent the file of the certificate has it.",
+        "File of the private key, PEM; when absent it is in the file of the certificate.",
         default=None,
         pattern=TEXT_PATTERN,
     )
@@ -89,21 +89,21 @@ class TlsSettings:
         "Variable of the environment with that password.", default=None, pattern=ENVIRONMENT_PATTERN
     )
     ca: str | None = setting(
-        "File of the authorities that certificates of others are checked against, PEM; when absent a connector takes"
-        " those of the system.",
+        "File of the authorities for checking certificates of others, PEM; when absent a connector uses those of the"
+        " system.",
         default=None,
         pattern=TEXT_PATTERN,
     )
     crl: str | None = setting(
-        "File of revocation lists, PEM, one of each authority that signs certificates of others; a certificate of an"
-        " authority without one is refused.",
+        "File of revocation lists, PEM, one for each authority that signs certificates of others; a certificate of an"
+        " authority without a list is refused.",
         default=None,
         pattern=TEXT_PATTERN,
     )
     min_version: TlsVersion = setting("Oldest version of TLS.", default=TlsVersion.V1_2)
-    max_version: TlsVersion | None = setting("Newest version of TLS; the newest there is when absent.", default=None)
+    max_version: TlsVersion | None = setting("Newest version of TLS; the newest available when absent.", default=None)
     ciphers: str | None = setting(
-        "Cipher suites up to TLS 1.2, as OpenSSL writes them; those of TLS 1.3 are all good.",
+        "Cipher suites up to TLS 1.2, as OpenSSL writes them; those of TLS 1.3 are all allowed.",
         default=None,
         pattern=TEXT_PATTERN,
     )
@@ -111,7 +111,7 @@ class TlsSettings:
 
 @attrs.frozen(kw_only=True)
 class NeighborSettings:
-    """A router that may join by an inter-router listener with authentication."""
+    """A router that may join at an inter-router listener with authentication."""
 
-    user: str = setting("Its user, as it has authenticated.", pattern=TEXT_PATTERN)
+    user: str = setting("The user with which it authenticates.", pattern=TEXT_PATTERN)
     ids: tuple[str, ...] = setting("Router ids that it may have; its user's name when absent, `*` for any.", default=())

@@ -23,7 +23,7 @@ class ManagementRight(enum.StrEnum):
 
 
 def _bound(what: str, unit: str, beyond: str, high: int = 1000000) -> int:
-    bound: int = setting(f"{what} 0: no bound of its own.", default=0, unit=unit, low=0, high=high, beyond=beyond)
+    bound: int = setting(f"{what} 0: no separate bound.", default=0, unit=unit, low=0, high=high, beyond=beyond)
     return bound
 
 
@@ -33,12 +33,12 @@ class GroupSettings:
 
     name: str = setting("Name in logs and management, unique in the virtual host.", pattern=NAME_PATTERN)
     users: tuple[str, ...] = setting(
-        "Users as SASL names them; `*` is everybody who said who it is, `anonymous` who did not. A group that names a"
-        " user counts before one with `*`.",
+        "Users as SASL names them; `*` is everybody who has authenticated, `anonymous` everybody who has not. A group"
+        " that names a user counts before one with `*`.",
         default=(),
     )
     hosts: tuple[str, ...] = setting(
-        "Where they may come from: addresses, networks (`10.1.0.0/16`), ranges (`10.1.0.5-10.1.0.9`), or `*`.",
+        "Hosts from which they may connect: addresses, networks (`10.1.0.0/16`), ranges (`10.1.0.5-10.1.0.9`), or `*`.",
         default=("*",),
     )
     sources: tuple[str, ...] = setting(
@@ -49,22 +49,22 @@ class GroupSettings:
     )
     targets: tuple[str, ...] = setting("Addresses that they may send to, likewise.", default=())
     dynamic_addresses: bool = setting(
-        "Whether the router makes addresses for them: those for replies, and dynamic targets. Whoever of the same"
-        " virtual host is told of one may use it.",
+        "Whether the router makes addresses for them: those for replies, and dynamic targets. Any client of the same"
+        " virtual host that knows such an address may use it.",
         default=False,
     )
     anonymous_senders: bool = setting(
-        "Whether they may attach senders without an address. Each message is then looked at: one to what `targets` has"
-        " not is rejected.",
+        "Whether they may attach senders without an address. Each message is then checked: one to an address that"
+        " `targets` does not allow is rejected.",
         default=False,
     )
     any_user_id: bool = setting(
-        "Whether a message may have a `user-id` that is not its sender's; else it is rejected.", default=False
+        "Whether a message may have a `user-id` that is not its sender's; otherwise it is rejected.", default=False
     )
     management: ManagementRight = setting(
-        "What they may ask `$management`: nothing (`none`); this router about what is of their virtual host (`own`);"
-        " any router about anything (`read`); that, and to change things at the router that they are connected to"
-        " (`write`). With it go an address for replies and senders without an address, which tools ask with.",
+        "What they may ask `$management`: nothing (`none`); this router, about their virtual host (`own`); any router,"
+        " about anything (`read`); the same, and change the router that they are connected to (`write`). All but `none`"
+        " include an address for replies and senders without an address, which tools need.",
         default=ManagementRight.NONE,
     )
     max_connections_of_user: int = _bound(
@@ -99,10 +99,13 @@ class GroupSettings:
         1024 * 1024 * MIB,
     )
     messages_per_s: int = _bound(
-        "Messages that are taken of one connection in a second.", "messages a second", "they wait to be read", 10000000
+        "Messages that are taken from one connection in a second.",
+        "messages a second",
+        "they wait to be read",
+        10000000,
     )
     messages_per_s_of_user: int = _bound(
-        "The same of all connections of one user to this router together.",
+        "The same for all connections of one user to this router together.",
         "messages a second",
         "they wait to be read",
         10000000,
@@ -111,21 +114,21 @@ class GroupSettings:
 
 @attrs.frozen(kw_only=True)
 class VhostSettings:
-    """A virtual host: what clients name in their Open, and who of them may come in."""
+    """A virtual host: what clients name in their Open, and which of them are let in."""
 
     name: str = setting(
         "What clients write as the host name of their Open: without `/`, `:` and blanks, and no `$` or `_` first.",
         pattern=VHOST_PATTERN,
     )
     hostnames: tuple[str, ...] = setting(
-        "Further host names that mean it: whole ones, `*.example.org` for all below that, `*` for any other, and for"
-        " none.",
+        "Other host names for this virtual host: whole ones, `*.example.org` for all below that, `*` for any other"
+        " name and for none.",
         default=(),
     )
     isolated: bool = setting(
-        "Whether its addresses are its own: for all routers `x` is `<name>/x`, and nobody outside can name it. Else"
-        " they are those of the whole mesh.",
+        "Whether its addresses are its own: for all routers `x` is `<name>/x`, and clients outside can't name it."
+        " Otherwise they are those of the whole mesh.",
         default=True,
     )
     max_connections: int = _bound("Connections at one time.", "connections", "closed, `amqp:resource-limit-exceeded`")
-    groups: tuple[GroupSettings, ...] = setting("Groups of users; who is in none may not come in.", default=())
+    groups: tuple[GroupSettings, ...] = setting("Groups of users; a user in none of them is refused.", default=())
