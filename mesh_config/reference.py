@@ -69,7 +69,7 @@ router:
     - port: 5672
 ```
 
-or a whole mesh, of which each router takes its part:
+or a whole mesh; each router takes its part of it:
 
 ```yaml
 mesh:
@@ -90,8 +90,8 @@ routers:
 
 Text, numbers and `true` or `false` are as in YAML 1.2. Unknown keys, keys given twice and aliases (`*name`) are
 refused.
-`amqp-mesh config check FILE` tells what is wrong with a file, with its line. What doesn't fit between the settings of a
-router comes once each of its values by itself is right, what doesn't fit between routers once all values are.
+`amqp-mesh config check FILE` lists what is wrong with a file, with lines. It first lists faults of single values. Faults
+between settings of a router come once the values of that router are right, faults between routers once all values are.
 `amqp-mesh config render FILE --router A` shows all settings of one router, defaults filled in.
 For editors there is a JSON Schema, [mesh.schema.json](mesh.schema.json).
 """
@@ -115,7 +115,7 @@ def _defaults() -> str:
         "Below `defaults` of a mesh file. Settings of the router itself override these, those of a role override those",
         "without one, and all of them what the tables below call default. Mappings are merged, lists are not.",
         "",
-        "| Key | Meaning | All settings but |",
+        "| Key | Meaning | All settings except |",
         "| --- | --- | --- |",
     ]
     rows = [
