@@ -37,7 +37,7 @@ CONSTANTS = (
     (
         "router.binding.proton_data",
         "MOST_OUTCOME_BYTES",
-        "What an outcome says beside its name: an error, or annotations.",
+        "What an outcome says besides its name: an error, or annotations.",
         "cut, or left out",
     ),
     ("router.net.listener", "MOST_WAITING", "Connections at a listener that wait to be served.", "wait in the kernel"),

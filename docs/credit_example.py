@@ -147,7 +147,7 @@ STEPS = [
     Step(
         "The subscriber attaches at C and grants {unspent}",
         """
-        C's pool has {c}. Nobody draws on it yet: there are {c_circuits} circuits. A and B hear that C has a
+        C's pool has {c}. It has no claimants yet: there are {c_circuits} circuits. A and B hear that C has a
         subscriber, but not yet what it has granted. Each publisher gets its one credit at once, P1 {p1}, P2 {p2} and
         P3 {p3}: nothing backs it, so it need not wait for the subscriber's. A and B make their circuits and tell their
         weights on them, A {a_weight} and B {b_weight}. Nobody is busy, but until the first credit has come all idle
@@ -159,7 +159,7 @@ STEPS = [
     Step(
         "C deals",
         """
-        B is the only one that draws on C's pool, so it could have all of it. But a circuit begins with a window of
+        B is the only claimant of C's pool, so it could have all of it. But a circuit begins with a window of
         {first_window}, so B gets {c_dealt}. Meanwhile B has heard of A's {was[a_weight]} and tells C {b_weight}: this
         and {was[b_weight]} for its own publisher.
         """,
@@ -198,7 +198,7 @@ STEPS = [
     Step(
         "The windows grow",
         """
-        Whoever uses half of its window gets twice as much: P1 now holds {p1}, A's circuit {b_dealt} and B's
+        A holder that uses half of its window gets twice as much: P1 now holds {p1}, A's circuit {b_dealt} and B's
         {c_dealt}. {taken} messages have arrived, and the subscriber has topped up.
         """,
         ms=19,
@@ -215,7 +215,7 @@ STEPS = [
         "P1 has sent nothing for {busy_ms} ms",
         """
         Nobody asks for credit, and still A lowers P1 from {was[p1]} to {p1}: credit that lies idle would be missing
-        where somebody needs it. The other {p1_lowered} are in quarantine: they still count as held, since P1 may have
+        where somebody needs it. The other {p1_lowered} are in quarantine: they still count as held, because P1 may have
         used them before it sees the lowering. A tells B its weight, {a_weight}, and B tells C. So C drains B's
         circuit, and B drains A's.
         """,
@@ -225,7 +225,7 @@ STEPS = [
         "The credit is back",
         """
         After the quarantine of {quarantine_ms} ms A has answered the drain, and then B. The circuits stay, with
-        {c_dealt} credits. All {unspent} are free at C, a round trip away from whoever sends next.
+        {c_dealt} credits. All {unspent} are free at C, a round trip away from the publisher that sends next.
         """,
         ms=200,
     ),
@@ -243,7 +243,7 @@ STEPS = [
     Step(
         "P1 and P3 want to send {count} each",
         """
-        All have arrived. P1 and P3 are both still busy, so B has dealt its {b} to both who draw on its pool: {b_dealt}
+        All have arrived. P1 and P3 are both still busy, so B has dealt its {b} to both claimants of its pool: {b_dealt}
         to the circuit from A and {b_own} to its own publishers. P1 holds {p1}, of which {p1_lent} are lent, and P3
         holds {p3}, of which {p3_lent}.
         """,
@@ -289,8 +289,8 @@ STEPS = [
         "The subscriber grants {unspent} and drains",
         """
         It wants what there is, now, and the rest of its credit back. C grants B {c_dealt} and drains it with the same
-        frame, since B has told a weight. B sends on the message that waited there, so P3 gets its {p3} credit back and
-        can send its last one. And B grants and drains A's circuit in the same way: {b_dealt}, as much as a window
+        frame, because B has told a weight. B sends on the message that waited there, so P3 gets its {p3} credit back
+        and can send its last one. And B grants and drains A's circuit in the same way: {b_dealt}, as much as a window
         begins with.
         """,
         ms=801.2,

@@ -90,8 +90,8 @@ routers:
 
 Text, numbers and `true` or `false` are as in YAML 1.2. Unknown keys, keys given twice and aliases (`*name`) are
 refused.
-`amqp-mesh config check FILE` lists what is wrong with a file, with lines. It first lists faults of single values. Faults
-between settings of a router come once the values of that router are right, faults between routers once all values are.
+`amqp-mesh config check FILE` lists what is wrong with a file, with lines. It first lists faults of single values.
+Faults between settings of a router come once the values of that router are right, faults between routers once all are.
 `amqp-mesh config render FILE --router A` shows all settings of one router, defaults filled in.
 For editors there is a JSON Schema, [mesh.schema.json](mesh.schema.json).
 """

@@ -233,7 +233,7 @@ class ForwardingSettings:
         beyond="the link is refused, `amqp:resource-limit-exceeded`",
     )
     max_circuits: int = setting(
-        "Circuits of one connection to a neighbor, both ways together.",
+        "Circuits of one connection to a neighbor, in both directions together.",
         default=30000,
         unit="circuits",
         low=0,
