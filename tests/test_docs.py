@@ -582,7 +582,7 @@ def test_the_reference_of_logs_has_every_event_with_its_levels_and_fields() -> N
 
 
 def test_the_table_of_problems_has_every_kind_once() -> None:
-    page = (ROOT / "docs" / "how_to" / "run-a-mesh.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how_to" / "find-what-is-wrong.md").read_text(encoding="utf-8")
     table = page.split("| problem | what it is |")[1].split("\n\n")[0]
     named = [
         kind for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for kind in re.findall(r"`([\w-]+)`", row)

@@ -19,11 +19,11 @@ _LOG_LINES = (
 )
 _RELOADED = (
     "map: `applied`, a list of what was changed, in words; `needsRestart`, names of settings that stay as they were "
-    "([how to](../how_to/run-a-mesh.md#read-the-file-again)); status 400 when the file has a fault: nothing was changed"
+    "([how to](../how_to/change-a-running-router.md#read-the-file-again)); status 400 when the file has a fault: nothing was changed"
 )
 _DRAINED = (
     "map: `state`; `withinSeconds`, after which it is over: the router's `drainState` is `drained` then "
-    "([how to](../how_to/run-a-mesh.md#drain-a-router))"
+    "([how to](../how_to/drain-restart-upgrade.md#drain-a-router))"
 )
 _NODE_TYPE = "of an entity, for READ, CREATE, UPDATE and DELETE; `org.amqp.management` for the operations of the node"
 

@@ -22,8 +22,8 @@ from tests.helpers.secured_mesh import ITERATIONS, PASSWORD
 
 pytestmark = pytest.mark.interop
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "how_to" / "run-a-mesh.md").read_text(encoding="utf-8")
-SECTION = PAGE.partition("### The image's health check\n")[2].partition("\n## ")[0]
+PAGE = (ROOT / "docs" / "how_to" / "run-in-a-container.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("## The image's health check\n")[2].partition("\n## ")[0]
 WAIT_S = 60
 
 

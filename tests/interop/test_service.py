@@ -115,7 +115,7 @@ def test_the_unit_leaves_a_router_time_to_stop_and_memory_for_its_peers() -> Non
 def test_docs_that_give_a_stop_more_time_tell_of_who_would_kill_it() -> None:
     waited_s = int(unit()["Service"]["TimeoutStopSec"][0])
     head = (ROOT / "deployment" / "Containerfile").read_text(encoding="utf-8")
-    how = (ROOT / "docs" / "how_to" / "run-a-mesh.md").read_text(encoding="utf-8")
+    how = (ROOT / "docs" / "how_to" / "run-as-a-service.md").read_text(encoding="utf-8")
     assert f"--stop-timeout={waited_s}" in head
     assert f"`TimeoutStopSec={waited_s}`" in how
     pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")}
