@@ -72,6 +72,23 @@ def test_a_dead_router_has_its_alert_after_its_link_state_is_forgotten(tmp_path:
         assert play(tmp_path, series, firing("RouterAbsent", at, labels)) == ""
 
 
+def test_routers_that_live_and_miss_each_other_are_a_partition_and_a_dead_one_is_none(tmp_path: Path) -> None:
+    # The mesh is cut for two minutes: c on one side. Later c dies.
+    series = {
+        'up{instance="a:1",job="amqp-mesh"}': "1x120",
+        'up{instance="b:1",job="amqp-mesh"}': "1x120",
+        'up{instance="c:1",job="amqp-mesh"}': "1x60 0x60",
+        'amqp_mesh_routers_reachable{instance="a:1",job="amqp-mesh"}': "2x10 1x24 2x25 1x60",
+        'amqp_mesh_routers_reachable{instance="b:1",job="amqp-mesh"}': "2x10 1x24 2x25 1x60",
+        'amqp_mesh_routers_reachable{instance="c:1",job="amqp-mesh"}': "2x10 0x24 2x25 _x60",
+    }
+    alert = 'ALERTS{alertname="MeshPartitioned",alertstate="firing"}'
+    for at, count in (("45s", 0), ("2m", 3), ("4m", 0), ("8m", 0)):
+        samples = [{"labels": "{}", "value": count}] if count else []
+        played = {"promql_expr_test": [{"expr": f"count({alert})", "eval_time": at, "exp_samples": samples}]}
+        assert play(tmp_path, series, played) == ""
+
+
 def test_a_link_that_was_lost_twice_has_its_alert_as_long_as_it_is_a_problem(tmp_path: Path) -> None:
     series = {
         'amqp_mesh_neighbor_losses_total{instance="a:1",job="amqp-mesh",neighbor="B"}': "0x5 1x5 2x180",
