@@ -19,7 +19,8 @@ _LOG_LINES = (
 )
 _RELOADED = (
     "map: `applied`, a list of what was changed, in words; `needsRestart`, names of settings that stay as they were "
-    "([how to](../how_to/change-a-running-router.md#read-the-file-again)); status 400 when the file has a fault: nothing was changed"
+    "([how to](../how_to/change-a-running-router.md#read-the-file-again)); status 400 when the file has a fault: "
+    "nothing was changed"
 )
 _DRAINED = (
     "map: `state`; `withinSeconds`, after which it is over: the router's `drainState` is `drained` then "
