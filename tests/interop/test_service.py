@@ -128,7 +128,7 @@ def test_docs_that_give_a_stop_more_time_tell_of_who_would_kill_it() -> None:
     silent = [
         name
         for name, seconds in longest.items()
-        if seconds + 1 >= waited_s and not re.search(r"#time-to-stop|^### Time to stop$", pages[name], re.MULTILINE)
+        if seconds + 1 >= waited_s and not re.search(r"#time-to-stop|^## Time to stop$", pages[name], re.MULTILINE)
     ]
     assert silent == []
 

@@ -72,7 +72,7 @@ def test_a_dead_router_has_its_alert_after_its_link_state_is_forgotten(tmp_path:
         assert play(tmp_path, series, firing("RouterAbsent", at, labels)) == ""
 
 
-def test_routers_that_live_and_miss_each_other_are_a_partition_and_a_dead_one_is_none(tmp_path: Path) -> None:
+def test_routers_that_live_and_miss_each_other_are_a_partition_a_dead_one_is_none(tmp_path: Path) -> None:
     # The mesh is cut for two minutes: c on one side. Later c dies.
     series = {
         'up{instance="a:1",job="amqp-mesh"}': "1x120",
