@@ -29,7 +29,7 @@ from router.core.linkstate.messages import (
     MobileAddressUpdate,
     RouterAdvertisement,
 )
-from router.management.snapshot import PROBLEM_KINDS
+from router.management.problem_kinds import PROBLEM_KINDS
 from router.views.file_problems import CERTIFICATE_DAYS
 
 ROOT = Path(__file__).parent.parent

@@ -21,7 +21,7 @@ from router.cli.options import address_argument, verbose_messages_option
 from router.cli.receive import JSON, QUIET, RAW, TEXT, show
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
 from router.cli.stat_columns import printable
-from router.cli.waiting_reasons import why_waiting
+from router.cli.waiting_reasons import who_released, why_waiting
 
 REPLY_CREDIT: Final = 10
 """Replies that may be under way: late ones are thrown away."""
@@ -87,7 +87,7 @@ class _Calling:
         began = time.monotonic()
         if not client.wait(lambda: requests.credit > 0, timeout_s):
             said = f"{client.router} gave no credit for {printable(self.address)} within {timeout_s:g} s: not sent."
-            return said + why_waiting(client.access, self.address)
+            return said + why_waiting(client.access, self.address, is_sent=False)
         request.reply_to = replies.address
         correlation = request.correlation_id = str(uuid.uuid4())
         if request.id is None:
@@ -134,14 +134,14 @@ class _Calling:
         new = [each for each, times in requests.outcomes.items() if times != before.get(each, 0)]
         if not new:
             said = f"no reply from {address} {waited}, and no outcome: the request waits, or a server holds it."
-            return said + why_waiting(client.access, self.address)
+            return said + why_waiting(client.access, self.address, is_sent=True)
         if new[0].outcome == "accepted":
             return f"no reply from {address} {waited}: a server took the request and has not answered"
         if new[0].is_seen is None:
             how = "modified (delivery-failed)" if new[0].is_failed else "settled without an outcome"
             return f"the request to {address} was {how}: a server may have seen it, and acted upon it"
         said = f"the request to {address} was {new[0]}: no server has taken it."
-        return said + (why_waiting(client.access, self.address) if new[0].outcome != "rejected" else "")
+        return said + (who_released(client.access, self.address) if new[0].outcome != "rejected" else "")
 
     def summary(self) -> str:
         """Times that the calls took, in a line."""

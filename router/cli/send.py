@@ -154,13 +154,14 @@ class _Sending:
         self._end()
         waited = f"within {client.access.timeout_s:g} s"
         address = printable(self._address)
-        if self._next is not None and not sender.credit:
+        is_sent = self._next is None or bool(sender.credit)
+        if not is_sent:
             said = f"{client.router} gave no credit for {address} {waited}."
         else:
             said = f"{sender.unsettled} of the messages to {address} had no outcome {waited}."
             if sender.unwritten_bytes:
                 return f"{said} Of these, {sender.unwritten_bytes} bytes are still to be written: see --timeout."
-        return said + why_waiting(client.access, self._address)
+        return said + why_waiting(client.access, self._address, is_sent=is_sent)
 
     def summary(self) -> str:
         """Fate of the messages, in a line, and a line for each reason of a refusal."""

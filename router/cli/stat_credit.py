@@ -17,6 +17,7 @@ from router.cli.stat_columns import Entity, address, cell, duration, printable
 from router.core.addressing.address import AddressKind, parse_address
 from router.core.ids_and_conditions import RouterId
 from router.management.client_display_name import client_name
+from router.management.overdue_outcomes import is_hanging
 
 ADDRESSES: Final = "amqp-mesh.credit"
 PARTIES: Final = "amqp-mesh.credit.party"
@@ -29,6 +30,8 @@ ADDRESSES_NAMED: Final = 5
 PARTIES_SHOWN: Final = 5
 """Of one role at one address, in a table with several addresses."""
 
+HANGS: Final = "hangs"
+"""State of a subscriber that has messages without outcome, and has given none for a minute."""
 ROLES: Final = ("subscriber", "circuit out", "window", "circuit in", "publisher")
 """Roles of parties: who grants, then who holds."""
 
@@ -134,6 +137,8 @@ def party_state(party: Entity) -> str:
     for attribute, word in (("isWithdrawn", "withdrawn"), ("isDraining", "draining")):
         if party[attribute]:
             return word
+    if is_hanging(party.get("unsettledSeconds")):
+        return HANGS
     # A circuit that nobody uses is granted nothing.
     is_idle = party["role"] == "circuit in" or (party["role"] == "circuit out" and not party["weight"])
     return "" if is_idle or party["granted"] else "no credit"
@@ -292,6 +297,7 @@ def _add_party(table: Table, party: Entity, *, is_verbose: bool) -> None:
     state = party_state(party)
     is_holder = party["role"] in ("circuit in", "publisher")
     seconds = max(party["zeroCreditSeconds"] or party["excludedSeconds"] or 0, party["oldestWaitSeconds"])
+    seconds = max(seconds, party["unsettledSeconds"]) if state == HANGS else seconds
     values = (
         state or None,
         None if is_holder else party["granted"],
@@ -300,5 +306,5 @@ def _add_party(table: Table, party: Entity, *, is_verbose: bool) -> None:
         duration(seconds) if seconds else None,
     )
     who = Padding(Text(cell(party_text(party, is_verbose=is_verbose))), (0, 0, 0, 2))
-    style = {"blocked": "red", "excluded": "red"}.get(state)
+    style = {"blocked": "red", "excluded": "red", HANGS: "red"}.get(state)
     table.add_row(*(Text("" if value is None else cell(value)) for value in values), who, style=style)

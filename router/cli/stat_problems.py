@@ -9,7 +9,7 @@ from rich.text import Text
 
 from router.cli.stat_columns import Entity, moment, printable
 from router.management.merged_problems import ProblemNearestCause, merged
-from router.management.snapshot import NOTICES
+from router.management.problem_kinds import NOTICES
 
 SHOWN: Final = 4
 """Routers that are named."""

@@ -18,17 +18,20 @@ from router.cli.management import ManagementClient
 from router.cli.options import MAX_SECONDS, BoundedNumber, address_argument, router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import Column, Entity, duration, printable
-from router.cli.stat_credit import party_state, there_is
+from router.cli.stat_credit import HANGS, party_state, there_is
 from router.cli.table_fitting import WIDER, fitted_lines, no_room
 from router.cli.table_output_width import UNBOUNDED_WIDTH, console
 from router.core.addressing.address import AddressKind, parse_address, with_vhost
 from router.core.escapes import shell_word
 from router.core.ids_and_conditions import RouterId
 from router.management.client_display_name import client_name
+from router.management.overdue_outcomes import overdue
 
 INDENT: Final = "  "
 SHOWN: Final = 10
 """Subscribers of a router, and publishers, in words."""
+LATE_S: Final = 10
+"""A subscriber that has messages without outcome and has given none for so long is told of in words."""
 
 CHOICES: Final = {
     "closest": "a message goes to the nearest with credit",
@@ -58,7 +61,8 @@ def trace(address: str, router: str | None, seconds: float, is_json: bool, acces
     Several routers with subscribers have a path each, the most likely one first. A client that sends more to ADDRESS
     than is taken, at whatever router, is named first.
 
-    Exit status: 1 when nobody subscribes, or no path is free: no credit anywhere; else 0.
+    Exit status: 1 when nobody subscribes, or no path is free: there is no credit anywhere, or all who have some hang;
+    else 0.
     """
     with ManagementClient(access) as client:
         attached = client.attached_router()
@@ -97,13 +101,13 @@ def _no_mobile(address: str, me: str) -> str | None:
 
 
 def _is_free(path: Path) -> bool:
-    """Whether a message could arrive now: somebody at its end has granted credit, or the router itself answers.
+    """Whether a message could arrive now and be taken: of subscribers, one has credit and doesn't hang.
 
     Of a router of another make that isn't known.
     """
     if path.error is not None:
         return path.is_foreign
-    return not path.subscribers or any(row["granted"] for row in path.subscribers)
+    return not path.subscribers or any(row["granted"] and party_state(row) != HANGS for row in path.subscribers)
 
 
 def _lines(found: Trace, width: int) -> list[str]:
@@ -171,7 +175,15 @@ def _path(found: Trace, path: Path, width: int) -> list[str]:
     lines += _table(columns, [_subscriber(row) for row in path.subscribers[:SHOWN]], width)
     if len(path.subscribers) > SHOWN:
         lines.append(f"  and {len(path.subscribers) - SHOWN} more")
-    return lines
+    return lines + [f"  {_client(row)} has {_overdue(row)}" for row in path.subscribers[:SHOWN] if _is_late(row)]
+
+
+def _is_late(row: Entity) -> bool:
+    return bool(row["unsettledCount"]) and (row.get("unsettledSeconds") or 0) >= LATE_S
+
+
+def _overdue(row: Entity) -> str:
+    return overdue(row["unsettledCount"], row["unsettledSeconds"], row["lastOutcomeSeconds"])
 
 
 def _table(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[str]:
@@ -215,9 +227,11 @@ def _hop(hop: Hop) -> list[str]:
 
 def _subscriber(row: Entity) -> list[str]:
     seconds = row["zeroCreditSeconds"] or row["excludedSeconds"] or row["oldestWaitSeconds"] or 0
+    state = party_state(row)
+    seconds = max(seconds, row["unsettledSeconds"]) if state == HANGS else seconds
     return [
         _client(row),
-        (party_state(row) or "ready").upper() if not row["granted"] else "ready",
+        (state or "ready").upper() if not row["granted"] or state == HANGS else "ready",
         str(row["granted"]),
         str(row["unsettledCount"] or "-"),
         str(row["waitingCount"] or "-"),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from router.management.snapshot import PROBLEM_KINDS, SEEN_BY_ALL
+from router.management.problem_kinds import PROBLEM_KINDS, SEEN_BY_ALL
 
 CERTAIN: Final = 2
 """Closeness of a router to the cause of a problem: it tries in vain to connect, its own subscriber hangs, or it saw
@@ -28,6 +28,7 @@ CAUSES_FIRST: Final = (
     "flapping",
     "lost-for-a-while",
     "subscriber-hangs",
+    "address-hangs",
     "no-subscriber",
     "publisher-floods",
     "subscriber-slow",
@@ -37,8 +38,8 @@ CAUSES_FIRST: Final = (
     "wrong-role",
     "router-refused",
 )
-"""Of two kinds that are about one thing, the one that is told by itself is the earlier one; `subscriber-hangs` stands
-for those of an address of which its router is certain."""
+"""Of two kinds that are about one thing, the one that is told by itself is the earlier one; `address-hangs` stands for
+those of an address of which its router is certain."""
 
 
 @attrs.define
@@ -132,7 +133,7 @@ def _rank(problem: ProblemNearestCause) -> tuple[int, bool, bool]:
     if kind in OF_ADDRESS:
         # A subscriber that hangs comes before all who send to it; two slow ones are no cause of each other.
         kind = "subscriber-slow" if closeness else "publishers-blocked"
-        kind = "subscriber-hangs" if closeness == CERTAIN else kind
+        kind = "address-hangs" if closeness == CERTAIN else kind
     at = CAUSES_FIRST.index(kind) if kind in CAUSES_FIRST else len(CAUSES_FIRST)
     # A router before its links, and before the routers behind it.
     is_behind = kind == "router-absent" and len(_words(problem.row, "about")) > 1

@@ -109,6 +109,7 @@ GROUPS: Final[Mapping[str, Sequence[MetricSpec]]] = {
     "The mesh": (
         _gauge("problems", "What is wrong now, by kind, as `amqp-mesh stat problems` says it in words.", "kind"),
         _gauge("routers_reachable", "Other routers that can be reached now."),
+        _gauge("routers_expected", "Other routers that the mesh file names; 0 for a router with a file of its own."),
         _gauge(
             "routers_unreachable",
             "Routers whose link state is known and that cannot be reached now; forgotten after `remote_ls_max_age_s` "

@@ -11,42 +11,14 @@ since the link, address or router began, unless the sentence says "now".
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import attrs
 
+from router.management.problem_kinds import PROBLEM_KINDS
+
 Value = str | int | bool | None | Sequence[str] | Sequence[int] | Mapping[str, object]
 """Value of an attribute."""
-
-
-PROBLEM_KINDS: Final = (
-    "router-absent",
-    "link-absent",
-    "connector-failed",
-    "wrong-role",
-    "router-refused",
-    "duplicate-router-id",
-    "publisher-floods",
-    "publishers-blocked",
-    "subscriber-slow",
-    "no-subscriber",
-    "memory",
-    "listener-full",
-    "unusable-file",
-    "dropped",
-    "flapping",
-    "certificate",
-    "router-drained",
-    "lost-for-a-while",
-)
-"""Kinds of problems, the most urgent first. These words are stable: metrics have them as labels."""
-NOTICES: Final = ("lost-for-a-while",)
-"""Those that are over, and told of for some minutes all the same."""
-SEEN_BY_ALL: Final = (
-    "router-absent", "link-absent", "duplicate-router-id", "no-subscriber", "flapping", "router-drained",
-    "lost-for-a-while",
-)  # fmt: skip
-"""Those that each router of the mesh tells of, each in its own way."""
 
 
 def attribute(doc: str, *, name: str | None = None, default: Any = attrs.NOTHING) -> Any:
@@ -355,6 +327,11 @@ class PartyRow(Row):
     last_outcome_seconds: int | None = attribute(
         "Seconds since its last outcome, or message that needed none, was noticed; links are looked at each second. "
         "Null where none was, and for those who hold.",
+        default=None,
+    )
+    unsettled_seconds: int | None = attribute(
+        "Of a subscriber: seconds for which it has had messages without outcome and has given none, as looks once "
+        "a second have found it; null where it has no such messages, and for others.",
         default=None,
     )
     missed_count: int = attribute(

@@ -369,6 +369,10 @@ class PartyRows:
         sample = self._rates.of(link) if self._rates is not None else None
         return self._since(sample.last_outcome) if sample is not None and sample.last_outcome is not None else None
 
+    def _owing_since(self, link: SubscriberLink) -> float:
+        sample = self._rates.of(link) if self._rates is not None and link.outstanding else None
+        return math.inf if sample is None or sample.owing_since is None else sample.owing_since
+
     def _subscribing(self, entry: AddressEntry, link: SubscriberLink, row: PartyRow) -> PartyRow:
         controller = entry.controller
         known = (
@@ -378,6 +382,7 @@ class PartyRows:
         )
         return attrs.evolve(
             row,
+            unsettled_seconds=self._since(self._owing_since(link)),
             brokered=controller.lendable(link) if controller is not None else row.granted,
             missed_count=known.missed if known is not None else 0,
             zero_credit_seconds=self._since(known.zero_since) if known is not None else None,

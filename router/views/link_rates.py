@@ -10,7 +10,8 @@ from typing import Final
 import attrs
 
 from router.binding.proton_functions import pn_link_credit
-from router.dataplane.links import EgressLink, IngressLink, PublisherLink
+from router.dataplane.links import EgressLink, IngressLink, PublisherLink, SubscriberLink
+from router.management.overdue_outcomes import HANGS_S
 from router.runtime import Runtime
 
 FULL_SHARE: Final = 0.75
@@ -39,6 +40,9 @@ class LinkSample:
     """Time of the last look that found new messages, seconds, monotonic,"""
     last_outcome: float | None = None
     """and of the last one that found new outcomes."""
+    owing_since: float | None = None
+    """Of a subscriber that has messages without outcome: time of the first look since which it has given none, seconds;
+    None of others."""
 
 
 @attrs.frozen
@@ -58,6 +62,8 @@ class LinkRates:
         self._samples: dict[IngressLink | EgressLink, LinkSample] = {}
         self._full: dict[PublisherLink, float] = {}
         """Publishers that were nearly full, and their messages late, at each look since this time, seconds."""
+        self._hanging: dict[SubscriberLink, float] = {}
+        """Subscribers that have messages without outcome and have given none since this time, seconds."""
         self._offset = 0
         self.looked_at = -math.inf
         """Time of the last look, seconds, monotonic."""
@@ -69,6 +75,7 @@ class LinkRates:
         if len(self._samples) > len(known):
             self._samples = {link: sample for link, sample in self._samples.items() if link in known}
             self._full = {link: since for link, since in self._full.items() if link in known}
+            self._hanging = {link: since for link, since in self._hanging.items() if link in known}
         links = list(islice(known, self._offset, self._offset + MOST_LOOKED))
         self._offset = self._offset + MOST_LOOKED if len(links) == MOST_LOOKED else 0
         for index, link in enumerate(links):
@@ -85,7 +92,8 @@ class LinkRates:
         sample = self._samples.get(link)
         if sample is None:
             last = now if deliveries else None
-            self._samples[link] = LinkSample(at=now, deliveries=deliveries, settled=settled, last=last)
+            sample = self._samples[link] = LinkSample(at=now, deliveries=deliveries, settled=settled, last=last)
+            self._look_for_hang(link, sample, now, is_settling=False)
             return
         passed_s = now - sample.at
         if passed_s <= 0:
@@ -94,9 +102,30 @@ class LinkRates:
             sample.last = now
         if settled > sample.settled:
             sample.last_outcome = now
+        self._look_for_hang(link, sample, now, is_settling=settled > sample.settled)
         sample.rate = (deliveries - sample.deliveries) / passed_s
         sample.settle_rate = max(0, settled - sample.settled) / passed_s
         sample.at, sample.deliveries, sample.settled = now, deliveries, settled
+
+    def _look_for_hang(
+        self, link: IngressLink | EgressLink, sample: LinkSample, now: float, *, is_settling: bool
+    ) -> None:
+        # Of a message that is still being sent, the subscriber can't give an outcome yet.
+        if not isinstance(link, SubscriberLink) or not link.outstanding or link.current is not None:
+            sample.owing_since = None
+        elif sample.owing_since is None or is_settling:
+            sample.owing_since = now
+        if sample.owing_since is not None and now - sample.owing_since >= HANGS_S:
+            assert isinstance(link, SubscriberLink)
+            self._hanging.setdefault(link, sample.owing_since)
+        elif self._hanging:
+            self._hanging.pop(link, None)  # type: ignore[call-overload]
+
+    def hanging(self) -> Iterator[tuple[SubscriberLink, float]]:
+        """Subscribers with messages without outcome that give none, and since when, those first that began first."""
+        known = self._runtime.data_plane.links
+        found = [(since, link) for link, since in self._hanging.items() if link in known and link.outstanding]
+        return ((link, since) for since, link in sorted(found, key=lambda it: (it[0], it[1].id)))
 
     def _look_for_flood(self, link: IngressLink | EgressLink, now: float) -> None:
         if not isinstance(link, PublisherLink) or link.controller is not None:

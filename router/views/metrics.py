@@ -29,7 +29,7 @@ from router.dataplane.links import (
 from router.dataplane.settlement import DROP_REASONS
 from router.engine.connection import Connection
 from router.management.metrics import Measurements
-from router.management.snapshot import PROBLEM_KINDS
+from router.management.problem_kinds import PROBLEM_KINDS
 from router.net.connector import Connector
 from router.net.http_server import HttpCounters
 from router.net.listener import Listener
@@ -377,6 +377,8 @@ class MetricsCollection:
         into, runtime, control = self._into, self._runtime, self._runtime.control
         reachable = len(runtime.fib.routes)
         into.set("routers_reachable", reachable)
+        expected = runtime.mesh_presence.expected
+        into.set("routers_expected", len(expected.routers.keys() - {runtime.me}) if expected is not None else 0)
         into.set("routers_unreachable", control.known_routers - reachable)
         for hops, count in sorted(Counter(min(hops, MOST_HOPS) for hops in control.hops().values()).items()):
             into.set("routers_at_hops", count, hops)

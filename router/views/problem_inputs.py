@@ -64,6 +64,17 @@ class AddressTrouble:
 
 
 @attrs.frozen(kw_only=True)
+class HangingSubscriber:
+    """A subscriber that has messages without outcome, and has given none for long."""
+
+    text: str
+    """Its address, masked where it is a reply address."""
+    party: PartyRow
+    since: float
+    """Time since which it has had some and has given none, seconds since 1970."""
+
+
+@attrs.frozen(kw_only=True)
 class TooFastAnonymousPublisher:
     """A publisher without an address that sends faster than its messages are taken."""
 
@@ -163,6 +174,8 @@ class ProblemInputs:
     duplicate_ids: Sequence[str] = ()
     """Router ids that two routers have."""
     floods: Sequence[TooFastAnonymousPublisher] = ()
+    hanging: Sequence[HangingSubscriber] = ()
+    """Those first that have hung longest."""
     addresses: Sequence[AddressTrouble] = ()
     is_above_mark: bool = False
     """Whether the process holds more than its mark."""

@@ -43,6 +43,7 @@ from router.views.problem_inputs import (
     AddressTrouble,
     DroppedMessages,
     FullListener,
+    HangingSubscriber,
     HeldConnection,
     Problem,
     ProblemInputs,
@@ -255,6 +256,7 @@ class ProblemScan:
             ],
             duplicate_ids=runtime.control.duplicate_ids(RECENT_S, now),
             floods=[self._flood(each, offset) for each in (self._rates.floods() if self._rates else ())[:SHOWN]],
+            hanging=list(self._hanging(now, offset)),
             addresses=list(self._addresses(now, offset)),
             is_above_mark=account.is_over,
             held=[
@@ -314,6 +316,13 @@ class ProblemScan:
         if connection.port.is_router:
             return f"router {connection.peer.container}"
         return f"client {client_name(connection.peer.container, connection.user, connection.host)}"
+
+    def _hanging(self, now: float, offset: float) -> Iterator[HangingSubscriber]:
+        if self._rates is None:
+            return
+        parties = PartyRows(self._runtime.connections, now, self._rates)
+        for link, since in islice(self._rates.hanging(), SHOWN):
+            yield HangingSubscriber(text=masked(link.entry.text), party=parties.row(link), since=since + offset)
 
     def _addresses(self, now: float, offset: float) -> Iterable[AddressTrouble]:
         parties = PartyRows(self._runtime.connections, now, self._rates)

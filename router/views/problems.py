@@ -17,8 +17,11 @@ from router.core.escapes import escaped, shell_word
 from router.drain_state import SHUTTING_DOWN
 from router.management.client_display_name import client_name
 from router.management.merged_problems import CERTAIN
-from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
+from router.management.overdue_outcomes import overdue
+from router.management.problem_kinds import PROBLEM_KINDS
+from router.management.snapshot import ConnectorRow, MeshLinkRow, NodeRow, PartyRow
 from router.views.file_problems import file_problems
+from router.views.hanging_subscribers import hanging_subscribers
 from router.views.problem_inputs import BESIDE, HEARSAY, AddressTrouble, Problem, ProblemInputs, command_at
 
 FLAPPING: Final = 2
@@ -48,6 +51,7 @@ def problems(snapshot: ProblemInputs) -> list[Problem]:
         *_connectors(snapshot),
         *_duplicate_ids(snapshot),
         *_floods(snapshot),
+        *hanging_subscribers(snapshot),
         *_addresses(snapshot),
         *_memory(snapshot),
         *_listeners(snapshot),
@@ -458,7 +462,8 @@ def _has_hung(trouble: AddressTrouble) -> bool:
     """Whether no subscriber here has given an outcome for long: then no client's sending is the cause."""
     slow = [party for party in trouble.grantors if party.role == "subscriber" and party.unsettled_count]
     waited_s = max(trouble.credit.oldest_wait_seconds, trouble.credit.blocked_seconds)
-    ages_s = [waited_s if each.last_outcome_seconds is None else each.last_outcome_seconds for each in slow]
+    known_s = [each.last_outcome_seconds if each.unsettled_seconds is None else each.unsettled_seconds for each in slow]
+    ages_s = [waited_s if each_s is None else each_s for each_s in known_s]
     return bool(ages_s) and min(ages_s) >= HUNG_S
 
 
@@ -508,10 +513,7 @@ def _taking(party: PartyRow) -> str:
 
 
 def _owed(party: PartyRow) -> str:
-    """Messages that a subscriber has settled none of, and the age of its last outcome: it is slow, or it hangs."""
-    last_s = party.last_outcome_seconds
-    since = "" if last_s is None else f", the last outcome {last_s} s ago"
-    return f"{_count(party.unsettled_count, 'message')} without outcome{since}"
+    return overdue(party.unsettled_count, party.unsettled_seconds, party.last_outcome_seconds)
 
 
 def _routers(roots: Sequence[str]) -> str:

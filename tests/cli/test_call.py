@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proton import Message
+from proton import Delivery, Message
 
 from mesh_config.generators import generate
 from tests.helpers.processes import MeshProcesses
@@ -29,11 +29,13 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @contextmanager
-def requested(url: str, timeout_s: float) -> Iterator[tuple[Sockets, Any, Any, subprocess.Popen[str]]]:
+def requested(
+    url: str, timeout_s: float, *, credit: int = 1
+) -> Iterator[tuple[Sockets, Any, Any, subprocess.Popen[str]]]:
     """A server with the request of a `call`. Yields: sockets, its connection, its link, and the command."""
     sockets = Sockets()
     server = sockets.client(url)
-    requests = server.receiver("odd", credit=1)
+    requests = server.receiver("odd", credit=credit)
     words = ("call", "odd", "x", "--url", url, "--timeout", str(timeout_s))
     caller = subprocess.Popen(
         [sys.executable, "-m", "router", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -63,6 +65,25 @@ def test_a_request_that_is_given_back_is_told_by_its_flag(url: str, is_failed: b
     assert caller.returncode == 1
     assert ("no server has taken it" in said) is not is_failed
     assert ("a server may have seen it" in said) is is_failed
+
+
+def test_of_a_server_that_holds_the_request_it_is_said_that_it_has_no_outcome(url: str) -> None:
+    with requested(url, 1.0, credit=50) as (sockets, _, _, caller):
+        _, said = ended(sockets, caller)
+    assert caller.returncode == 1
+    assert "The subscriber " in said
+    assert " at R1 has 1 message without outcome" in said
+    assert "other publishers hold it" not in said
+
+
+def test_of_a_request_that_a_server_releases_it_is_not_said_who_holds_the_credit(url: str) -> None:
+    with requested(url, WAIT_S, credit=50) as (sockets, _, requests, caller):
+        requests.messages[0].settle(Delivery.RELEASED)
+        sockets.step()
+        _, said = ended(sockets, caller)
+    assert caller.returncode == 1
+    begun = "Error: the request to odd was released: no server has taken it. A subscriber gave it back, or "
+    assert said.startswith(begun)
 
 
 def ended(sockets: Sockets, process: subprocess.Popen[str]) -> tuple[str, str]:

@@ -27,6 +27,7 @@ from router.cli.stat_credit import (
     party_text,
     there_is,
 )
+from router.management.overdue_outcomes import HANGS_S
 from router.management.schema import TYPES
 
 QUIET: dict[str, Any] = {
@@ -62,6 +63,7 @@ NOBODY: dict[str, Any] = {
     "oldestWaitSeconds": 0,
     "unsettledCount": 0,
     "lastOutcomeSeconds": None,
+    "unsettledSeconds": None,
     "missedCount": 0,
     "zeroCreditSeconds": None,
     "excludedSeconds": None,
@@ -146,6 +148,8 @@ def test_the_state_of_an_address_is_a_word(changed: dict[str, Any], word: str) -
         (party("subscriber", container=""), "no credit", "subscriber -"),
         (party("subscriber", user="ann", host="10.0.0.7:4000"), "no credit", "subscriber ann/client (10.0.0.7:4000)"),
         (party("subscriber", granted=9, brokered=9, unsettledCount=2), "", "subscriber client, 2 unsettled"),
+        (party("subscriber", granted=9, brokered=9, unsettledSeconds=HANGS_S - 1), "", "subscriber client"),
+        (party("subscriber", granted=9, brokered=9, unsettledSeconds=HANGS_S), "hangs", "subscriber client"),
         (party("subscriber", granted=9, brokered=0), "", "subscriber client, its connection is full"),
         (party("subscriber", granted=9, brokered=4), "", "subscriber client, publishers get 4 of it now"),
         (party("subscriber", isWithdrawn=True), "withdrawn", "subscriber client"),

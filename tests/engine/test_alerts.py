@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from router.core.forwarding.duration_histogram import BOUNDS_S
-from router.management.snapshot import NOTICES, PROBLEM_KINDS
+from router.management.problem_kinds import NOTICES, PROBLEM_KINDS
 from tests.helpers.alert_rules import alerts_by_kind, rules
 
 OTHERWISE: Final = {

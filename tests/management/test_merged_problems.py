@@ -12,7 +12,8 @@ from router.cli.stat_problems import problem_parts
 from router.drain_state import SHUTTING_DOWN
 from router.management.client_display_name import client_name
 from router.management.merged_problems import ProblemNearestCause, merged
-from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, MeshLinkRow, NodeRow, PartyRow
+from router.management.problem_kinds import PROBLEM_KINDS
+from router.management.snapshot import ConnectorRow, MeshLinkRow, NodeRow, PartyRow
 from router.views.problem_inputs import (
     AddressTrouble,
     DroppedMessages,
@@ -49,7 +50,13 @@ def trouble(*grantors: PartyRow, **changed: Any) -> AddressTrouble:
 
 
 def worker(last_outcome_s: int | None) -> PartyRow:
-    return party("subscriber", container="worker", unsettled_count=10, last_outcome_seconds=last_outcome_s)
+    return party(
+        "subscriber",
+        container="worker",
+        unsettled_count=10,
+        unsettled_seconds=last_outcome_s,
+        last_outcome_seconds=last_outcome_s,
+    )
 
 
 def lost_link(one: str, other: str, **changed: object) -> MeshLinkRow:

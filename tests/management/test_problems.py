@@ -670,7 +670,8 @@ def test_a_subscriber_that_settles_steadily_is_said_to_get_more_than_it_takes() 
 
 
 def test_a_subscriber_with_credit_that_settles_nothing_is_named() -> None:
-    frozen = party("subscriber", container="fl4", granted=957, unsettled_count=43, last_outcome_seconds=12)
+    frozen = party("subscriber", container="fl4", granted=957, unsettled_count=43, unsettled_seconds=12)
+    frozen = attrs.evolve(frozen, last_outcome_seconds=12)
     late = credit(blocked_count=0, waiting_count=11, oldest_wait_seconds=14)
     ((kind, _, sentence),) = said(addresses=[AddressTrouble(text="jobs", credit=late, grantors=[frozen])])
     assert kind == "subscriber-slow"
