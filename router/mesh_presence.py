@@ -212,10 +212,9 @@ class MeshPresence:
         self.expected = expected
         routers: Iterable[RouterId] = expected.routers if expected is not None else ()
         links: Iterable[Pair] = expected.links if expected is not None else ()
-        left = _expect(self.routers, set(routers) - {self.me}, now)
+        _expect(self.routers, set(routers) - {self.me}, now)
         _expect(self.links, set(links), now)
-        for pair in [pair for pair, link in self.links.items() if left & {*pair} and not link.is_present]:
-            del self.links[pair]
+        self._forget_links_to_nobody()
         self._connect_all()
 
     # What happens
@@ -338,6 +337,22 @@ class MeshPresence:
                 self._dials.pop(self._other(pair), None)
         elif link is not None and link.is_present:
             link.go(now, self._link_loss(pair, now))
+            if not self._has_both_ends(pair):
+                self._forget_link(pair)
+
+    def _has_both_ends(self, pair: Pair) -> bool:
+        """Whether both routers are known: one that has left the file and the mesh is not, whatever others say of it."""
+        return all(each == self.me or each in self.routers for each in pair)
+
+    def _forget_link(self, pair: Pair) -> None:
+        del self.links[pair]
+        for near, far in (pair, pair[::-1]):
+            self._adjacent[near].discard(far)
+
+    def _forget_links_to_nobody(self) -> None:
+        """Forget links that are absent, and that led to a router which is forgotten."""
+        for pair in [pair for pair, it in self.links.items() if not it.is_present and not self._has_both_ends(pair)]:
+            del self.links[pair]
 
     def _other(self, pair: Pair) -> RouterId:
         """The router at the other end of an own link."""
@@ -512,6 +527,7 @@ class MeshPresence:
         self._looked_at = now
         self.routers = _kept(self.routers, now)
         self.links = _kept(self.links, now)
+        self._forget_links_to_nobody()
         self._connect_all()
 
 
@@ -525,8 +541,8 @@ END_S: Final = 2.0
 """Between the end of a connection and the loss of the router that it led to, for one to explain the other."""
 
 
-def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> set[Key]:
-    """Forget what was expected, is no more, and is absent. Returns: what was forgotten."""
+def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> None:
+    """Forget what was expected, is no more, and is absent."""
     left = {key for key, it in known.items() if it.is_expected and not it.is_present and key not in expected}
     for key in left:
         del known[key]
@@ -534,7 +550,6 @@ def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> set[K
         presence.is_expected = key in expected
     for key in sorted(expected - known.keys()):
         known[key] = Presence(is_expected=True, since=now)
-    return left
 
 
 def _ended(end: LastDisconnect) -> str:
