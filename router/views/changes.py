@@ -30,6 +30,7 @@ from router.net.connector import Connector
 from router.net.listener import Listener, address_of
 from router.runtime import Runtime
 from router.views.config_log_and_memory_rows import address_config_rows
+from router.views.kept_treatments import kept_treatments
 from router.views.reload import CONFLICT, SettingsReloader, in_thread
 from router.views.socket_rows import connector_identity
 
@@ -262,7 +263,10 @@ class RuntimeChanges:
         self._tell("address deleted", str(row.prefix or row.pattern))
 
     def _set_addresses(self, addresses: tuple[AddressSettings, ...]) -> None:
-        self._runtime.take_settings(attrs.evolve(self._runtime.settings, addresses=addresses))
+        settings, before = self._runtime.settings, self._runtime.fib.treatments
+        self._runtime.take_settings(attrs.evolve(settings, addresses=addresses))
+        for said in kept_treatments(self._runtime.fib, before, settings.vhosts):
+            self._runtime.log.info("treatments_kept", what=said)
 
     # The log and connections
 

@@ -34,6 +34,7 @@ from router.net.listener import Listener, address_of
 from router.peer_event_handler import remote_address
 from router.runtime import Runtime, treatment_table
 from router.security.credential_store import CredentialStore
+from router.views.kept_treatments import kept_treatments, treatments_of
 
 if TYPE_CHECKING:  # an extra brings what it needs
     from router.net.http_server import HttpServer
@@ -160,12 +161,15 @@ class SettingsReloader:
         state = self._runtime.drain_state
         if state is not DrainState.SERVING:
             raise ChangeError(f"the router is {state}", status=CONFLICT)
+        before, treatments = self._runtime.settings, self._runtime.fib.treatments
         self._apply(plan, new, places, files)
         # What needs a restart stays in question until then.
         self._in_file = _as_it_runs(self._in_file, new, plan)
         expected = ExpectedMesh.of(mesh) if mesh is not None else None
         presence = self._runtime.mesh_presence
-        applied = [*plan.described(), *_mesh_changes(presence.expected, expected, RouterId(new.id))]
+        is_kept = treatments_of(self._runtime.settings) != treatments_of(before)
+        kept = kept_treatments(self._runtime.fib, treatments, new.vhosts) if is_kept else []
+        applied = [*plan.described(), *kept, *_mesh_changes(presence.expected, expected, RouterId(new.id))]
         presence.expect(expected, self._runtime.clock())
         for said in applied:
             self._runtime.log.info("reload_applied", what=said)

@@ -309,6 +309,20 @@ def test_addresses_are_taken_over_and_those_that_management_made_stay(mesh: Mesh
         assert "made" in rows
 
 
+def test_addresses_in_use_that_keep_their_treatment_are_named(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    with connected(mesh.url("R1")) as client:
+        client.create_receiver("kept/news")
+        mesh.change(attrs.evolve(before, addresses=(AddressSettings(prefix="kept", treatment=Treatment.MULTICAST),)))
+        assert reload(mesh, "R1") == {
+            "applied": [
+                "address kept added",
+                "addresses in use keep their treatment as long as anybody uses them: kept/news",
+            ],
+            "needsRestart": [],
+        }
+
+
 def shown_name(port: int, ca: str) -> str:
     """Common name of the certificate that a listener shows to a new connection."""
     context = ssl.create_default_context(cafile=ca)
