@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Final
 
 from mesh_config.multi_pattern_matcher import (
@@ -73,14 +74,21 @@ def check_pattern(text: str) -> None:
             raise RuleError(
                 f"`#` within the word `{word}`",
                 expected="`#` as a word of its own",
-                nearest=text.replace(word, word.replace(ANY_WORDS, f"/{ANY_WORDS}").strip("/")),
+                nearest=text.replace(word, _apart(word)),
             )
         if ANY_WORD in word[:-1]:
             raise RuleError(
                 f"`*` within the word `{word}`",
                 expected="`*` as a word of its own, or at the end of one",
-                nearest=text.replace(word, word[: word.index(ANY_WORD) + 1]),
+                # Elsewhere `**` means what `#` does here.
+                nearest=text.replace(word, ANY_WORDS if not word.strip(ANY_WORD) else word[: word.index(ANY_WORD) + 1]),
             )
+
+
+def _apart(word: str) -> str:
+    """A word with `#` in it, as words: `#foo` as `#/foo`."""
+    parts = (part if part == ANY_WORDS else part.strip(ANY_WORD) for part in re.split(f"({ANY_WORDS})", word))
+    return "/".join(part for part, _ in groupby(filter(None, parts)))
 
 
 class AddressRules:

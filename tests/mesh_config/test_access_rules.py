@@ -59,6 +59,12 @@ def test_a_look_up_ends_whatever_the_combinations_of_words() -> None:
     ("pattern", "nearest"),
     [
         ("a/b#", "a/b/#"),
+        ("#foo", "#/foo"),
+        ("x/#y/z", "x/#/y/z"),
+        ("a#b", "a/#/b"),
+        ("jobs/#*", "jobs/#"),
+        ("jobs/##", "jobs/#"),
+        ("jobs/**", "jobs/#"),
         ("a*b", "a*"),
         ("x/${usr}", "x/${user}"),
         ("x/${user", "x/${user}"),
@@ -71,6 +77,24 @@ def test_a_pattern_that_means_something_else_is_refused_with_what_is_right(patte
         check_pattern(pattern)
     assert refused.value.nearest == nearest
     check_pattern(nearest)
+
+
+@given(st.text(alphabet="ab*#/.", min_size=1, max_size=12))
+def test_what_is_proposed_for_a_pattern_leads_to_one_that_is_right(pattern: str) -> None:
+    seen = {pattern}
+    while (wrong := _refused(pattern)) is not None:
+        assert wrong.nearest is not None
+        pattern = wrong.nearest
+        assert pattern not in seen
+        seen.add(pattern)
+
+
+def _refused(pattern: str) -> RuleError | None:
+    try:
+        check_pattern(pattern)
+    except RuleError as wrong:
+        return wrong
+    return None
 
 
 @pytest.mark.parametrize(
