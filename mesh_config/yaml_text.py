@@ -36,6 +36,12 @@ _RESOLVERS = (
 
 _BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 """End of a line of YAML."""
+_QPID_DISPATCH = re.compile(
+    r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*"
+    r"(?P<section>router|listener|connector|address|log|policy|vhost|sslProfile|linkRoute|autoLink|authServicePlugin"
+    r"|console|container|fixedAddress|tcpListener|tcpConnector|httpListener|httpConnector)[ \t]*\{"
+)
+"""Beginning of a file of Qpid Dispatch below its comments, a section and its brace: no file of ours begins so."""
 
 
 @attrs.frozen(kw_only=True)
@@ -138,6 +144,11 @@ def read(
     Returns: the root, or None when there is none; findings.
     """
     start = Place(file=file, line=1, path=())
+    if (foreign := _QPID_DISPATCH.match(text)) is not None:
+        line = len(_BREAK.findall(text, 0, foreign.start("section"))) + 1
+        message = f"`{foreign['section']} {{`: a configuration of Qpid Dispatch (qdrouterd.conf)"
+        replace = f"{expected} in YAML: docs/how_to/replace-qdrouterd.md has the settings for its own"
+        return None, (attrs.evolve(start, line=line).finding(message, expected=replace),)
     try:
         too_deep = _first_line_too_deep(text)
         if too_deep is not None:

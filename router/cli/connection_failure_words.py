@@ -84,7 +84,14 @@ SILENT: Final = (
     "nothing has come from there in time (--timeout): no way leads there, it hangs, or it is no listener of AMQP,"
     " perhaps one of HTTP"
 )
-ALL: Final = (("['HTTP/", HTTP), ("timed out: Opening connection", SILENT))
+REFUSED: Final = (
+    "Connection refused: nothing listens there. A router that is drained takes no connection either: ask by another one"
+)
+ALL: Final = (
+    ("['HTTP/", HTTP),
+    ("timed out: Opening connection", SILENT),
+    ("Connection refused to all addresses", REFUSED),
+)
 """Words of proton that say no more than what is said instead."""
 
 

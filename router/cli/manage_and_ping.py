@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import click
@@ -40,6 +40,7 @@ OPERATIONS = (
     "--id", "identity", metavar="IDENTITY", type=NAME, help="Identity of the entity; it is enough without a type."
 )
 @router_option
+@click.option("--text", "is_text", is_flag=True, help="Write the log as lines of text: with `get-log`.")
 @access_options
 def manage(
     operation: str,
@@ -48,6 +49,7 @@ def manage(
     name: str | None,
     identity: str | None,
     router: str | None,
+    is_text: bool,
     access: RouterAccess,
 ) -> None:
     """Ask a router for any operation of management, and write the answer as JSON.
@@ -58,7 +60,8 @@ def manage(
 
     With `create` and `update` the attributes are given as NAME=VALUE: `amqp-mesh manage create --type listener --name
     more host=127.0.0.1 port=5673`. A value that is JSON (`5`, `true`, `null`) is taken as that, all else as text. With
-    `query` they are names alone, of the attributes that are wanted. `get-log` takes `limit=50`, for so many lines.
+    `query` they are names alone, of the attributes that are wanted. `get-log` takes `limit=50`, for so many lines, and
+    with --text they are lines for a reader.
 
     With `reload` the router reads its settings file again, and answers with what it has changed (`applied`) and what
     stays as it is until the next start (`needsRestart`); a file with a fault changes nothing. Exit status: 1 when the
@@ -67,6 +70,8 @@ def manage(
     properties: dict[str, Any] = {key: value for key, value in (("name", name), ("identity", identity)) if value}
     body = dict(map(_pair, attributes)) if operation != "query" else {}  # what is wrong in itself needs no router
     _check(operation, kind, properties, body)
+    if is_text and operation != "get-log":
+        raise click.UsageError("--text goes with get-log")
     with ManagementClient(access) as client:
         if operation == "query":
             assert kind is not None
@@ -82,7 +87,10 @@ def manage(
             if is_of_node:
                 properties |= _properties(operation, body)
             found = client.request(operation.upper(), properties, body, router=router).body
-    if found or operation == "query":
+    if is_text:
+        for line in found:
+            click.echo(_log_line(line))
+    elif found or operation == "query":
         click.echo(json.dumps(jsonable(found), indent=2))
 
 
@@ -98,6 +106,12 @@ def _check(operation: str, kind: str | None, named: Collection[str], attributes:
     if operation in ("read", "delete"):
         for name in attributes:
             raise click.UsageError(f"{operation} has no attribute `{name}`; it takes none")
+
+
+def _log_line(line: Sequence[Any]) -> str:
+    """A line of the log, of what GET-LOG answers: module, level, text, file, line and time."""
+    _, level, text, _, _, at = line
+    return f"{time.strftime('%F %T', time.localtime(at))} {level:<7} {printable(str(text))}"
 
 
 def _properties(operation: str, attributes: dict[str, object]) -> dict[str, object]:

@@ -199,7 +199,10 @@ def _checked_url(ctx: click.Context | None, param: click.Parameter | None, value
         raise click.BadParameter(escaped(NO_ADDRESS.format(shown)), ctx=ctx, param=param)
     scheme, separator, rest = value.rpartition("://")
     if scheme in ("http", "https"):
-        said = f"{NO_ADDRESS.format(shown)}: a listener for clients is expected, and HTTP is for browsers and metrics"
+        said = (
+            f"{shown} is an address of HTTP, which is for browsers and metrics; expected that of a listener for"
+            " clients, amqp://HOST:PORT, or amqps://HOST:PORT for TLS"
+        )
         raise click.BadParameter(said, ctx=ctx, param=param)
     if (separator and scheme not in SCHEMES) or not REST_OF_URL.fullmatch(rest):
         raise click.BadParameter(NO_ADDRESS.format(shown), ctx=ctx, param=param)

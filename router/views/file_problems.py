@@ -42,5 +42,5 @@ def _unusable(snapshot: ProblemInputs) -> Iterator[Problem]:
             subject=escaped(each.subject),
             sentence=f"{escaped(each.reason)}; what was read before counts still, and after a restart nothing will",
             since=None,
-            command=command_at("manage get-log", snapshot.router),
+            command=command_at("manage get-log", snapshot.router, "--text"),
         )

@@ -17,7 +17,7 @@ from proton import ConnectionException
 from mesh_config.generators import generate
 from mesh_config.models import ListenerSettings, Mechanism, MeshSettings, RouterSettings
 from router.cli import main, router_access
-from router.cli.connection_failure_words import Credentials, failed_connection
+from router.cli.connection_failure_words import REFUSED, Credentials, failed_connection
 from router.cli.router_access import WITH_PASSWORD
 from router.security.users import new_keys, write_users
 from tests.helpers.certificates import Certificates
@@ -132,7 +132,7 @@ def test_a_certificate_that_has_expired_is_among_what_is_said(tmp_path: Path) ->
 def test_a_url_of_http_is_told_what_that_is_for() -> None:
     result = CliRunner().invoke(main, ["whatif", "snapshot", "http://127.0.0.1:1", "-o", "model"])
     assert result.exit_code == 2
-    assert "a listener for clients is expected, and HTTP is for browsers and metrics" in result.stderr
+    assert "expected that of a listener for clients, amqp://HOST:PORT" in result.stderr
 
 
 @pytest.mark.interop
@@ -232,7 +232,7 @@ def test_the_port_that_was_tried_is_named_where_the_url_has_none(monkeypatch: py
 
     monkeypatch.setattr(router_access, "CloseTimeoutConnection", refuse)
     for url, tried in (("amqp://h", "amqp://h (port 5672)"), ("amqps://h", "amqps://h (port 5671)"), ("h:7", "h:7")):
-        assert stat(url) == f"Error: no router answers at {tried}: Connection refused to all addresses\n"
+        assert stat(url) == f"Error: no router answers at {tried}: {REFUSED}\n"
 
 
 @pytest.mark.interop

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -60,6 +61,12 @@ def test_manage_queries_any_router(mesh: MeshProcesses) -> None:
 
 def test_operations_of_the_node_take_what_they_know_and_nothing_else(mesh: MeshProcesses) -> None:
     assert len(json.loads(call(mesh, "manage", "get-log", "limit=2").stdout)) == 2
+    (line,) = call(mesh, "manage", "get-log", "limit=1", "--text").stdout.splitlines()
+    lines = json.loads(call(mesh, "manage", "get-log", "limit=20").stdout)  # two or so are of these commands
+    said = [[*time.strftime("%F %T", time.localtime(at)).split(), level, text] for _, level, text, _, _, at in lines]
+    assert line.split(None, 3) in said
+    wrong = call(mesh, "manage", "reload", "--text")
+    assert (wrong.returncode, "--text goes with get-log" in wrong.stderr) == (2, True)
     for operation, said in (("reload", "it takes none"), ("get-log", "it takes limit")):
         wrong = call(mesh, "manage", operation, "foo=1")
         assert wrong.returncode == 2

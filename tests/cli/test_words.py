@@ -71,7 +71,7 @@ def test_a_word_that_is_like_none_is_answered_with_those_that_there_are() -> Non
     ("words", "said"),
     [
         ("stat --json --csv", "--json and --csv exclude each other"),
-        ("stat --url http://127.0.0.1:1", "http://127.0.0.1:1 is no address of AMQP: amqp://HOST:PORT is expected"),
+        ("stat --url http://127.0.0.1:1", "http://127.0.0.1:1 is an address of HTTP, which is for browsers"),
         (
             "stat --url amqp://a..b:1",
             "amqp://a..b:1 has a dot with nothing before it; expected a host name or an address",

@@ -46,6 +46,14 @@ CASES = (
     row("a control character", "a: 1\nb: \x07  # here", "", r"the character \x07", r'escape in quotes: `"\x07"`'),
     row("what is no character", "a: 1\n\nb: \uffff  # here", "", r"the character \uffff", "none, or its escape"),
     row("an empty file", "# here\n", "", "the file is empty", "`router` or `routers`"),
+    row(
+        "a file of Qpid Dispatch",
+        "\n# Of qdrouterd\n\nrouter {  # here\n    mode: interior\n}\n",
+        "",
+        "`router {`: a configuration of Qpid Dispatch",
+        "docs/how_to/replace-qdrouterd.md",
+    ),
+    row("the same in a line", "listener { port: 5672 }  # here", "", "a configuration of Qpid Dispatch"),
     row("deep nesting", "[" * 100_000 + "]" * 100_000 + " # here", "", "nested too deep", "at most 100 levels"),
 )
 
