@@ -64,7 +64,7 @@ def check_neighbor(
         user = identity.user if identity is not None else ""
         ids = [each for rule in router.neighbors if rule.user == user for each in rule.ids or (user,)]
         if peer.container not in ids and ANY_ID not in ids:
-            what = "is none that may be a router" if not ids else f"may not be router {peer.container}"
+            what = f"may not be router {peer.container}" if ids else "may not act as a router"
             raise PeerProtocolError(f"user {user} {what}", condition=Condition.UNAUTHORIZED_ACCESS)
 
 

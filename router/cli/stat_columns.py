@@ -122,6 +122,8 @@ CONNECTIONS: Final = View(
         _text("user", "user", is_spare=True),
         Column("tls", lambda entity: "yes" if entity["isEncrypted"] else "no", is_spare=True),
         _number("links", "linkCount", is_spare=True),
+        # A router of an earlier version doesn't say.
+        Column("unansw", lambda entity: entity.get("unansweredCount"), is_number=True, is_spare=True),
         Column("uptime", lambda entity: duration(entity["uptimeSeconds"]), is_number=True),
         _text("status", "operStatus"),
         _text("reading", "reading"),

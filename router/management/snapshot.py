@@ -126,6 +126,10 @@ class ConnectionRow(Row):
     )
     properties: Mapping[str, object] = attribute("Properties of the peer's Open.")
     link_count: int = attribute("Links of messages now.")
+    unanswered_count: int = attribute(
+        "Of a client with a reply address: messages of it that were accepted, less those that came to its reply "
+        "addresses. A stop waits for these replies; a notification, which nobody answers, counts too. 0 for others."
+    )
     held_bytes: int = attribute("Bytes of incomplete messages that are held for it now.")
     charged_bytes: int = attribute("Bytes held because of its peer: messages, unread windows, unwritten output.")
     reading: str = attribute(

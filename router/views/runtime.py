@@ -339,6 +339,7 @@ def _connection_row(
         address_prefix=(connection.port.vhost if connection.rights is None else connection.rights.prefix) or "",
         properties=_properties(peer.properties) if peer is not None else {},
         link_count=len(connection.links),
+        unanswered_count=0 if is_between else connection.count_unanswered_requests(),
         held_bytes=connection.port.held_bytes,
         charged_bytes=connection.port.charge.total_bytes,
         reading=_reading(connection),

@@ -13,7 +13,9 @@ import trio
 from mesh_config.models import LinkStateSettings
 from router.core.addressing.address import AddressKind
 from router.graceful_stop import HAND_BACK_S, REPLIES_S, take_no_more
+from router.management.snapshot import ConnectionRow
 from router.runtime import Runtime
+from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -146,6 +148,8 @@ def test_requests_that_were_accepted_and_not_answered_are_counted(bench: Bench) 
     assert callers.unanswered() == [1, 0]
     callers.ask(3, settled=True)
     assert callers.unanswered() == [1, 0]
+    rows = RuntimeView(callers.router, [], [])._connections()
+    assert [row.unanswered_count for row in rows if isinstance(row, ConnectionRow)] == [1, 0]
 
 
 def test_links_that_are_gone_count_as_well(bench: Bench) -> None:

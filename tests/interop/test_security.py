@@ -355,8 +355,8 @@ def two_routers(folder: Path, certificates: Certificates, **changes: Any) -> Mes
 
 WRONG_ROUTERS = {
     "an authority of its own": ("stranger", "TLS: the certificate of the peer is refused: unable to get local issuer"),
-    "a client's certificate": ("client", "user alice is none that may be a router"),
-    "another router's certificate": ("other", "user A is none that may be a router"),
+    "a client's certificate": ("client", "user alice may not act as a router"),
+    "another router's certificate": ("other", "user A may not act as a router"),
     "another mesh": ("mesh", "router B is of mesh two, and this one of mesh one"),
 }
 
