@@ -50,7 +50,7 @@ def _is_kept(entry: AddressEntry, after: TreatmentTable, before: TreatmentTable,
 
 
 def _rule(table: TreatmentTable, text: str, isolated: Sequence[str]) -> AddressRule:
-    """What holds for an address: as it is, or else as its clients name it."""
+    """Rule for an address: as it is, or else as its clients name it."""
     found = table.rule(text)
     start = next((each for each in isolated if text.startswith(each)), None)
     return table.rule(text.removeprefix(start)) if start is not None and not found.is_configured else found
