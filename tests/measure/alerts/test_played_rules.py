@@ -61,21 +61,6 @@ def test_a_problem_that_stays_has_an_alert_as_long_as_it_stays(kind: str, alert:
     assert play(tmp_path, series, firing(alert, at, labels)) == ""
 
 
-@pytest.mark.parametrize(
-    ("reached", "expected", "is_split"), [(1, 3, True), (2, 3, False), (0, 1, True), (0, 0, False)]
-)
-def test_who_reaches_fewer_than_half_of_its_file_has_an_alert(
-    reached: int, expected: int, is_split: bool, tmp_path: Path
-) -> None:
-    labels = ['instance="a:1"', 'job="amqp-mesh"']
-    series = {
-        f"amqp_mesh_routers_{what}{{{','.join(labels)}}}": f"{count}x100"
-        for what, count in (("reachable", reached), ("expected", expected))
-    }
-    over = {"alert_rule_test": [{"eval_time": "2m", "alertname": "MeshSplit", "exp_alerts": []}]}
-    assert play(tmp_path, series, firing("MeshSplit", "2m", labels) if is_split else over) == ""
-
-
 def test_a_dead_router_has_its_alert_after_its_link_state_is_forgotten(tmp_path: Path) -> None:
     # Twelve values: after a minute nobody knows its link state.
     series = {
