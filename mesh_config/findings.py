@@ -16,7 +16,32 @@ Step = str | int
 
 MOST_COMPARED: Final = 5
 """Words of equal likeness among which that with the nearest characters is taken: of versions the nearest one."""
+MOST_SHOWN: Final = 255
+"""Characters of a name that is shown whole, the longest that an id may have;"""
+FIRST_SHOWN: Final = 57
+"""of a longer one only these."""
 _PLAIN_KEY = re.compile(r"[\w-]+")
+_LONG_NAME: Final = re.compile(rf"`(?!amqp-mesh )([^`]{{{MOST_SHOWN + 1},}})`")
+"""In an error, but no command, which is to be copied."""
+_MAGIC: Final = {
+    b"\x1f\x8b": "it is compressed (gzip)",
+    b"PK\x03\x04": "it is compressed (zip)",
+    b"BZh": "it is compressed (bzip2)",
+    b"\xfd7zXZ\x00": "it is compressed (xz)",
+    b"\x28\xb5\x2f\xfd": "it is compressed (Zstandard)",
+    b"\xff\xfe": "it is UTF-16",
+    b"\xfe\xff": "it is UTF-16",
+    b"PAR1": "it is Parquet",
+}
+"""What a file is that begins so."""
+
+
+def _with_short_names(text: str) -> str:
+    return _LONG_NAME.sub(lambda found: f"`{found[1][:FIRST_SHOWN]}...`", text)
+
+
+def _unless_long(text: str | None) -> str | None:
+    return None if text is not None and len(text) > MOST_SHOWN else text
 
 
 class Severity(enum.StrEnum):
@@ -37,11 +62,11 @@ class Finding:
     """Counted from 1."""
     key: str = ""
     """Key path, for instance `routers.A.listeners[0].port`; empty for the whole file."""
-    message: str
+    message: str = attrs.field(converter=_with_short_names)
     """The fault that was found."""
-    expected: str = ""
+    expected: str = attrs.field(default="", converter=_with_short_names)
     """The values that may stand there; empty where the message says it."""
-    nearest: str | None = None
+    nearest: str | None = attrs.field(default=None, converter=_unless_long)
     """The right key or value most like the one found."""
 
     @property
@@ -66,6 +91,11 @@ def not_utf8(file: str | None, error: UnicodeDecodeError, *, lines_before: int =
         error: of decoding the file, or a piece of it.
         lines_before: lines of the file that end before that piece.
     """
+    what = next((words for magic, words in _MAGIC.items() if error.object.startswith(magic)), None)
+    if what is not None and not lines_before:
+        expected = "the file that is in it" if "compressed" in what else "a file saved as UTF-8"
+        message = f"cannot be read: {what}"
+        return Finding(severity=Severity.ERROR, file=file, message=message, expected=expected)
     return Finding(
         severity=Severity.ERROR,
         file=file,
@@ -104,7 +134,8 @@ def key_path(steps: Sequence[Step]) -> str:
         if isinstance(step, int):
             parts.append(f"[{step}]")
         else:
-            parts.append(("." if parts else "") + (step if _PLAIN_KEY.fullmatch(step) else json.dumps(step)))
+            shown = step if len(step) <= MOST_SHOWN else f"{step[:FIRST_SHOWN]}..."
+            parts.append(("." if parts else "") + (shown if _PLAIN_KEY.fullmatch(step) else json.dumps(shown)))
     return "".join(parts)
 
 

@@ -108,7 +108,9 @@ def fat_tree(routers: int, *, base_port: int = BASE_PORT) -> MeshSettings:
     pods = math.isqrt(4 * routers // 5)
     if pods < 2 or pods % 2 or 5 * pods * pods != 4 * routers:
         near = max(2, 2 * round(pods / 2))
-        raise ValueError(f"no fat tree has {routers} routers; the nearest has {5 * near * near // 4}")
+        raise ValueError(
+            f"no fat tree has {routers} router{'' if routers == 1 else 's'}; the nearest has {5 * near * near // 4}"
+        )
     half = pods // 2
     core = half * half
     edges: list[Edge] = []

@@ -15,7 +15,7 @@ import click
 from router import __version__, speed
 from router.cli.did_you_mean import HintingGroup, with_nearest_option
 from router.cli.errors import CommandError
-from router.cli.interrupts import interrupts_held_back
+from router.cli.interrupts import interrupts_held_back, interrupts_told
 from router.core.escapes import escaped
 
 COMMANDS = {
@@ -70,7 +70,7 @@ class _Commands(HintingGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command."""
-        with _plain_words():
+        with interrupts_told(), _plain_words():
             return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

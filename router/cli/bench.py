@@ -12,7 +12,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -28,7 +29,7 @@ from router.bench.errors import BenchError
 from router.bench.json_report import document
 from router.bench.routers import COMMAND
 from router.cli.bench_tables import tables
-from router.cli.errors import CommandError
+from router.cli.errors import CommandError, unwritable
 from router.cli.options import BoundedNumber, WholeNumber
 from router.cli.table_output_width import console
 
@@ -158,9 +159,19 @@ def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> No
     if json_file == "-":
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
     elif json_file is not None:
-        Path(json_file).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        with _unwritable_told(json_file):
+            Path(json_file).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     if picture is not None:
-        importlib.import_module("router.bench.picture").draw(found, picture)
+        with _unwritable_told(picture):
+            importlib.import_module("router.bench.picture").draw(found, picture)
+
+
+@contextmanager
+def _unwritable_told(file: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(error, file) from error
 
 
 def _run(plan: suite.Plan, folder: Path) -> suite.SuiteResult:

@@ -41,8 +41,9 @@ def call(address: str, template: MessageTemplate, form: str | None, access: Rout
     The request has a reply-to and a correlation id of its own; `message_id` serves for servers that answer by it. With
     --count requests follow one another, and how long they took is shown at the end.
 
-    Exit status: 1 when no reply came within --timeout; it is said whether the request was refused, waits in the mesh,
-    may have been seen by a server that is gone, or was taken by a server that has not answered.
+    Exit status: 1 when no reply came within --timeout. Then nothing is written to standard output, with --json neither;
+    standard error says whether the request was refused, waits in the mesh, may have been seen by a server that is gone,
+    or was taken by a server that has not answered.
     """
     run = _Calling(address, form or TEXT)
     error: str | None = None

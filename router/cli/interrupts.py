@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
@@ -21,6 +21,24 @@ def interrupts_held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def interrupts_told() -> Iterator[None]:
+    """End the command on Ctrl-C with a word and INTERRUPTED, wherever it is; click says `Aborted!`, and 1."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _end_interrupted()
+    except click.Abort as error:
+        if not isinstance(error.__context__, KeyboardInterrupt):  # the end of what is typed
+            raise
+        _end_interrupted()
+
+
+def _end_interrupted() -> NoReturn:
+    click.echo("\ninterrupted", err=True)
+    raise SystemExit(INTERRUPTED) from None
 
 
 @contextmanager

@@ -391,7 +391,8 @@ class Connection(ByteStreams):
             if pn.pn_session_state(session) & pn.LOCAL_UNINIT:
                 if self._most_sessions and len(self._sessions) >= self._most_sessions:
                     raise PeerProtocolError(
-                        f"more than {self._most_sessions} sessions", condition=Condition.RESOURCE_LIMIT_EXCEEDED
+                        f"more than {self._most_sessions} session{'' if self._most_sessions == 1 else 's'}",
+                        condition=Condition.RESOURCE_LIMIT_EXCEEDED,
                     )
                 self.begin(session)
         elif kind == pn.SESSION_REMOTE_CLOSE:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from proton import Delivery, Message
 
 from mesh_config.generators import generate
+from router.cli import main
 from tests.helpers.processes import MeshProcesses
 from tests.helpers.sockets import Sockets
 
@@ -145,3 +147,12 @@ def test_a_body_in_a_file_is_as_it_came(url: str, tmp_path: Path) -> None:
         assert subprocess.run(sent, capture_output=True, check=False).returncode == 0
         assert receiver.wait(WAIT_S) == 0
     assert (tmp_path / "got").read_text() == f"{body}\n"
+
+
+def test_without_a_reply_nothing_is_written_but_why_also_as_json(url: str) -> None:
+    words = ("call", "nobody", "x", "--json", "--timeout", "0.2", "--url", url)
+    asked = subprocess.run([sys.executable, "-m", "router", *words], capture_output=True, text=True, timeout=WAIT_S)
+    assert (asked.returncode, asked.stdout) == (1, "")
+    assert asked.stderr.startswith("Error: ")
+    told = " ".join(CliRunner().invoke(main, ["call", "--help"], terminal_width=200).stdout.split())
+    assert "Then nothing is written to standard output, with --json neither" in told

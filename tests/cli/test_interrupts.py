@@ -6,18 +6,22 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from mesh_config.generators import generate
+from router.cli import main
+from router.cli.config import check
 from router.cli.interrupts import interruptible, interrupts_held_back
 from router.cli.management import ManagementClient
 from router.cli.message_links import Client
 from router.cli.router_access import RouterAccess
+from router.cli.whatif.run import run
 from tests.helpers.processes import MeshProcesses, wait_until
 
 WAIT_S = 20
@@ -56,13 +60,49 @@ def started(script: str, *words: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize(
     ("script", "status", "said"),
-    [(WHILE_IMPORTING, -signal.SIGINT, ""), (IN_TLS, 1, "\nAborted!\n")],
+    [(WHILE_IMPORTING, -signal.SIGINT, ""), (IN_TLS, 130, "\ninterrupted\n")],
     ids=["while it is imported", "while TLS is set up"],
 )
 def test_a_command_that_is_interrupted_early_shows_no_traceback(script: str, status: int, said: str) -> None:
     process = started(script, "stat", "--url", "amqp://127.0.0.1:1")
     _, errors = process.communicate(timeout=WAIT_S)
     assert (process.returncode, errors) == (status, said)
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def interrupted_prompt() -> None:
+    with patch("click.termui.visible_prompt_func", side_effect=KeyboardInterrupt):
+        click.prompt("more")
+
+
+def ended_input() -> None:
+    with patch("click.termui.visible_prompt_func", side_effect=EOFError):
+        click.prompt("more")
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        (interrupted, 130, "\ninterrupted\n"),
+        (interrupted_prompt, 130, "\ninterrupted\n"),
+        (ended_input, 1, "Aborted!\n"),
+    ],
+)
+@pytest.mark.parametrize("words", [["config", "check", "FILE"], ["whatif", "run", "MODEL", "-o", "OUT"]], ids=" ".join)
+def test_ctrl_c_ends_each_command_with_130_wherever_it_is(
+    tmp_path: Path, words: list[str], end: Callable[[], None], status: int, said: str
+) -> None:
+    def at_once(ctx: click.Context, args: list[str]) -> list[str]:
+        end()
+        return args
+
+    command = {"config": check, "whatif": run}[words[0]]
+    with patch.object(command, "parse_args", at_once):
+        result = CliRunner().invoke(main, [str(tmp_path / word) if word.isupper() else word for word in words])
+    assert (result.exit_code, result.stderr) == (status, said)
 
 
 @pytest.fixture

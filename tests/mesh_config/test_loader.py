@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 from pathlib import Path
 
 import pytest
 
+from mesh_config.check import check_file
 from mesh_config.findings import SettingsError
 from mesh_config.loader import MOST_BYTES, load_mesh, load_router, parse_document, read_document
 from mesh_config.models import ListenerSettings, Role, Treatment
@@ -693,6 +697,47 @@ def test_a_byte_that_is_no_utf_8_is_told_with_its_line(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes("routers:\n  A:\n    site: café\n".encode("latin-1"))
     (finding,) = read_document(tmp_path / FILE).findings
     assert (finding.line, finding.message) == (3, "cannot be read: byte 0xe9 is not UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (gzip.compress(b"routers: {}\n", mtime=0), "it is compressed (gzip); expected the file that is in it"),
+        (bz2.compress(b"routers: {}\n"), "it is compressed (bzip2); expected the file that is in it"),
+        (lzma.compress(b"routers: {}\n"), "it is compressed (xz); expected the file that is in it"),
+        ("routers: {}\n".encode("utf-16"), "it is UTF-16; expected a file saved as UTF-8"),
+    ],
+    ids=["gzip", "bzip2", "xz", "UTF-16"],
+)
+def test_a_file_that_is_no_text_is_told_by_what_it_is(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    (finding,) = read_document(tmp_path / FILE).findings
+    assert str(finding) == f"{tmp_path / FILE}: error: cannot be read: {words}"
+
+
+LONG = 5000 * "x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"routers: {{A: {{connectors: [{{to: {LONG}}}]}}}}",
+        f"routers: {{A: {{listeners: [{{port: 5672, sasl: {LONG}}}]}}}}",
+        f"routers: {{A: {{vhosts: [{{name: v, hostnames: {LONG}, groups: []}}]}}}}",
+        f"routers: {{A: {{{LONG}: 1}}}}",
+        f"routers: {{{LONG}: {{id: B}}}}",
+        f"routers: {{'{LONG} {LONG}': {{}}}}",
+        f"routers: {{A: {{connectors: [{{to: C}}]}}, {LONG}: {{}}}}",
+    ],
+    ids=["router", "mechanism", "list", "key", "id", "blank", "another router"],
+)
+def test_a_long_text_is_shown_in_part_wherever_it_is_told_of(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text + "\n", encoding="utf-8")
+    findings = check_file(tmp_path / FILE)
+    assert findings
+    for finding in findings:
+        assert len(str(finding)) < len(str(tmp_path)) + 800
+        assert finding.nearest is None or len(finding.nearest) < 256
 
 
 def test_a_file_without_end_is_not_read_for_ever() -> None:

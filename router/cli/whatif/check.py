@@ -93,7 +93,7 @@ def check(folder: Path, is_json: bool, **asked: Any) -> None:
     checking = importlib.import_module("router.whatif.analysis.check")
     limits = checking.Limits(**asked)
     need_run(folder)
-    with answering():
+    with answering(folder):
         model = importlib.import_module("router.whatif.pipeline.run_folder").model_of(folder)
         answers = checking.check(folder, limits, model)
     if not answers:

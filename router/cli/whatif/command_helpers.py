@@ -17,11 +17,10 @@ from rich.text import Text
 
 from mesh_config.findings import SettingsError
 from router.cli.errors import BAD_INPUT, FAILED, CommandError, InvalidInputError, file_error
+from router.cli.interrupts import INTERRUPTED
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console
 
-INTERRUPTED: Final = 130
-"""Exit status after Ctrl-C."""
 CAPACITIES_BY: Final = "`amqp-mesh whatif import --details FILE` takes them from a file of details"
 """Said where a model without capacities can't be used."""
 LONG: Final = frozenset({"path", "what is down", "between", "note", "was", "is", "what"})
@@ -35,8 +34,12 @@ def need_capacities(folder: object, model: Any) -> None:
 
 
 @contextmanager
-def answering() -> Iterator[None]:
-    """Failures as an operator reads them, with exit status 2 where input is at fault."""
+def answering(place: object) -> Iterator[None]:
+    """Failures as an operator reads them, with exit status 2 where input is at fault.
+
+    Args:
+        place: named where the system names no file, as it does on a full disk.
+    """
     tables = importlib.import_module("router.whatif.pipeline.table_layouts")
     networks = importlib.import_module("router.whatif.kernel.network_arrays")
     try:
@@ -46,7 +49,7 @@ def answering() -> Iterator[None]:
     except (tables.TableError, networks.NetworkError) as error:
         raise CommandError(str(error), BAD_INPUT) from error
     except OSError as error:
-        raise file_error(error, error.filename or "", BAD_INPUT) from error
+        raise file_error(error, error.filename or place, BAD_INPUT) from error
 
 
 @contextmanager
@@ -80,7 +83,7 @@ def is_run(folder: Path) -> bool:
 
     Raises: CommandError, InvalidInputError for a run of which something is missing or can't be read.
     """
-    with answering():
+    with answering(folder):
         return bool(importlib.import_module("router.whatif.pipeline.run_folder").is_run(folder))
 
 

@@ -102,7 +102,9 @@ def converge(output: str, is_resumed: bool, **asked: Any) -> None:
     with interruptions(resumed(output)), faults_of(output, BAD_INPUT):
         wrong = _converge(output, is_resumed=is_resumed, **asked)
     if wrong:
-        raise CommandError(f"after {wrong} events not all routes were right; see the column `wrong`")
+        words = importlib.import_module("router.whatif.wording")
+        after = words.counted(wrong, "event")
+        raise CommandError(f"after {after} not all routes were right; see the column `wrong`")
 
 
 def _converge(

@@ -72,7 +72,7 @@ def credit(
     """
     planning = importlib.import_module("router.whatif.analysis.credit_plan")
     subjects = importlib.import_module("router.whatif.analysis.explain").BaseAndScenario
-    with answering():
+    with answering(folder):
         has_run = is_run(folder)
         subject = subjects.of_run(folder, down=down) if has_run else subjects.of_model(read_model(folder), down=down)
         if address is not None and address not in subject.network.routers:

@@ -42,7 +42,7 @@ def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: boo
         raise CommandError(
             f"--no-worse: {run} is a run and {model} a model; expected two runs, or two models", BAD_INPUT
         )
-    with answering():
+    with answering(f"{before} or {after}"):
         found = comparing.compare(before, after)
     if is_gate and found.run is not None and found.run.is_apart:
         raise CommandError("--no-worse: no failure was played in both runs, so nothing is compared", BAD_INPUT)

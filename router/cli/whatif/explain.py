@@ -58,7 +58,7 @@ def explain(
     if picture is not None and picture.suffix != ".svg":
         raise click.UsageError(f"--picture {picture}: expected a name that ends in .svg")
     explaining = importlib.import_module("router.whatif.analysis.explain")
-    with answering():
+    with answering(folder):
         subject = _subject(folder, scenario, down, variant)
         subject.shown = limit
         if link is not None:

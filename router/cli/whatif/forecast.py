@@ -38,10 +38,10 @@ LOG: Final = ".spark.log"
 @click.option(
     "--model",
     "folder",
-    metavar="MODEL",
+    metavar="MODEL|RUN",
     required=True,
     type=click.Path(path_type=Path),
-    help="The mesh, with capacities: a folder that `import` or `snapshot` wrote.",
+    help="The mesh, with capacities: a folder that `import` or `snapshot` wrote, or `run`, whose model is taken.",
 )
 @output_option("OUT")
 @click.option(

@@ -61,7 +61,7 @@ def optimise(
     searching = importlib.import_module("router.whatif.analysis.cost_search")
     settings = importlib.import_module("router.whatif.formats.mesh_settings")
     places = importlib.import_module("router.whatif.analysis.explain.base_and_scenario")
-    with answering(), progress() as on_progress:
+    with answering(folder), progress() as on_progress:
         model = read_model(folder)
         need_capacities(folder, model)
         least = {link.id: 1 for link in model.links}

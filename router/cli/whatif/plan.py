@@ -76,7 +76,7 @@ def plan(
         wanted.no_single_point_of_failure or {wanted.max_util, wanted.max_lost_pairs, wanted.max_lost_msgs} - {None}
     ):
         raise click.UsageError("no limit is given: see --help")
-    with answering(), progress() as on_progress:
+    with answering(folder), progress() as on_progress:
         model = read_model(folder)
         if wanted.max_util is not None and not model.has_capacities:
             raise CommandError(f"--max-util: no link of the model has a capacity; {CAPACITIES_BY}", BAD_INPUT)

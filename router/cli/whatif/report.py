@@ -24,7 +24,7 @@ def report(folder: Path) -> None:
     need_run(folder)
     folders = importlib.import_module("router.whatif.pipeline.run_folder")
     reports = importlib.import_module("router.whatif.report")
-    with answering():
+    with answering(folder):
         for verdict in reports.write(folder, folders.model_of(folder)):
             click.echo(printable(f"{verdict.label}: {verdict.value}. {verdict.note}"))
     click.echo(f"{folder / reports.PAGE}, {folder / reports.SUMMARY}")

@@ -155,9 +155,8 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
             raise InvalidInputError(SettingsError([finding]), BAD_INPUT) from error
     rate = (done.scenarios - done.resumed) / max(done.wall_s, 1e-9)
     resumed = f", {done.resumed:,} of them before" if done.resumed else ""
-    click.echo(
-        f"{output}: {done.scenarios:,} scenarios in {done.wall_s:.1f} s ({rate:,.0f}/s) by {done.engine}{resumed}"
-    )
+    count = importlib.import_module("router.whatif.wording").counted(done.scenarios, "scenario")
+    click.echo(f"{output}: {count} in {done.wall_s:.1f} s ({rate:,.0f}/s) by {done.engine}{resumed}")
     if verdicts and done.variants > 1:
         click.echo("Of the mesh as it is; the table family_summary has each variant.")
     for verdict in verdicts:

@@ -78,7 +78,7 @@ def suggest(
         raise click.UsageError("--no-links --no-subscribers: nothing is left to look for")
     suggesting = importlib.import_module("router.whatif.analysis.suggest")
     places = importlib.import_module("router.whatif.analysis.explain.base_and_scenario")
-    with answering():
+    with answering(folder):
         model = read_model(folder)
         network, kernel = _kernel(model, is_split=_is_split(folder))
         for text in addresses:

@@ -108,7 +108,7 @@ def watch(accesses: tuple[RouterAccess, ...], checkpoint: Path, interval: float,
     """
     if asked["has_addresses"] and asked["output"] is None:
         raise click.UsageError("--addresses: its table is a part of OUT, and none is given; expected -o OUT too")
-    with faults_of(checkpoint, BAD_INPUT), _places(accesses) as places:
+    with _handled(_end), faults_of(checkpoint, BAD_INPUT), _places(accesses) as places:
         _watch(accesses, places, checkpoint, interval, once=once, **asked)
 
 
@@ -128,9 +128,7 @@ def _watch(
     stream = importlib.import_module("router.whatif.telemetry.counter_stream")
     spark = importlib.import_module("router.whatif.pipeline.spark_session")
     folders = importlib.import_module("router.whatif.formats.model_folder")
-    for place in (checkpoint, output):
-        if place is not None:
-            importlib.import_module("router.whatif.pipeline.output_place").check_output_place(place, is_whole=False)
+    stream.check_places(checkpoint, output)
     links = () if model is None else folders.read_model(model).links
     what = stream.WatchSpec(
         urls=places,
@@ -225,12 +223,24 @@ def _set_by_signals(stopped: threading.Event) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         stopped.set()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    with _handled(stop):
+        yield
+
+
+@contextmanager
+def _handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let *handle* be called on Ctrl-C and SIGTERM."""
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End the command while nothing has begun that must end in order, as it ends later."""
+    raise SystemExit(0)
 
 
 @contextmanager

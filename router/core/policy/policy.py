@@ -201,7 +201,7 @@ class Policy:
             if most and count >= most:
                 raise Denied(
                     DenialKind.CONNECTION,
-                    f"there are {most} connections of {of}, as many as may be",
+                    f"there {'is 1 connection' if most == 1 else f'are {most} connections'} of {of}, as many as may be",
                     condition=Condition.RESOURCE_LIMIT_EXCEEDED,
                 )
         if known is None:

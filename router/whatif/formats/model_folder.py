@@ -76,7 +76,7 @@ def write_model(model: Model, folder: str | os.PathLike[str]) -> None:
 
     Raises:
         ModelError: the model can't be used, or the place is taken by something that is no model.
-        OSError: it can't be written; nothing of it is left then.
+        OSError: it can't be written, and is named; nothing of it is left then.
     """
     model.check()
     target = Path(folder)
@@ -99,8 +99,10 @@ def write_model(model: Model, folder: str | os.PathLike[str]) -> None:
         }
         (beside / HEAD).write_text(json.dumps(head, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         _put(beside, target)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(beside, ignore_errors=True)
+        if isinstance(error, OSError):
+            error.filename = str(target)  # a full disk names none
         raise
 
 

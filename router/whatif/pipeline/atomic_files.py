@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from router.whatif.pipeline.chunk_evaluator import OutputFile
@@ -16,10 +17,18 @@ def write_atomically(target: Path, data: bytes, *, folder: Path | None = None) -
         target: path of the file; what is there is replaced.
         data: all of it.
         folder: where it is until it is whole, on the same file system; None: that of *target*.
+    Raises: OSError, which names *target*; nothing is left of it then.
     """
     beside = (folder or target.parent) / f".{secrets.token_hex(8)}.tmp"
-    beside.write_bytes(data)
-    beside.replace(target)
+    try:
+        beside.write_bytes(data)
+        beside.replace(target)
+    except BaseException as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(target)  # a full disk names none
+        raise
 
 
 def write_run_files(folder: Path, pieces: Iterable[OutputFile]) -> None:

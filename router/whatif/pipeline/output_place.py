@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
+from typing import Final
 
 from router.whatif.pipeline.run_staging import run_error
+
+OF_FILE_SYSTEMS: Final = "lost+found"
+"""Folder at the root of a file system, where whoever mounts one for this has put nothing."""
 
 
 def check_output_place(out: Path, *, is_whole: bool = True) -> None:
@@ -27,3 +32,20 @@ def check_output_place(out: Path, *, is_whole: bool = True) -> None:
             pass
     except OSError as error:
         raise run_error(out, f"nothing can be written into {folder}: {error.strerror or error}", expected) from error
+
+
+def check_own_folder(folder: Path, marks: Collection[str], early: Collection[str], expected: str) -> None:
+    """Check whether files may be added to a folder: it is new, empty, or has what was written there before.
+
+    Args:
+        folder: the place, with no file in its way.
+        marks: names of what tells the folder by itself.
+        early: names of what is there before any of these, and tells it where nothing else is.
+        expected: the folders that may be given, in words.
+    Raises: RunError when something else is in it.
+    """
+    if not folder.is_dir():
+        return
+    names = {path.name for path in folder.iterdir() if path.name != OF_FILE_SYSTEMS and not path.name.startswith(".")}
+    if names.isdisjoint(marks) and not names <= set(early):
+        raise run_error(folder, "something else is there", expected)

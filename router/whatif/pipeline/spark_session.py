@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import os
 import signal
 import socket
@@ -58,6 +59,8 @@ PARTITIONS_PER_CORE: Final = 4
 WRITERS: Final = "spark.sql.maxConcurrentOutputFileWriters"
 FILES_AT_ONCE: Final = 64
 CANCELLED_EVERY_S: Final = 0.1
+LOGGED_BY_PY4J: Final = "Exception while sending command."
+"""By the root logger, with a traceback, beside the exception that it raises."""
 
 CONNECT_PORT: Final = 15002
 """Of Spark Connect, unless an address says another one."""
@@ -191,8 +194,28 @@ def _launch(address: SparkAddress, log: Path) -> SparkSession:
     if SparkContext._gateway is None and not is_submitted:  # else it is used
         launch: Any = launch_gateway  # which has no types
         with log.open("ab") as file, _launch_variables(is_here=settings.keys() >= HERE.keys()):
-            gateway = launch(conf, {"stdout": file, "stderr": subprocess.STDOUT})
-    return SparkSession(SparkContext(conf=conf, gateway=gateway))
+            # A signal to this process group is for this process, which ends Java in order; it ends with its input too.
+            gateway = launch(conf, {"stdout": file, "stderr": subprocess.STDOUT, "process_group": 0})
+    context = SparkContext(conf=conf, gateway=gateway)
+    _let_java_end_in_silence(context)
+    return SparkSession(context)
+
+
+def _let_java_end_in_silence(context: SparkContext) -> None:
+    """Leave it to whoever waits for Java to say that it has ended: threads of pyspark and py4j write tracebacks."""
+    server: Any = context._accumulatorServer
+    handle = server.handle_error
+
+    def handle_error(request: object, address: object) -> None:
+        if not isinstance(sys.exc_info()[1], (EOFError, OSError, PySparkException)):
+            handle(request, address)
+
+    server.handle_error = handle_error
+    logging.getLogger().addFilter(_is_told_by_nobody)
+
+
+def _is_told_by_nobody(record: logging.LogRecord) -> bool:
+    return record.msg != LOGGED_BY_PY4J
 
 
 @contextlib.contextmanager

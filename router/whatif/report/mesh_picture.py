@@ -6,16 +6,17 @@ from pathlib import Path
 
 from router.whatif.analysis.explain import Explanation
 from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.report.pictures import draw_mesh
 from router.whatif.report.themed_matplotlib_svg import standing_alone
 
 
 def write_picture(explanation: Explanation, model: Model, file: Path) -> None:
-    """Write `mesh_svg` into a file.
+    """Write `mesh_svg` into a file, which appears whole or not at all.
 
-    Raises: OSError
+    Raises: OSError, which names *file*.
     """
-    file.write_text(mesh_svg(explanation, model), encoding="utf-8")
+    write_atomically(file, mesh_svg(explanation, model).encode())
 
 
 def mesh_svg(explanation: Explanation, model: Model) -> str:

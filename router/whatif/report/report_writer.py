@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.report.html_page import page
 from router.whatif.report.json_summary import summary
 from router.whatif.report.pictures import pictures
@@ -28,13 +29,7 @@ def write(folder: Path, model: Model) -> list[Verdict]:
     """
     facts = facts_of(folder, model)
     found = verdicts(facts)
-    _replace(folder / SUMMARY, json.dumps(summary(facts, found), indent=1, allow_nan=False) + "\n")
-    _replace(folder / PAGE, page(facts, found, pictures(facts)))
+    text = json.dumps(summary(facts, found), indent=1, allow_nan=False) + "\n"
+    write_atomically(folder / SUMMARY, text.encode())
+    write_atomically(folder / PAGE, page(facts, found, pictures(facts)).encode())
     return found
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
-    part = file.with_name(f".{file.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(file)

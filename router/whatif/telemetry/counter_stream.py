@@ -30,6 +30,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from router.whatif.formats.parquet_file import read_parquet
 from router.whatif.model.elements import LinkEdge
 from router.whatif.pipeline.atomic_files import write_atomically
+from router.whatif.pipeline.output_place import check_output_place, check_own_folder
 from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.table_layouts import ADDRESS_RATE, LINK_RATE, Layout
 from router.whatif.telemetry import link_counters
@@ -185,6 +186,25 @@ class WatchSpec:
     """Of links whose capacity isn't told there, messages/s,"""
     capacity_bytes: float | None = None
     """and bytes/s, in each direction."""
+
+
+def check_places(checkpoint: Path, out: Path | None) -> None:
+    """Check whether a job may write into its folders, before any work is begun.
+
+    Args:
+        checkpoint: folder of the job.
+        out: folder for its tables, which may be the same one.
+    Raises: RunError when nothing can be written there, or something else is there, which could take it with it.
+    """
+    check_output_place(checkpoint, is_whole=False)
+    check_own_folder(checkpoint, [STATE], [LOCK, LOG], "a new folder, or one with which `whatif watch` was started")
+    if out is None:
+        return
+    check_output_place(out, is_whole=False)
+    marks = [LINK_RATE.name, ADDRESS_RATE.name, CURRENT]
+    if out.absolute() == checkpoint.absolute():
+        marks.append(STATE)
+    check_own_folder(out, marks, [LOCK, LOG], "a new folder, or one that `whatif watch` wrote")
 
 
 class StreamingJob:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,10 @@ from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run import run
 from router.whatif.pipeline.run_staging import RunError
 from router.whatif.scenarios.run_request import Request
+from router.whatif.telemetry.counter_stream import check_places
 from tests.whatif.runs import everything
 
+TOPOLOGY_ZOO = Path(__file__).parents[1] / "data" / "topology-zoo"
 UNWRITABLE = Path("/proc/amqp-mesh")
 """Nobody makes a folder in /proc, root neither."""
 NOTHING = "nothing can be written into /proc: No such file or directory; expected a place in a folder that can be"
@@ -81,3 +86,75 @@ def test_addresses_that_are_written_nowhere_are_refused(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "--addresses: its table is a part of OUT, and none is given; expected -o OUT too" in done.stderr
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", [("--checkpoint", "MODEL"), ("--checkpoint", "JOB", "-o", "MODEL")])
+def test_watch_adds_nothing_to_a_folder_that_is_something_else(tmp_path: Path, options: tuple[str, ...]) -> None:
+    write_model(everything(6, 8), tmp_path / "MODEL")
+    before = sorted(tmp_path.rglob("*"))
+    words = [str(tmp_path / word) if word.isupper() else word for word in options]
+    done = CliRunner().invoke(main, ["whatif", "watch", "amqp://127.0.0.1:1", "--once", *words])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(
+        f"{tmp_path / 'MODEL'}: error: something else is there; expected a new folder, or one "
+    )
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("job", "out"),
+    [
+        ((), ()),
+        (("lost+found",), (".hidden", "lost+found")),
+        (("lock", "spark.log"), ("address_rate",)),  # Spark has not begun
+        (("checkpoint", "lock", "notes"), ("current.parquet", "link_rate")),
+    ],
+)
+def test_watch_goes_on_with_folders_of_its_own(tmp_path: Path, job: tuple[str, ...], out: tuple[str, ...]) -> None:
+    for folder, names in (("job", job), ("out", out), ("one", (*job, *out))):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).mkdir(exist_ok=True)
+    check_places(tmp_path / "job", tmp_path / "out")
+    if "checkpoint" in job:
+        check_places(tmp_path / "one", tmp_path / "one")
+    check_places(tmp_path / "job", tmp_path / "job")
+
+
+def too_large(call: Callable[[], object]) -> None:
+    """Call what is to write a file, on a system that takes a few bytes of it, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        call()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        (("explain", "MODEL", "--router", "r00", "--picture", "FILE.svg"), "FILE.svg"),
+        (("import", "TOPOLOGY.graphml", "-o", "OUT"), "OUT"),
+        (("plan", "MODEL", "--prices", "PRICES", "--max-lost-pairs", "9999", "-o", "OUT"), "OUT"),
+        (("report", "RUN"), "RUN/summary.json"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_can_not_be_written_whole_is_named_and_does_not_stay(
+    tmp_path: Path, command: tuple[str, ...], file: str
+) -> None:
+    write_model(everything(6, 8), tmp_path / "MODEL")
+    made = CliRunner().invoke(main, ["whatif", "run", str(tmp_path / "MODEL"), "-o", str(tmp_path / "RUN")])
+    assert made.exit_code == 0, made.output
+    (tmp_path / "PRICES").write_text("upgrades: []\n", encoding="utf-8")
+    shutil.copy(TOPOLOGY_ZOO / "Abilene.graphml", tmp_path / "TOPOLOGY.graphml")
+    before = sorted(tmp_path.rglob("*"))
+    words = [str(tmp_path / word) if word.partition(".")[0].isupper() else word for word in command]
+    answers = []
+    too_large(lambda: answers.append(CliRunner().invoke(main, ["whatif", *words])))
+    (answer,) = answers
+    assert answer.exit_code == 2, answer.output
+    assert f"Error: {tmp_path / file}: " in answer.stderr
+    assert "File too large" in answer.stderr
+    assert sorted(tmp_path.rglob("*")) == before

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +34,7 @@ from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_staging import RunError
+from router.whatif.pipeline.spark_session import LOGGED_BY_PY4J
 from router.whatif.pipeline.table_files import from_rows, read_table
 from router.whatif.telemetry.counter_stream import CURRENT, StreamingJob, WatchSpec
 from tests.helpers.peer import message
@@ -380,12 +384,57 @@ def files(folder: Path) -> int:
     return len(list((folder / "out" / "link_rate").glob("*.parquet")))
 
 
+def no_warning(process: subprocess.Popen[bytes]) -> None:
+    """Kill it with Java, without a moment for anything."""
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """As Ctrl-C does, without a terminal."""
+    process.send_signal(signal.SIGINT)
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """As `timeout` does."""
+    os.killpg(process.pid, signal.SIGTERM)
+
+
+def end_all(process: subprocess.Popen[bytes]) -> None:
+    """As systemd does: all processes of a service, Java among them."""
+    found = [process.pid]
+    for pid in found:
+        children = Path(f"/proc/{pid}/task").glob("*/children")
+        found += [int(child) for file in children for child in file.read_text(encoding="ascii").split()]
+    assert len(found) > 1
+    for pid in reversed(found):
+        with contextlib.suppress(ProcessLookupError):  # it has ended with another one
+            os.kill(pid, signal.SIGTERM)
+
+
+def test_java_is_not_in_the_process_group_that_is_signalled(spark: SparkSession) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    assert os.getpgid(gateway.proc.pid) != os.getpgid(0)
+
+
+def test_the_end_of_java_is_no_traceback_of_those_that_listen_to_it(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server: Any = spark.sparkContext._accumulatorServer
+    for error, is_told in ((EOFError(), False), (ConnectionResetError(), False), (ValueError("no token"), True)):
+        try:
+            raise error
+        except type(error):
+            server.handle_error(None, ("127.0.0.1", 1))
+        assert ("Traceback" in capsys.readouterr().err) is is_told
+    said = logging.LogRecord("root", logging.ERROR, "", 0, LOGGED_BY_PY4J, (), None)
+    assert not logging.getLogger().filter(said)
+
+
 @pytest.mark.slow
 def test_killed_and_started_again_it_has_lost_nothing_and_counted_nothing_twice(
     mesh: MeshProcesses, traffic: Traffic, tmp_path: Path
 ) -> None:
-    sent, text = 0, ""
-    for number in range(3):
+    sent, endings = 0, (no_warning, interrupt, end_group, end_all)
+    for number, end in enumerate(endings):
         before = files(tmp_path)
         process = start_watch(mesh, tmp_path)
         try:
@@ -394,13 +443,9 @@ def test_killed_and_started_again_it_has_lost_nothing_and_counted_nothing_twice(
                 traffic.idle()
             traffic.send(100 + number)
             sent += 100 + number
-            if number > 0:
+            if end is not no_warning:
                 wait_until(lambda sent=sent: forth(tmp_path / "out", "R1--R2") >= sent, "all intervals", 30.0)
-                if number == 1:
-                    process.send_signal(signal.SIGINT)
-                else:
-                    text = (tmp_path / "log").read_text(encoding="utf-8")
-                    os.killpg(process.pid, signal.SIGTERM)  # Java ends first, of which pyspark complains
+                end(process)
                 assert process.wait(30.0) == 0
         finally:
             if process.poll() is None:
@@ -413,7 +458,8 @@ def test_killed_and_started_again_it_has_lost_nothing_and_counted_nothing_twice(
     assert 0 <= forth(tmp_path / "out", "R1--R2") - (sent - 10) <= 2
     assert 0 <= forth(tmp_path / "out", "R2--R3", asked=2) - (sent - 10) <= 4
     assert_without_gaps(read_table(tmp_path / "out", "link_rate"))
-    assert "Traceback" not in text
+    text = (tmp_path / "log").read_text(encoding="utf-8")
+    assert not {"Traceback", "Exception", "ERROR"} & set(re.findall(r"\w+", text)), text
     assert "utilisation" in text
 
 
