@@ -489,3 +489,9 @@ def test_a_history_of_another_mesh_is_an_error(spark: SparkSession, tmp_path: Pa
     with pytest.raises(RunError, match=words):
         forecast(spark, tmp_path / "few", triangle(), tmp_path / "out", Wanted(outlook=ForecastParameters(horizon=9)))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few", "other"]
+
+
+def test_the_help_says_that_the_model_of_a_run_will_do() -> None:
+    told = " ".join(CliRunner().invoke(main, ["whatif", "forecast", "--help"], terminal_width=200).stdout.split())
+    assert "--model MODEL|RUN" in told
+    assert "or `run`, whose model is taken" in told
