@@ -33,7 +33,7 @@ _MAGIC: Final = {
     b"\xfe\xff": "it is UTF-16",
     b"PAR1": "it is Parquet",
 }
-"""What a file is that begins so."""
+"""Kinds of files that are no UTF-8, by their first bytes."""
 
 
 def _with_short_names(text: str) -> str:

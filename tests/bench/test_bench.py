@@ -184,7 +184,7 @@ def test_a_benchmark_that_ends_early_leaves_no_router_behind(number: signal.Sign
         if moment == "measuring":
             wait_until(lambda: cpu_seconds([process.pid]) > 3, "it has worked for a while", 90)
         process.send_signal(number)
-        status = {signal.SIGTERM: 128 + number, signal.SIGHUP: 128 + number, signal.SIGINT: 1}.get(number, -number)
+        status = 128 + number if number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT) else -number
         assert process.wait(30) == status
     finally:
         process.kill()
