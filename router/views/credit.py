@@ -383,7 +383,7 @@ class PartyRows:
         return attrs.evolve(
             row,
             unsettled_seconds=self._since(self._owing_since(link)),
-            brokered=controller.lendable(link) if controller is not None else row.granted,
+            brokered=controller.lendable(link) if isinstance(controller, CreditController) else row.granted,
             missed_count=known.missed if known is not None else 0,
             zero_credit_seconds=self._since(known.zero_since) if known is not None else None,
             excluded_seconds=self._since(known.excluded_at) if known is not None else None,
