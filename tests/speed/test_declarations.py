@@ -132,6 +132,7 @@ def test_constants_are_those_of_proton(name: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_visible_in_the_process(name: str) -> None:
+    importlib.import_module(next(iter(hot_modules())))
     assert getattr(ctypes.CDLL(None), name)
     assert getattr(proton_functions, name) is not None
 
