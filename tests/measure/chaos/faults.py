@@ -22,7 +22,7 @@ from tests.helpers.frames import AMQP_HEADER, target, write
 from tests.helpers.processes import COMMAND, RouterProcess
 from tests.helpers.relay import CONNECTOR, LISTENER, LOOPBACK
 from tests.measure.chaos.ends import attach_receiver, attach_sender
-from tests.measure.chaos.ledger import ACCEPTED
+from tests.measure.chaos.ledger import ACCEPTED, RELEASED
 from tests.measure.chaos.stage import ROUTERS, START_S, Stage
 from tests.measure.chaos.wires import Wire
 
@@ -254,13 +254,17 @@ def dying_subscriber(stage: Stage, rng: random.Random) -> Course:
     second = loop.connect(stage.mesh.url(rng.choice(ROUTERS)), "large-heir")
     heir = attach_receiver(second, ledger, ledger.new_sink(address), credit=4)
     heir.says = (ACCEPTED,)
-    stage.run_until(lambda: sender.credit > 0, 20)
     before = sender.source.sent
-    sender.fill(1)
 
     def is_answered() -> bool:
+        """Whether the next one is; what came before its router knew of the heir is released, and sent again."""
         heir.answer()
-        return sender.source.sent > before and not sender.source.unanswered
+        if sender.source.unanswered:
+            return False
+        is_sent = sender.source.sent > before and sender.source.outcomes[-1] != RELEASED
+        if not is_sent:
+            sender.fill(1)
+        return is_sent
 
     if not stage.run_until(is_answered, 30) or sender.source.outcomes[-1] != ACCEPTED:
         ledger.violate("no recovery", f"5 MB to {address} after its subscriber died: {sender.source.outcomes[-1]}")
