@@ -153,8 +153,7 @@ proton_is_complete() {
 
 # proton_has_assertions PYTHON: whether a failed one of them would end the process.
 proton_has_assertions() {
-    "$1" -c 'import cproton_ffi, pathlib, sys
-sys.exit(b"__assert_" not in pathlib.Path(cproton_ffi.__file__).read_bytes())'
+    "$1" -I -c 'import sys; from router.binding.library import has_assertions; sys.exit(not has_assertions())'
 }
 
 # check_proton VENV: compile python-qpid-proton anew if it knows neither TLS nor the mechanisms of Cyrus, or has its
