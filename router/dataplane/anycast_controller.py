@@ -325,7 +325,7 @@ class AnycastController(CreditController):
 
     def _restate_subscriber(self, link: SubscriberLink) -> None:
         self._see_withdrawal(link)
-        credit = min(self._measure(link), self._context.brokered_messages)
+        credit = self._measure_lendable(link)
         self._local_credit += credit - link.brokered
         link.brokered = credit
         if credit > 0:

@@ -39,7 +39,7 @@ cdef class PausedLinks:
     cdef bint _must_wait(self, IngressLink link, Transfer transfer) except -1
     @cython.locals(is_over=bint)
     cpdef bint must_pause(self, IngressLink link, Transfer transfer, double now) except -1
-    cdef object _pause_alone(self, IngressLink link)
+    cdef object _resume_with_sibling(self, IngressLink link)
     @cython.locals(port=Port, asking=Transfer)
     cpdef bint must_stop(self, IngressLink link) except -1
     cdef bint _is_large(self, Transfer transfer) except -1

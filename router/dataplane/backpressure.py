@@ -152,7 +152,7 @@ class PausedLinks:
             assert transfer.egress is not None
             self.pause(link, now)
             transfer.egress.port.paused[link] = None
-            self._pause_alone(link)
+            self._resume_with_sibling(link)
             if link.port.is_over:
                 link.port.stopped[link] = None
             return True
@@ -163,7 +163,7 @@ class PausedLinks:
             # What it waits for may be the end of a message on another link of its session, whose window has to be open.
             if is_over or not self._unfinished.has_sibling(link):
                 self.pause(link, now)  # until it is sent or settled (`Settlement.resume`), or such a message begins
-                self._pause_alone(link)
+                self._resume_with_sibling(link)
                 return True
         elif is_over:
             self.pause(link, now)  # until it is sent, or that is over
@@ -171,9 +171,8 @@ class PausedLinks:
             return True
         return False
 
-    def _pause_alone(self, link: IngressLink) -> None:
-        """Pause a link that is read again when another one of its session has a message that is unfinished."""
-        link.is_paused = True
+    def _resume_with_sibling(self, link: IngressLink) -> None:
+        """Have a paused link read again when another one of its session has a message that is unfinished."""
         self._alone.setdefault(link.session, {})[link] = None
 
     def has_to_wait(self, link: IngressLink) -> bool:
@@ -206,7 +205,8 @@ class PausedLinks:
             if not port.is_over and self._unfinished.has_sibling(link):
                 return False  # what it waits for may need the window, as in `must_pause`
             # Until enough has left (`AllWaitingMessages.relieved`), or such a message begins.
-            self._pause_alone(link)
+            link.is_paused = True
+            self._resume_with_sibling(link)
             return True
         if link.entry is not None and link.entry.service is not None:
             return False  # whoever asks the router what is wrong gets an answer

@@ -55,6 +55,7 @@ cdef class CreditController:
     @cython.locals(beside=dict, unspent=Py_ssize_t)
     cdef _see_withdrawal(self, SubscriberLink link)
     cpdef Py_ssize_t lendable(self, SubscriberLink link)
+    cdef Py_ssize_t _measure_lendable(self, SubscriberLink link)
     @cython.locals(credit=Py_ssize_t)
     cdef Py_ssize_t _measure(self, EgressLink link)
     @cython.locals(link=EgressCircuitLink, due=double)

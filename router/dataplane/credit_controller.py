@@ -435,8 +435,10 @@ class CreditController:
 
     def lendable(self, link: SubscriberLink) -> int:
         """Messages that publishers may get of a subscriber's credit, as it is: a change may not have been looked at."""
-        if link not in self._changed:
-            return link.brokered
+        return self._measure_lendable(link) if link in self._changed else link.brokered
+
+    def _measure_lendable(self, link: SubscriberLink) -> int:
+        """The part of what may be sent to a subscriber at once that is lent out at a time."""
         return min(self._measure(link), self._context.brokered_messages)
 
     def _measure(self, link: EgressLink) -> int:

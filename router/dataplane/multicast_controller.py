@@ -160,7 +160,7 @@ class MulticastController(CreditController):
             self._known[link] = None
             subscribers.add(link)
         self._see_withdrawal(link)
-        link.brokered = min(self._measure(link), self._context.brokered_messages)
+        link.brokered = self._measure_lendable(link)
         is_draining = link.brokered > 0 and bool(pn_link_get_drain(link.handle))
         subscribers.changed(link, link.brokered, now, is_draining, link.is_withdrawn)
 
