@@ -30,7 +30,7 @@ class AddressSettings:
         default=None,
     )
     treatment: Treatment = setting(
-        "How its messages are given to its subscribers (*distribution* in Qpid Dispatch).", default=Treatment.BALANCED
+        "Rule by which messages are given to subscribers (*distribution* in Qpid Dispatch).", default=Treatment.BALANCED
     )
     distance_messages: float | None = setting(
         "`forwarding.distance_messages` for these addresses; it affects only balanced ones.",

@@ -38,7 +38,7 @@ class ConnectionSettings:
     """Settings that a listener and a connector have in common: the AMQP side of a connection."""
 
     role: Role = setting(
-        "Who connects here: clients (`normal`) or other routers (`inter-router`).", default=Role.NORMAL
+        "Peers of the connections: clients (`normal`) or other routers (`inter-router`).", default=Role.NORMAL
     )
     cost: int = setting(
         "Cost of the link to the neighbor; the larger of both ends counts.", default=1, low=1, high=65535
@@ -53,7 +53,7 @@ class ConnectionSettings:
         beyond="closed, `amqp:connection:framing-error`",
     )
     max_sessions: int = setting(
-        "Sessions of one connection (channel-max + 1).",
+        "Maximum number of sessions of one connection (channel-max + 1).",
         default=32768,
         unit="sessions",
         low=1,
@@ -61,8 +61,8 @@ class ConnectionSettings:
         beyond="closed, `amqp:connection:framing-error`",
     )
     idle_timeout_s: float = setting(
-        "A connection silent for so long is closed; 0: never. A connection to a router is closed after twice"
-        " `hello_max_age_s` if that is less, but not before 4 s.",
+        "Time after which a silent connection is closed; 0: never. A connection to a router is closed "
+        "after twice `hello_max_age_s` if that is less, but not before 4 s.",
         default=16.0,
         unit="seconds",
         low=0,
@@ -97,7 +97,12 @@ class ListenerSettings(ConnectionSettings):
     host: str = setting("Address to bind.", default="127.0.0.1", pattern=HOST_PATTERN)
     port: int = setting("TCP port; 0 lets the system choose.", default=5672, low=0, high=65535)
     handshake_timeout_s: float = setting(
-        "Time until the peer's Open must be there.", default=10.0, unit="seconds", low=0.1, high=3600, beyond="closed"
+        "Time within which the peer's Open must arrive.",
+        default=10.0,
+        unit="seconds",
+        low=0.1,
+        high=3600,
+        beyond="closed",
     )
     vhost: str | None = setting(
         "Virtual host of all its clients, whatever host name they write in their Open.",
@@ -105,9 +110,9 @@ class ListenerSettings(ConnectionSettings):
         pattern=VHOST_PATTERN,
     )
     vhost_prefix: bool = setting(
-        "Put the host name of the client's Open before each of its addresses (oslo.messaging with pseudo_vhost=false)."
-        " Other clients mostly write the host there that they dialled. A treatment may name the address with or without"
-        " it.",
+        "Put the host name of the client's Open before each of its addresses (oslo.messaging with "
+        "pseudo_vhost=false). Most other clients write the host there to which they connected. A "
+        "treatment may name the address with or without it.",
         default=False,
     )
     max_message_bytes: int = setting(
@@ -119,7 +124,7 @@ class ListenerSettings(ConnectionSettings):
         beyond="its link is closed, `amqp:link:message-size-exceeded`",
     )
     max_connections: int = setting(
-        "Connections at one time.",
+        "Maximum number of connections at one time.",
         default=10000,
         unit="connections",
         low=1,
@@ -127,7 +132,7 @@ class ListenerSettings(ConnectionSettings):
         beyond="closed at once, `listener_full`",
     )
     max_connections_of_host: int = setting(
-        "Connections at one time of one remote host. 0: no separate bound.",
+        "Maximum number of connections at one time of one remote host. 0: no separate bound.",
         default=0,
         unit="connections",
         low=0,
@@ -135,7 +140,8 @@ class ListenerSettings(ConnectionSettings):
         beyond="closed at once, `host_full`",
     )
     max_handshakes: int = setting(
-        "Connections at one time that have not authenticated; when there are more, the oldest of them is closed.",
+        "Maximum number of connections at one time that have not authenticated; when there are more, the "
+        "oldest of them is closed.",
         default=1000,
         unit="connections",
         low=1,
@@ -152,16 +158,16 @@ class ListenerSettings(ConnectionSettings):
         default=ClientCertificates.NONE,
     )
     user_from: tuple[CertificateField, ...] = setting(
-        "Fields of a client's certificate that make its user's name with EXTERNAL, joined by `,`. Each must be there"
-        " exactly once. `SHA-256` is the fingerprint.",
+        "Fields of a client's certificate that make its user's name with EXTERNAL, joined by `,`. Each "
+        "must occur exactly once. `SHA-256` is the fingerprint.",
         default=(CertificateField.COMMON_NAME,),
     )
     sasl: tuple[Mechanism, ...] = setting(
-        "SASL mechanisms that are offered, in this order. With ANONYMOUS a client without SASL is let in too.",
+        "SASL mechanisms that are offered, in this order. With ANONYMOUS a client without SASL is accepted too.",
         default=(Mechanism.ANONYMOUS,),
     )
     users_file: str | None = setting(
-        "Users and their salted passwords, for PLAIN and SCRAM; `amqp-mesh user` writes it.",
+        "File of users and their salted passwords, for PLAIN and SCRAM; `amqp-mesh user` writes it.",
         default=None,
         pattern=TEXT_PATTERN,
     )
@@ -199,7 +205,7 @@ class ConnectorSettings(ConnectionSettings):
         pattern=NAME_PATTERN,
     )
     role: Role = setting(
-        "What is at the other end: another router. With the role `normal` it would carry nothing, and is refused.",
+        "Peer at the other end: another router. With the role `normal` it would carry nothing, and is refused.",
         default=Role.INTER_ROUTER,
     )
     to: str | None = setting(
@@ -238,7 +244,7 @@ class ConnectorSettings(ConnectionSettings):
         "File with the user's password, without a line end or with one.", default=None, pattern=TEXT_PATTERN
     )
     password_env: str | None = setting(
-        "Variable of the environment with the user's password.", default=None, pattern=ENVIRONMENT_PATTERN
+        "Environment variable with the user's password.", default=None, pattern=ENVIRONMENT_PATTERN
     )
     keytab: str | None = setting(
         "For GSSAPI: file of the keys with which this router gets a Kerberos ticket; when absent what the environment"

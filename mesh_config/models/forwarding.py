@@ -12,23 +12,23 @@ class ForwardingSettings:
     """Windows and bounds of the data plane."""
 
     publisher_window: int = setting(
-        "Credit that a router makes by itself toward subscribers behind a neighbor that takes no circuits.",
+        "Credit that a router gives by itself toward subscribers behind a neighbor that takes no circuits.",
         default=250,
         unit="messages",
         low=1,
         high=1000000,
     )
     anonymous_window: int = setting(
-        "Most credit of a sender that names its destination in each message; it begins with 4, doubles with use, and"
-        " each released message halves it.",
+        "Maximum credit of a sender that names its destination in each message; it begins with 4, doubles "
+        "with use, and each released message halves it.",
         default=250,
         unit="messages",
         low=1,
         high=1000000,
     )
     distance_messages: float = setting(
-        "What a unit of a path's cost is worth to a balanced message: it takes that path while so many fewer messages"
-        " per subscriber are without an outcome there.",
+        "Messages per subscriber that one unit of path cost is worth to a balanced message: it takes the "
+        "costlier path when that has this many fewer without an outcome, per unit of extra cost.",
         default=0.1,
         unit="messages",
         low=0,
@@ -47,7 +47,7 @@ class ForwardingSettings:
         beyond="passed on in parts; a multicast is rejected",
     )
     held_connection_bytes: int = setting(
-        "The same for all messages that are held for one connection.",
+        "Bytes of multi-frame messages that may be held until whole for one connection, all messages together.",
         default=64 * MIB,
         unit="bytes",
         low=0,
@@ -55,8 +55,9 @@ class ForwardingSettings:
         beyond="passed on in parts; a multicast is rejected",
     )
     unfinished_s: float = setting(
-        "An unfinished message of which fewer than `unfinished_bytes` have come in this time is given up; between"
-        " routers after twice as long. Only time in which its sender could go on counts.",
+        "Time after which an unfinished message is given up if fewer than `unfinished_bytes` of it "
+        "arrived in this time; between routers after twice as long. Only time in which its sender could "
+        "go on counts.",
         default=30.0,
         unit="seconds",
         low=0.1,
@@ -64,7 +65,7 @@ class ForwardingSettings:
         beyond="rejected, and the link of a client closed",
     )
     unfinished_bytes: int = setting(
-        "What must come of an unfinished message in `unfinished_s`.",
+        "Bytes of an unfinished message that must arrive in `unfinished_s`.",
         default=32768,
         unit="bytes",
         low=1,
@@ -79,7 +80,7 @@ class ForwardingSettings:
         beyond="RELEASED or, pre-settled, dropped and counted",
     )
     waiting_bytes: int = setting(
-        "The same in bytes.",
+        "Bytes of messages that may wait for credit at one address, or at one link.",
         default=64 * MIB,
         unit="bytes",
         low=1,
@@ -87,8 +88,9 @@ class ForwardingSettings:
         beyond="RELEASED or, pre-settled, dropped and counted",
     )
     connection_bytes: int = setting(
-        "What may be held of what one client has sent. Above this no further message of it is begun; far above, its"
-        " socket is not read. The same bound for what it is to get: above this nothing more is sent to it.",
+        "Bytes that may be held of what one client has sent. Above this no further message of it is "
+        "begun; far above, its socket is not read. It also bounds what the client is to receive: above "
+        "this nothing more is sent to it.",
         default=128 * MIB,
         unit="bytes",
         low=MIB,
@@ -96,7 +98,8 @@ class ForwardingSettings:
         beyond="it has to wait, `connection_above_mark`",
     )
     process_bytes: int = setting(
-        "What may be held because of all peers; above this each connection with more than its share has to wait.",
+        "Bytes that may be held because of all peers together; above this each connection with more than "
+        "its share has to wait.",
         default=1024 * MIB,
         unit="bytes",
         low=4 * MIB,
@@ -104,7 +107,7 @@ class ForwardingSettings:
         beyond="connections above their share have to wait, `process_above_mark`",
     )
     stopped_s: float = setting(
-        "A client so far above its mark that its socket is not read is closed after this.",
+        "Time after which a client is closed that is so far above its mark that its socket is not read.",
         default=60.0,
         unit="seconds",
         low=0.1,
@@ -127,36 +130,39 @@ class ForwardingSettings:
         high=1000000,
     )
     quarantine_s: float = setting(
-        "Credit taken back from a client counts as held for this time; it must be longer than a client's round trip.",
+        "Time for which credit taken back from a client counts as held; it must be longer than a client's round trip.",
         default=0.05,
         unit="seconds",
         low=0.001,
         high=10,
     )
     linger_s: float = setting(
-        "When all subscribers of an address have taken their credit back, publishers lose theirs after this.",
+        "Time after which publishers lose their credit when all subscribers of the address have taken theirs back.",
         default=1.0,
         unit="seconds",
         low=0,
         high=3600,
     )
     drain_bound_s: float = setting(
-        "A drain is answered after this, whatever has come back; what a neighbor has not returned counts as returned.",
+        "Time after which a drain is answered, whatever has come back; what a neighbor has not returned "
+        "counts as returned.",
         default=1.0,
         unit="seconds",
         low=0.01,
         high=60,
     )
     grace_s: float = setting(
-        "A subscriber of a multicast that has no credit, or takes next to nothing, holds up others for this time; a"
-        " neighbor that does not exclude such subscribers, for a bit more than four times as long.",
+        "Time for which a multicast subscriber that has no credit, or takes next to nothing, may hold up "
+        "others; a neighbor that does not exclude such subscribers may for a bit more than four times as "
+        "long.",
         default=1.0,
         unit="seconds",
         low=0,
         high=3600,
     )
     kept_multicast_s: float = setting(
-        "Multicasts that have passed are kept for this time: when paths change, a router that lacks one gets it again.",
+        "Time for which multicasts that have passed are kept: when paths change, a router that lacks one "
+        "gets it again.",
         default=5.0,
         unit="seconds",
         low=0,
@@ -164,7 +170,7 @@ class ForwardingSettings:
         beyond="forgotten",
     )
     kept_multicast_bytes: int = setting(
-        "The same in bytes, all addresses together; the oldest are forgotten first.",
+        "Bytes of multicasts that are kept, all addresses together; the oldest are forgotten first.",
         default=16 * MIB,
         unit="bytes",
         low=0,
@@ -172,7 +178,7 @@ class ForwardingSettings:
         beyond="the oldest are forgotten",
     )
     circuit_idle_s: float = setting(
-        "A circuit that nobody needs is ended after this.", default=60.0, unit="seconds", low=0.1, high=86400
+        "Time after which an unused circuit is ended.", default=60.0, unit="seconds", low=0.1, high=86400
     )
     session_window_frames: int = setting(
         "Frames of a session that may wait here unread before its sender is stopped.",
@@ -199,8 +205,7 @@ class ForwardingSettings:
         beyond="closed",
     )
     control_percent: int = setting(
-        "Time for control messages of neighbors that have used up their allowance, which is 0.5 s, and this part of all"
-        " time.",
+        "Share of the router's time for control messages of a neighbor, beyond an allowance of 0.5 s.",
         default=20,
         unit="percent",
         low=1,
@@ -216,7 +221,7 @@ class ForwardingSettings:
         beyond="rejected, `amqp:link:message-size-exceeded`",
     )
     max_links: int = setting(
-        "Links of one connection.",
+        "Maximum number of links of one connection.",
         default=65536,
         unit="links",
         low=1,
@@ -224,8 +229,8 @@ class ForwardingSettings:
         beyond="the link is refused, `amqp:resource-limit-exceeded`",
     )
     max_session_links: int = setting(
-        "Links of one session of a client. They end together with it, which takes time with the square of their"
-        " number.",
+        "Maximum number of links of one session of a client. They end together with it, which takes time "
+        "that grows with the square of their number.",
         default=2048,
         unit="links",
         low=1,
@@ -233,7 +238,7 @@ class ForwardingSettings:
         beyond="the link is refused, `amqp:resource-limit-exceeded`",
     )
     max_circuits: int = setting(
-        "Circuits of one connection to a neighbor, in both directions together.",
+        "Maximum number of circuits of one connection to a neighbor, in both directions together.",
         default=30000,
         unit="circuits",
         low=0,

@@ -29,12 +29,14 @@ class HttpSettings:
         pattern=TEXT_PATTERN,
     )
     names: tuple[str, ...] = setting(
-        "Host names, or `host:port`, with which browsers and Prometheus reach it, besides `host`, `localhost` and IP"
-        " addresses; a request for another name is refused, so that no foreign page can read the console.",
+        "Host names, or `host:port`, by which browsers and Prometheus reach it, besides `host`, "
+        "`localhost` and IP addresses; a request for another name is refused, so that no foreign page can "
+        "read the console.",
         default=(),
     )
     share_percent: float = setting(
-        "Pages are made again only so often that this takes no more of the router's time.",
+        "Maximum share of the router's time for making pages; until a page may be made again, the "
+        "previous one is sent.",
         default=2.0,
         unit="percent",
         low=0.1,
@@ -42,7 +44,7 @@ class HttpSettings:
         beyond="the previous page is sent again",
     )
     max_connections: int = setting(
-        "HTTP connections at one time.",
+        "Maximum number of HTTP connections at one time.",
         default=64,
         unit="connections",
         low=1,
@@ -50,8 +52,8 @@ class HttpSettings:
         beyond="the oldest of them is closed",
     )
     max_requests_per_s: float = setting(
-        "Requests answered in a second, of all HTTP connections together; a request in several pieces counts as that"
-        " many.",
+        "Maximum number of requests answered per second, all HTTP connections together; a request that "
+        "comes in several pieces counts once for each.",
         default=200.0,
         unit="requests",
         low=1,
@@ -67,7 +69,7 @@ class HttpSettings:
         beyond="answered with 431, and closed",
     )
     timeout_s: float = setting(
-        "Time in which a request must come, and in which some of a page must be taken.",
+        "Time within which a request must arrive, and within which some of a page must be read.",
         default=30.0,
         unit="seconds",
         low=0.1,

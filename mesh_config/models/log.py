@@ -31,7 +31,7 @@ class LogSettings:
     """The log, on standard error."""
 
     level: LogLevel = setting(
-        "Least severe lines that are written; `--log-level` of `amqp-mesh run` overrides it until a reload changes it.",
+        "Lowest level that is written; `--log-level` of `amqp-mesh run` overrides it until a reload changes it.",
         default=LogLevel.INFO,
     )
     format: LogFormat = setting(

@@ -31,15 +31,18 @@ class RouterSettings:
         pattern=ID_PATTERN,
     )
     host: str | None = setting(
-        "Host by which other routers reach this one; where a listener binds to all addresses, `to` resolves to it.",
+        "Host by which other routers reach this one; `to` resolves to it where a listener binds to all addresses.",
         default=None,
         pattern=HOST_PATTERN,
     )
     site: str | None = setting(
-        "Where it stands; routers of one site may fail together.", default=None, pattern=NAME_PATTERN
+        "Site of the router, such as a data center; routers of one site may fail together.",
+        default=None,
+        pattern=NAME_PATTERN,
     )
     mesh: str | None = setting(
-        "Name of its mesh; a neighbor of a mesh with another name is refused. A mesh file has it in `mesh.name`.",
+        "Name of the router's mesh; a neighbor of a mesh with another name is refused. A mesh file has it "
+        "in `mesh.name`.",
         default=None,
         pattern=NAME_PATTERN,
     )
@@ -50,7 +53,7 @@ class RouterSettings:
         default=(),
     )
     listeners: tuple[ListenerSettings, ...] = setting("Sockets that wait for connections.", default=())
-    connectors: tuple[ConnectorSettings, ...] = setting("Connections to make.", default=())
+    connectors: tuple[ConnectorSettings, ...] = setting("Connections that this router makes and keeps up.", default=())
     addresses: tuple[AddressSettings, ...] = setting(
         "Treatments of addresses (*distribution* in Qpid Dispatch); they override the built-in ones.", default=()
     )
@@ -63,10 +66,10 @@ class RouterSettings:
     link_state: LinkStateSettings = setting("Timers of the routing protocol.", factory=LinkStateSettings)
     forwarding: ForwardingSettings = setting("Windows and bounds of the data plane.", factory=ForwardingSettings)
     log: LogSettings = setting("Lines of the log.", factory=LogSettings)
-    recorder: RecorderSettings = setting("What is kept to explain a fault.", factory=RecorderSettings)
+    recorder: RecorderSettings = setting("Flight recorder: what is kept to explain a fault.", factory=RecorderSettings)
     http: HttpSettings = setting("Health, metrics and the console by HTTP.", factory=HttpSettings)
     reserved_files: int = setting(
-        "Open files kept for connections of routers, at most half of all; a client that would take one is refused.",
+        "Open files reserved for connections of routers, at most half of all; a client that would take one is refused.",
         default=64,
         unit="files",
         low=0,
@@ -74,11 +77,11 @@ class RouterSettings:
         beyond="a client is closed at once, `files_short`",
     )
     shutdown_s: float = setting(
-        "On SIGTERM, time for what is in flight to settle.", default=5.0, unit="seconds", low=0, high=3600
+        "Time for messages in flight to settle after SIGTERM.", default=5.0, unit="seconds", low=0, high=3600
     )
     shutdown_replies_s: float = setting(
-        "Part of that time, at most, for replies to accepted requests: calls that take long are answered, and clients"
-        " get no credit meanwhile.",
+        "Maximum part of `shutdown_s` spent waiting for replies to accepted requests: slow calls are "
+        "answered, and clients get no credit meanwhile.",
         default=3.0,
         unit="seconds",
         low=0,

@@ -12,7 +12,7 @@ class RecorderSettings:
     """The flight recorder: what moved the control plane lately."""
 
     max_bytes: int = setting(
-        "Estimated memory for what recently moved the control plane; 0 keeps nothing.",
+        "Estimated memory for recent inputs of the control plane; 0 keeps nothing.",
         default=8 * MIB,
         unit="bytes",
         low=0,
@@ -20,7 +20,7 @@ class RecorderSettings:
         beyond="the oldest half is forgotten",
     )
     max_calls: int = setting(
-        "Calls of the control plane that are kept.",
+        "Maximum number of calls of the control plane that are kept.",
         default=20000,
         unit="calls",
         low=2,
@@ -28,13 +28,13 @@ class RecorderSettings:
         beyond="the oldest half is forgotten",
     )
     directory: str | None = setting(
-        "Where a recording is written after a fault of the program, and on SIGUSR1. When absent only SIGUSR1 writes"
-        " one, to the system's directory for temporary files.",
+        "Directory for recordings, which are written after a fault of the program and on SIGUSR1. When "
+        "absent only SIGUSR1 writes one, to the system's directory for temporary files.",
         default=None,
         pattern=TEXT_PATTERN,
     )
     max_files: int = setting(
-        "Recordings of this router that may exist.",
+        "Maximum number of recordings of this router in the directory.",
         default=10,
         unit="files",
         low=1,

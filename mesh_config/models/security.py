@@ -71,7 +71,7 @@ PASSWORD_MECHANISMS = (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256, Mechanism.SCRAM
 class TlsSettings:
     """A TLS profile: which certificate a router shows, and which authorities it trusts."""
 
-    name: str = setting("Name with which listeners and connectors refer to it.", pattern=NAME_PATTERN)
+    name: str = setting("Name by which listeners and connectors refer to the profile.", pattern=NAME_PATTERN)
     certificate: str | None = setting(
         "File of the certificate and of those of the authorities between it and `ca`, PEM; a listener needs one.",
         default=None,
@@ -86,7 +86,7 @@ class TlsSettings:
         "File with the password of the private key.", default=None, pattern=TEXT_PATTERN
     )
     key_password_env: str | None = setting(
-        "Variable of the environment with that password.", default=None, pattern=ENVIRONMENT_PATTERN
+        "Environment variable with the password of the private key.", default=None, pattern=ENVIRONMENT_PATTERN
     )
     ca: str | None = setting(
         "File of the authorities for checking certificates of others, PEM; when absent a connector uses those of the"
@@ -100,8 +100,10 @@ class TlsSettings:
         default=None,
         pattern=TEXT_PATTERN,
     )
-    min_version: TlsVersion = setting("Oldest version of TLS.", default=TlsVersion.V1_2)
-    max_version: TlsVersion | None = setting("Newest version of TLS; the newest available when absent.", default=None)
+    min_version: TlsVersion = setting("Oldest version of TLS that is allowed.", default=TlsVersion.V1_2)
+    max_version: TlsVersion | None = setting(
+        "Newest version of TLS that is allowed; the newest available when absent.", default=None
+    )
     ciphers: str | None = setting(
         "Cipher suites up to TLS 1.2, as OpenSSL writes them; those of TLS 1.3 are all allowed.",
         default=None,
@@ -113,5 +115,7 @@ class TlsSettings:
 class NeighborSettings:
     """A router that may join at an inter-router listener with authentication."""
 
-    user: str = setting("The user with which it authenticates.", pattern=TEXT_PATTERN)
-    ids: tuple[str, ...] = setting("Router ids that it may have; its user's name when absent, `*` for any.", default=())
+    user: str = setting("User as which the router authenticates.", pattern=TEXT_PATTERN)
+    ids: tuple[str, ...] = setting(
+        "Router ids that the router may have; its user's name when absent, `*` for any.", default=()
+    )

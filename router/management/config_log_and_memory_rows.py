@@ -20,7 +20,7 @@ class AddressConfigRow(Row):
     prefix: str | None = attribute("Whole words of an address; null where there is a pattern.", default=None)
     pattern: str | None = attribute("Words, with `*` for one and `#` for any number; null where there is a prefix.")
     distribution: str = attribute("Treatment: `multicast`, `closest` or `balanced`.")
-    distance_messages: int | None = attribute("What a unit of cost is worth, messages; null for the router's setting.")
+    distance_messages: int | None = attribute("Messages that one unit of cost is worth; null for the router's setting.")
     is_builtin: bool = attribute("Whether it is built in: such an entry can't be deleted, only overridden.")
     waypoint: bool = attribute("Always false: there are no waypoints.")
     ingress_phase: int | None = attribute("Always null.")
@@ -48,7 +48,7 @@ class LinkRouteRow(Row):
 class AutoLinkRow(Row):
     """An auto-link. There are none."""
 
-    address: str = attribute("Its address.")
+    address: str = attribute("Address of the entity.")
     direction: str = attribute("`in` or `out`.")
     phase: int | None = attribute("Always null.")
     container_id: str | None = attribute("Always null.")
@@ -64,7 +64,7 @@ class AutoLinkRow(Row):
 class ExchangeRow(Row):
     """An exchange. There are none."""
 
-    address: str = attribute("Its address.")
+    address: str = attribute("Address of the entity.")
     phase: int = attribute("Always 0.")
     alternate_address: str | None = attribute("Always null.")
     alternate_phase: int = attribute("Always 0.")
@@ -80,9 +80,9 @@ class ExchangeRow(Row):
 class BindingRow(Row):
     """A binding of an exchange. There are none."""
 
-    exchange_name: str = attribute("Its exchange.")
+    exchange_name: str = attribute("Exchange of the binding.")
     binding_key: str | None = attribute("Always null.")
-    next_hop_address: str = attribute("Its next hop.")
+    next_hop_address: str = attribute("Next hop of the binding.")
     next_hop_phase: int = attribute("Always 0.")
     matched_count: int = attribute("Always 0.")
 
@@ -93,7 +93,7 @@ class RouterLogRow(Row):
 
     module: str = attribute("Always `DEFAULT`.")
     enable: str = attribute(
-        "Least severe lines that are written, with a `+`: `debug+`, `info+`, `warning+` or `error+`; `none` for none."
+        "Lowest level that is written, with a `+`: `debug+`, `info+`, `warning+` or `error+`; `none` for none."
     )
     format: str = attribute("Form of a line: `key-value` or `json`.")
     include_timestamp: bool = attribute("Always true.")
@@ -107,10 +107,10 @@ class RouterLogStatsRow(Row):
 
     trace_count: int = attribute("Always 0.")
     debug_count: int = attribute("Lines of the level `debug`.")
-    info_count: int = attribute("... `info`.")
+    info_count: int = attribute("Lines of the level `info`.")
     notice_count: int = attribute("Always 0.")
-    warning_count: int = attribute("... `warning`.")
-    error_count: int = attribute("... `error`.")
+    warning_count: int = attribute("Lines of the level `warning`.")
+    error_count: int = attribute("Lines of the level `error`.")
     critical_count: int = attribute("Always 0.")
 
 
@@ -119,13 +119,13 @@ class AllocatorRow(Row):
     """Objects of one kind that are in memory now. There are no pools, nor threads beside the one that routes."""
 
     type_name: str = attribute("Kind of objects: `connection`, `link`, `delivery` or `address`.")
-    type_size: int = attribute("Bytes of one, as Python counts them: what it refers to is left out.")
+    type_size: int = attribute("Bytes of one object, as Python counts them: what it refers to is left out.")
     transfer_batch_size: int = attribute("Always 0.")
     local_free_list_max: int = attribute("Always 0.")
     global_free_list_max: int = attribute("Always 0.")
-    total_alloc_from_heap: int = attribute("Objects now.")
+    total_alloc_from_heap: int = attribute("Objects in memory now.")
     total_free_to_heap: int = attribute("Always 0: what is freed is not counted.")
-    held_by_threads: int = attribute("The same as `totalAllocFromHeap`.")
+    held_by_threads: int = attribute("Objects in memory now, as `totalAllocFromHeap`.")
     batches_rebalanced_to_threads: int = attribute("Always 0.")
     batches_rebalanced_to_global: int = attribute("Always 0.")
 
@@ -139,22 +139,22 @@ class PolicyRow(Row):
     enable_vhost_policy: bool = attribute("Whether any virtual host is configured.")
     enable_vhost_name_patterns: bool = attribute("Whether names of hosts may be patterns: as above.")
     policy_dir: str = attribute("Always empty.")
-    default_vhost: str = attribute("Name of the virtual host of those that name none; empty where there is none.")
-    connections_processed: int = attribute("Connections of clients that were let in or denied.")
+    default_vhost: str = attribute("Name of the virtual host of clients that name none; empty where there is none.")
+    connections_processed: int = attribute("Connections of clients that were accepted or denied.")
     connections_denied: int = attribute("Connections of clients that were denied.")
     connections_current: int = attribute("Connections of clients under policy now.")
     links_denied: int = attribute("Links that were denied.")
     max_message_size_denied: int = attribute("Always 0: links are closed and counted as closed.")
-    total_denials: int = attribute("All denials.")
+    total_denials: int = attribute("Number of denials of all kinds.")
 
 
 @attrs.frozen(kw_only=True)
 class VhostConfigRow(Row):
     """A virtual host as it is configured."""
 
-    hostname: str = attribute("Its name.")
-    aliases: Sequence[str] = attribute("Further names of it.")
-    max_connections: int = attribute("Connections at one time; 0 for no bound of its own.")
+    hostname: str = attribute("Name of the virtual host.")
+    aliases: Sequence[str] = attribute("Other names of the virtual host.")
+    max_connections: int = attribute("Maximum number of connections at one time; 0 for no bound of its own.")
     max_message_size: int = attribute("Always 0: groups have bounds of their own.")
     max_connections_per_user: int = attribute("Always 0: groups have bounds of their own.")
     max_connections_per_host: int = attribute("Always 0: groups have bounds of their own.")

@@ -49,42 +49,44 @@ class RouterRow(Row):
     area: str = attribute("Area of the routing protocol: always 0.")
     version: str = attribute("Version of the program.")
     speed: str = attribute("How messages are forwarded: by code that is `compiled` or `interpreted`.")
-    site: str | None = attribute("Where it stands, as its settings say.")
-    metadata: str | None = attribute("The same, under the name that Qpid Dispatch has for such remarks.")
+    site: str | None = attribute("Site of the router, as set in its settings.")
+    metadata: str | None = attribute("Site of the router, under the name that Qpid Dispatch has for such remarks.")
     host_name: str = attribute("Name of the machine.")
     process_id: int = attribute("Process id.")
     uptime_seconds: int = attribute("Seconds since it started.")
     drain_state: str = attribute(
         "`serving`; `draining`, while clients and paths are sent elsewhere; `drained`; or `stopping`."
     )
-    memory_usage: int = attribute("Resident memory in bytes; 0 where the system does not tell.")
+    memory_usage: int = attribute("Resident memory in bytes; 0 where the system does not report it.")
     charged_bytes: int = attribute("Bytes held because of peers: messages, unread windows, unwritten output.")
-    charged_mark_bytes: int = attribute("Above this the connections with more than their share of it have to wait.")
-    is_above_mark: bool = attribute("Whether that is so now.")
-    connections_above_mark: int = attribute("Connections that are above their marks, or their share of the process's.")
-    worker_threads: int = attribute("Threads that route: always 1.")
+    charged_mark_bytes: int = attribute(
+        "Mark of held bytes above which connections with more than their share have to wait."
+    )
+    is_above_mark: bool = attribute("Whether the held bytes exceed the mark now.")
+    connections_above_mark: int = attribute("Connections above their own mark, or above their share of the process's.")
+    worker_threads: int = attribute("Number of threads that route: always 1.")
     connection_count: int = attribute("Connections now.")
     link_count: int = attribute("Links of messages now.")
     addr_count: int = attribute("Addresses known now: with publishers or subscribers here, or subscribers elsewhere.")
     node_count: int = attribute("Other routers reachable now.")
     unreachable_node_count: int = attribute(
-        "Routers that the mesh file names, or that were there within a day, and that cannot be reached now."
+        "Routers that cannot be reached now, of those that the mesh file names or that were seen within a day."
     )
     link_route_count: int = attribute("Always 0: there are no link routes.")
     auto_link_count: int = attribute("Always 0: there are no auto-links.")
     links_blocked: int = attribute("Links now that have no credit while messages wait for them.")
     waiting_count: int = attribute("Messages that wait here now for a subscriber's or neighbor's credit.")
-    waiting_bytes: int = attribute("Bytes of those of them that wait at addresses.")
-    unsettled_count: int = attribute("Messages under way now whose outcome is still to come.")
-    presettled_deliveries: int = attribute("Messages that came in settled.")
+    waiting_bytes: int = attribute("Bytes of the messages that wait here at addresses now.")
+    unsettled_count: int = attribute("Messages under way now that have no outcome yet.")
+    presettled_deliveries: int = attribute("Messages received pre-settled.")
     dropped_presettled_deliveries: int = attribute("Settled messages that could go nowhere, multicast copies included.")
     accepted_deliveries: int = attribute("Messages of clients and neighbors that ended ACCEPTED.")
-    rejected_deliveries: int = attribute("... that ended REJECTED.")
-    released_deliveries: int = attribute("... that ended RELEASED.")
-    modified_deliveries: int = attribute("... that ended MODIFIED.")
-    deliveries_delayed1_sec: int = attribute("Messages under way now that came more than 1 s ago.")
-    deliveries_delayed10_sec: int = attribute("Messages under way now that came more than 10 s ago.")
-    deliveries_stuck: int = attribute("The same: what came more than 10 s ago counts as stuck.")
+    rejected_deliveries: int = attribute("Messages that ended REJECTED.")
+    released_deliveries: int = attribute("Messages that ended RELEASED.")
+    modified_deliveries: int = attribute("Messages that ended MODIFIED.")
+    deliveries_delayed1_sec: int = attribute("Messages under way now that arrived more than 1 s ago.")
+    deliveries_delayed10_sec: int = attribute("Messages under way now that arrived more than 10 s ago.")
+    deliveries_stuck: int = attribute("Messages under way now that count as stuck: they arrived more than 10 s ago.")
     deliveries_ingress: int = attribute("Messages that entered the mesh here.")
     deliveries_egress: int = attribute("Messages, or copies of a multicast, that left the mesh here.")
     deliveries_transit: int = attribute("Messages that passed from one neighbor to another.")
@@ -92,8 +94,8 @@ class RouterRow(Row):
     deliveries_egress_route_container: int = attribute("Always 0: there are no route containers.")
     deliveries_redirected_to_fallback: int = attribute("Always 0: there are no fallback destinations.")
     neighbor_traffic: Mapping[str, object] = attribute(
-        "By neighbor a list of four totals since this router started: messages received from it, messages sent to it,"
-        " and the same in bytes."
+        "For each neighbor a list of four totals since this router started: messages received from it and "
+        "sent to it, bytes received and sent."
     )
     control_counters: Mapping[str, int] = attribute("Counters of the control plane, by name.")
 
@@ -107,51 +109,58 @@ class ConnectionRow(Row):
     role: str = attribute("`normal` for clients, `inter-router` for neighbors.")
     dir: str = attribute("`in` when the peer connected to this router, `out` when this router connected to it.")
     protocol: str = attribute("Always `amqp`.")
-    opened: bool = attribute("Whether the peer's Open is there.")
-    active: bool = attribute("Whether it is used: false for a standby connection to a neighbor.")
+    opened: bool = attribute("Whether the peer's Open has arrived.")
+    active: bool = attribute("Whether the connection is used: false for a standby connection to a neighbor.")
     admin_status: str = attribute("`enabled`, or `deleted` while it is being closed. An UPDATE to `deleted` closes it.")
     oper_status: str = attribute("`up`, or `closing`.")
     uptime_seconds: int = attribute("Seconds since the TCP connection was made.")
     is_authenticated: bool = attribute("Whether the peer said who it is (SASL).")
     user: str = attribute("Authenticated user; `anonymous` when there is none.")
     sasl: str | None = attribute("SASL mechanism; null without a SASL layer.")
-    is_encrypted: bool = attribute("Whether TLS is in use.")
+    is_encrypted: bool = attribute("Whether the connection is encrypted with TLS.")
     ssl: bool = attribute("The same.")
     ssl_proto: str | None = attribute("Version of TLS.")
     ssl_cipher: str | None = attribute("Cipher of TLS.")
     ssl_ssf: int = attribute("Strength of the cipher in bits; 0 in the clear.")
-    tenant: str | None = attribute("Virtual host to which it came; null for none.")
+    tenant: str | None = attribute("Virtual host of the connection; null for none.")
     address_prefix: str = attribute(
-        "Word that stands before its addresses for all routers; empty where they are those of the whole mesh."
+        "Prefix that routers put before the connection's addresses; empty where they are those of the whole mesh."
     )
     properties: Mapping[str, object] = attribute("Properties of the peer's Open.")
     link_count: int = attribute("Links of messages now.")
     unanswered_count: int = attribute(
-        "Of a client with a reply address: messages of it that were accepted, less those that came to its reply "
-        "addresses. A stop waits for these replies; a notification, which nobody answers, counts too. 0 for others."
+        "Accepted messages of a client with a reply address, less the messages that came to its reply "
+        "addresses. A stop waits for these replies; a notification, which nobody answers, counts too. 0 "
+        "for others."
     )
-    held_bytes: int = attribute("Bytes of incomplete messages that are held for it now.")
-    charged_bytes: int = attribute("Bytes held because of its peer: messages, unread windows, unwritten output.")
+    held_bytes: int = attribute("Bytes of incomplete messages held now for the connection.")
+    charged_bytes: int = attribute("Bytes held because of the peer: messages, unread windows, unwritten output.")
     reading: str = attribute(
-        "What is read of it: `all`; `no messages`, when it is above its mark; `nothing`, when it is far above."
+        "What the router reads from the connection: `all`; `no messages`, when it is above its mark; "
+        "`nothing`, when it is far above."
     )
-    sending: str = attribute("What is sent to it: `all`, or `nothing` while it takes too little.")
-    deliveries_in: int = attribute("Messages that came on its links, those that are gone included.")
-    deliveries_out: int = attribute("Messages, or copies, that left on its links, those that are gone included.")
+    sending: str = attribute(
+        "What the router sends on the connection: `all`, or `nothing` while the peer takes too little."
+    )
+    deliveries_in: int = attribute("Messages received on the connection's links, closed links included.")
+    deliveries_out: int = attribute("Messages and copies sent on the connection's links, closed links included.")
     bytes_in: int | None = attribute(
-        "Bytes received, all of AMQP included, of control links too; null where the system does not tell."
+        "Bytes received, with AMQP framing and control links; null where the system does not report it."
     )
-    bytes_out: int | None = attribute("Bytes sent, in the same way.")
+    bytes_out: int | None = attribute(
+        "Bytes sent, with AMQP framing and control links; null where the system does not report it."
+    )
     round_trip_micros: int | None = attribute(
-        "Shortest round trip of TCP of late, microseconds; null where the system does not tell."
+        "Shortest recent TCP round trip, microseconds; null where the system does not report it."
     )
     neighbor_state: str | None = attribute(
-        "Of a neighbor, by its HELLOs: `silent`, `one-way` or `two-way`; null for clients and without control links."
+        "State of the neighbor by its HELLOs: `silent`, `one-way` or `two-way`; null for clients and "
+        "without control links."
     )
     cost: int | None = attribute("Cost of the link to a neighbor; the larger of both ends. Null for clients.")
     is_standby: bool = attribute("Whether another connection to the same neighbor is in use.")
     last_dlv_seconds: int | None = attribute(
-        "Seconds since the last message on any of its links, as looks once a second have found it; null for none."
+        "Seconds since the last message on any of its links, sampled once a second; null for none."
     )
     enable_protocol_trace: bool = attribute("Always false.")
 
@@ -177,36 +186,40 @@ class LinkRow(Row):
     admin_status: str = attribute("`enabled`.")
     oper_status: str = attribute("`up`.")
     capacity: int = attribute(
-        "Most messages that may be under way on it now: in, by its window; out, by what the peer has granted."
+        "Maximum number of messages under way on the link now: for `in` its window, for `out` the credit "
+        "granted by the peer."
     )
-    priority: int = attribute("Of a data link to a neighbor, 0 to 9; 0 elsewhere.")
-    credit_available: int = attribute("Credit now: what the sending side may still send, messages.")
+    priority: int = attribute("Priority of a data link to a neighbor, 0 to 9; 0 for other links.")
+    credit_available: int = attribute("Credit now: messages that the sending side may still send.")
     zero_credit_seconds: int = attribute(
-        "Of a link with no credit, seconds: out, that the oldest message waiting for it has waited, 0 when none waits; "
-        "in, that the publisher of an address has had none, or the oldest message at the address has waited."
+        "Seconds without credit. For `out`: time that the oldest message waiting for the link has waited, "
+        "0 when none waits. For `in`: time that the publisher has had none, or that the oldest message at "
+        "the address has waited."
     )
-    is_blocked: bool = attribute("Whether it has no credit while messages wait for it.")
+    is_blocked: bool = attribute("Whether the link has no credit while messages wait for it.")
     is_flooding: bool = attribute(
-        "Of a sender that names no address: whether it has about as many messages under way as it may, and they wait."
+        "Whether a sender without an address of its own has about as many messages under way as it may, and they wait."
     )
     undelivered_count: int = attribute(
-        "Messages now: in, taken and not yet sent on; out, waiting for this link or at its address."
+        "Undelivered messages now. For `in`: received and not yet sent on; for `out`: waiting for this "
+        "link or at its address."
     )
-    unsettled_count: int = attribute("Messages now that were sent on and have no outcome yet.")
-    delivery_count: int = attribute("Messages.")
-    presettled_count: int = attribute("... that were settled by their sender, or sent to a subscriber settled.")
-    dropped_presettled_count: int = attribute("Settled messages of it, or multicast copies for it, that were dropped.")
+    unsettled_count: int = attribute("Messages sent on that have no outcome yet.")
+    delivery_count: int = attribute("Messages carried by the link.")
+    presettled_count: int = attribute("Messages settled by their sender, or sent to a subscriber settled.")
+    dropped_presettled_count: int = attribute("Settled messages and multicast copies of the link that were dropped.")
     accepted_count: int = attribute(
-        "Messages that ended ACCEPTED: in, those that came on it; out, those that its peer gave an outcome."
+        "Messages that ended ACCEPTED. For `in`: messages received on the link; for `out`: messages to "
+        "which its peer gave an outcome."
     )
-    rejected_count: int = attribute("... that ended REJECTED.")
-    released_count: int = attribute("... that ended RELEASED.")
-    modified_count: int = attribute("... that ended MODIFIED.")
-    deliveries_delayed1_sec: int = attribute("Messages under way on it now that came more than 1 s ago.")
-    deliveries_delayed10_sec: int = attribute("Messages under way on it now that came more than 10 s ago.")
+    rejected_count: int = attribute("Messages that ended REJECTED.")
+    released_count: int = attribute("Messages that ended RELEASED.")
+    modified_count: int = attribute("Messages that ended MODIFIED.")
+    deliveries_delayed1_sec: int = attribute("Messages under way on the link now that arrived more than 1 s ago.")
+    deliveries_delayed10_sec: int = attribute("Messages under way on the link now that arrived more than 10 s ago.")
     deliveries_stuck: int = attribute("The same.")
-    rate: int = attribute("Messages a second, between the last two looks: one a second, fewer of 2,000 links and more.")
-    settle_rate: int = attribute("Messages settled a second, in the same way.")
+    rate: int = attribute("Messages/s between the last two samples: one sample a second, fewer from 2,000 links on.")
+    settle_rate: int = attribute("Messages settled per second, between the last two samples.")
 
 
 @attrs.frozen(kw_only=True)
@@ -220,19 +233,21 @@ class AddressRow(Row):
     key: str = attribute("The same.")
     distribution: str = attribute("Treatment: `multicast`, `closest` or `balanced`.")
     is_open: bool = attribute(
-        "Whether somebody, anywhere reachable, takes its messages. Publishers have credit once it is granted."
+        "Whether a subscriber of the address can be reached. Publishers have credit once it is granted."
     )
     in_process: int = attribute("1 when the router itself answers, as for `$management`.")
     subscriber_count: int = attribute("Subscribers attached here.")
     publisher_count: int = attribute("Publishers attached here to this address.")
     remote_count: int = attribute("Other reachable routers with subscribers.")
     container_count: int = attribute("Always 0: there are no route containers.")
-    remote_host_routers: Sequence[str] = attribute("Those routers, sorted.")
-    transit_outstanding: Sequence[int] = attribute("Messages sent toward each of them and not yet settled.")
+    remote_host_routers: Sequence[str] = attribute("Other reachable routers with subscribers, sorted.")
+    transit_outstanding: Sequence[int] = attribute(
+        "Messages sent toward each router of `remoteHostRouters` and not yet settled."
+    )
     credit_available: int = attribute("Credit of the subscribers attached here.")
     waiting_count: int = attribute("Messages that wait here now for a subscriber's credit.")
-    waiting_bytes: int = attribute("Their bytes.")
-    oldest_wait_seconds: int = attribute("Seconds that the oldest of them has waited.")
+    waiting_bytes: int = attribute("Bytes of the messages that wait here now.")
+    oldest_wait_seconds: int = attribute("Seconds that the oldest message waiting here has waited.")
     tracked_deliveries: int = attribute("Messages sent to subscribers here and not yet settled.")
     deliveries_ingress: int = attribute("Messages that entered the mesh here.")
     deliveries_egress: int = attribute("Messages, or copies, that left the mesh here.")
@@ -257,24 +272,26 @@ class CreditRow(Row):
 
     key: str = attribute("The same.")
     treatment: str = attribute("`multicast`, `closest` or `balanced`.")
-    has_subscriber: bool = attribute("Whether somebody, anywhere reachable, takes its messages.")
+    has_subscriber: bool = attribute("Whether a subscriber of the address can be reached.")
     is_open: bool = attribute(
-        "Whether publishers may have credit: some subscriber can be reached, and not all have taken their credit back."
+        "Whether publishers may have credit: a subscriber can be reached, and not all have withdrawn their credit."
     )
     granted: int = attribute(
-        "Credit now that can be dealt here: of subscribers attached here, of own circuits and of windows, together; of "
-        "a multicast the smallest of them."
+        "Credit now that can be lent here: the sum over subscribers attached here, own circuits and "
+        "windows; for a multicast the smallest of them."
     )
     held_by_publishers: int = attribute("Credit that publishers attached here hold now.")
-    held_by_circuits: int = attribute("Credit now on the circuits of neighbors.")
-    lowered: int = attribute("Credit taken back from publishers here that is in quarantine now.")
+    held_by_circuits: int = attribute("Credit that circuits of neighbors hold now.")
+    lowered: int = attribute("Credit in quarantine now, taken back from publishers attached here.")
     subscriber_count: int = attribute("Subscribers attached here.")
     publisher_count: int = attribute("Publishers attached here.")
-    blocked_count: int = attribute("Those of them that have no credit now.")
-    blocked_seconds: int = attribute("Seconds that one of these has had none; the longest. 0 when there is none.")
+    blocked_count: int = attribute("Publishers attached here that have no credit now.")
+    blocked_seconds: int = attribute(
+        "Longest time that a publisher attached here has had no credit, seconds; 0 when all have some."
+    )
     waiting_count: int = attribute("Messages that wait here now for credit.")
-    departed_count: int = attribute("Those of them whose publishers have left.")
-    oldest_wait_seconds: int = attribute("Seconds that the oldest of them has waited.")
+    departed_count: int = attribute("Messages that wait here now and whose publishers have left.")
+    oldest_wait_seconds: int = attribute("Seconds that the oldest message waiting here has waited.")
 
 
 @attrs.frozen(kw_only=True)
@@ -303,56 +320,55 @@ class PartyRow(Row):
         default=None,
     )
     granted: int = attribute(
-        "Credit now that a subscriber, or the neighbor of a circuit out, has granted and that is not used; of a window "
-        "its room. 0 for those who hold.",
+        "Unused credit now of a subscriber or of the neighbor of an outgoing circuit; the free room of a "
+        "window. 0 for holders.",
         default=0,
     )
     brokered: int = attribute(
-        "Of a subscriber: the part of it that can be dealt now. Less than all when more was granted than a setting "
-        "allows, and 0 while its connection takes nothing.",
+        "Part of a subscriber's credit that can be lent now. Less than all when it granted more than a "
+        "setting allows, and 0 while its connection takes nothing.",
         default=0,
     )
     held: int = attribute(
-        "Credit now that a publisher, or the neighbor of a circuit in, may use. 0 for those who grant.",
+        "Credit now that a publisher, or the neighbor of an incoming circuit, may use. 0 for grantors.",
         default=0,
     )
-    lowered: int = attribute("Of a publisher: credit taken back from it that is in quarantine now.", default=0)
+    lowered: int = attribute("Credit in quarantine now, taken back from the publisher.", default=0)
     weight: int = attribute(
-        "Of a circuit: busy publishers behind it, as the next router was told; of a publisher 1 when it is busy.",
+        "Busy publishers behind a circuit, as reported to the next router; for a publisher 1 when it is busy.",
         default=0,
     )
     waiting_count: int = attribute(
-        "Its messages that wait here now; of those who grant, messages that can go to no other.", default=0
+        "Messages of a holder that wait here now; for grantors, waiting messages that can go to no other.", default=0
     )
-    oldest_wait_seconds: int = attribute("Seconds that the oldest of them has waited.", default=0)
-    unsettled_count: int = attribute(
-        "Of those who grant: messages now that were sent and have no outcome yet.", default=0
-    )
+    oldest_wait_seconds: int = attribute("Seconds that the oldest message waiting here has waited.", default=0)
+    unsettled_count: int = attribute("Messages sent to a grantor that have no outcome yet.", default=0)
     last_outcome_seconds: int | None = attribute(
-        "Seconds since its last outcome, or message that needed none, was noticed; links are looked at each second. "
-        "Null where none was, and for those who hold.",
+        "Seconds since the last outcome, or the last message that needed none, sampled once a second. "
+        "Null where there was none, and for holders.",
         default=None,
     )
     unsettled_seconds: int | None = attribute(
-        "Of a subscriber: seconds for which it has had messages without outcome and has given none, as looks once "
-        "a second have found it; null where it has no such messages, and for others.",
+        "Seconds for which a subscriber has had messages without outcome and has given none, sampled once "
+        "a second; null where it has no such messages, and for others.",
         default=None,
     )
     missed_count: int = attribute(
-        "Of a subscriber of a multicast, or a circuit out: copies that it missed while it was excluded.", default=0
+        "Copies that a multicast subscriber, or an outgoing circuit, missed while it was excluded.", default=0
     )
     zero_credit_seconds: int | None = attribute(
-        "Seconds that a publisher, or a subscriber that counts for a multicast, has had no credit; null when it has "
-        "some, and for others.",
+        "Seconds that a publisher, or a multicast subscriber that is not excluded, has had no credit; "
+        "null when it has some, and for others.",
         default=None,
     )
     excluded_seconds: int | None = attribute(
-        "Seconds that a subscriber or a circuit out has not counted for its multicast, since it was without credit for "
-        "too long, or took next to nothing while others waited for it; null when it counts, and for others.",
+        "Seconds that a subscriber or an outgoing circuit has been excluded from its multicast, because "
+        "it was without credit for too long, or took next to nothing while others waited for it; null "
+        "when it is not excluded, and for others.",
         default=None,
     )
-    is_draining: bool = attribute("Whether its credit is asked back now by a drain.", default=False)
-    is_withdrawn: bool = attribute("Of a subscriber: it took its credit back, and did not use it up.", default=False)
+    is_draining: bool = attribute("Whether a drain asks its credit back now.", default=False)
+    is_withdrawn: bool = attribute("Whether a subscriber took its credit back instead of using it up.", default=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -363,31 +379,37 @@ class NodeRow(Row):
     address: str = attribute("Address of its own terminuses: `amqp:/_topo/0/<id>`.")
     is_reachable: bool = attribute("Whether there is a path to it now.")
     is_draining: bool = attribute(
-        "Whether it is drained, or about to be, or stops: paths lead around it where they can."
+        "Whether the router is drained, draining or stopping: paths lead around it where they can."
     )
-    is_configured: bool = attribute("Whether the mesh file names it. Others are forgotten a day after they are gone.")
+    is_configured: bool = attribute(
+        "Whether the mesh file names it. What it does not name is forgotten a day after it is gone."
+    )
     since: int = attribute(
-        "When it was reached or lost: seconds since 1970, UTC; for one that was never there, the start of this router."
+        "Time at which it was reached or lost: seconds since 1970, UTC; for one that was never there, the "
+        "start of this router."
     )
-    reason: str | None = attribute("Why it is absent, as far as this router knows; null when it is there.")
-    flap_count: int = attribute("Times that it was lost since this router started.")
-    recent_flaps: int = attribute("Times that it was lost within the last five minutes, 16 at most.")
+    reason: str | None = attribute("Reason why it is absent, as far as this router knows; null when it is reachable.")
+    flap_count: int = attribute("Number of times it was lost since this router started.")
+    recent_flaps: int = attribute("Number of times it was lost within the last five minutes, at most 16.")
     first_recent_flap: int | None = attribute(
-        "When the first of these losses was: seconds since 1970, UTC; null for none."
+        "Time of the first loss within the last five minutes: seconds since 1970, UTC; null for none."
     )
-    last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
-    last_flap_reason: str | None = attribute("Why it was lost last, also when it is back; null for never.")
-    next_hop: str | None = attribute("Neighbor toward it, itself if it is one; `(self)` for this router; null without.")
+    last_flap: int | None = attribute("Time of the last loss: seconds since 1970, UTC; null for never.")
+    last_flap_reason: str | None = attribute("Reason of the last loss, also when it is back; null for never.")
+    next_hop: str | None = attribute(
+        "Neighbor on the path to the router, the router itself if it is one; `(self)` for this router; "
+        "null without a path."
+    )
     cost: int | None = attribute("Cost of the path; 0 for this router; null when unreachable.")
     router_link: str | None = attribute("Identity of the connection toward it.")
-    link_state: Sequence[str] = attribute("Its neighbors, as it advertises them, sorted.")
-    link_costs: Mapping[str, int] = attribute("Cost of its link to each of them.")
+    link_state: Sequence[str] = attribute("Neighbors of the router, as it advertises them, sorted.")
+    link_costs: Mapping[str, int] = attribute("Cost of the router's link to each of its neighbors.")
     valid_origins: Sequence[str] = attribute("Always empty: multicast follows the tree of its ingress router.")
     address_count: int = attribute("Mobile addresses with subscribers there, as known here.")
     protocol_version: int = attribute("Version of the routing protocol.")
-    instance: int | None = attribute("Boot number; null as long as only others have spoken of it.")
+    instance: int | None = attribute("Boot number of the router; null as long as it is only known from other routers.")
     link_state_sequence: int = attribute("Sequence number of its link state.")
-    mobile_sequence: int = attribute("Sequence number of its addresses that is known here.")
+    mobile_sequence: int = attribute("Sequence number of the router's mobile addresses, as known here.")
     last_topo_change: int = attribute("Time of the last change of its neighbors: seconds since 1970, UTC.")
     index: int = attribute("Number in this list, 0 for this router.")
 
@@ -396,21 +418,25 @@ class NodeRow(Row):
 class MeshLinkRow(Row):
     """A link between two routers, as the mesh file names it or as both advertise it; those that are gone too."""
 
-    one: str = attribute("Router at one end, that with the lower id.")
-    other: str = attribute("Router at the other end.")
+    one: str = attribute("Router at one end of the link: the one with the lower id.")
+    other: str = attribute("Router at the other end of the link.")
     state: str = attribute("`up`; `absent`; or `unknown`, when neither of its routers can be reached.")
-    cost: int | None = attribute("Cost now, or the last that was known; null for a link that was never there.")
-    configured_cost: int | None = attribute("Cost by the mesh file; null when it doesn't name the link.")
-    is_configured: bool = attribute("Whether the mesh file names it. Others are forgotten a day after they are gone.")
-    since: int = attribute("When it came or went: seconds since 1970, UTC; else the start of this router.")
-    reason: str | None = attribute("Why it is absent, as far as this router knows; null when it is up.")
-    flap_count: int = attribute("Times that it was lost since this router started.")
-    recent_flaps: int = attribute("Times that it was lost within the last five minutes, 16 at most.")
-    first_recent_flap: int | None = attribute(
-        "When the first of these losses was: seconds since 1970, UTC; null for none."
+    cost: int | None = attribute("Current cost, or the last one known; null for a link that was never there.")
+    configured_cost: int | None = attribute("Cost in the mesh file; null when it doesn't name the link.")
+    is_configured: bool = attribute(
+        "Whether the mesh file names it. What it does not name is forgotten a day after it is gone."
     )
-    last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
-    last_flap_reason: str | None = attribute("Why it was lost last, also when it is back; null for never.")
+    since: int = attribute(
+        "Time at which the link came up or was lost: seconds since 1970, UTC; else the start of this router."
+    )
+    reason: str | None = attribute("Reason why it is absent, as far as this router knows; null when it is up.")
+    flap_count: int = attribute("Number of times it was lost since this router started.")
+    recent_flaps: int = attribute("Number of times it was lost within the last five minutes, at most 16.")
+    first_recent_flap: int | None = attribute(
+        "Time of the first loss within the last five minutes: seconds since 1970, UTC; null for none."
+    )
+    last_flap: int | None = attribute("Time of the last loss: seconds since 1970, UTC; null for never.")
+    last_flap_reason: str | None = attribute("Reason of the last loss, also when it is back; null for never.")
 
 
 @attrs.frozen(kw_only=True)
@@ -418,25 +444,29 @@ class ProblemRow(Row):
     """Something that is wrong now, in words. The most urgent come first."""
 
     kind: str = attribute(f"One of {', '.join(f'`{kind}`' for kind in PROBLEM_KINDS)}.")
-    subject: str = attribute("Router, link, connector, address, connection or file that it is about.")
-    sentence: str = attribute("Explanation.")
-    since: int | None = attribute("Time of its beginning: seconds since 1970, UTC; null where that is not known.")
+    subject: str = attribute("Router, link, connector, address, connection or file that the problem is about.")
+    sentence: str = attribute("Explanation of the problem in one sentence.")
+    since: int | None = attribute(
+        "Time at which the problem began: seconds since 1970, UTC; null where that is not known."
+    )
     command: str = attribute("Command that shows more.")
     last: int | None = attribute(
-        "Of what happened several times: when it happened last, seconds since 1970, UTC; else null.", default=None
+        "Time of the last occurrence of a repeated problem: seconds since 1970, UTC; else null.", default=None
     )
     closeness: int = attribute(
-        "How near to its cause this router is: 2 where its own connector fails, or its own subscriber has given no "
-        "outcome for ten seconds; 0 where others know more; else 1.",
+        "Closeness of this router to the cause: 2 where its own connector fails, or its own subscriber "
+        "has given no outcome for ten seconds; 0 where others know more; else 1.",
         default=1,
     )
     about: Sequence[str] = attribute(
-        "What it is about, and what that is part of, in words that problems have in common: `router R`, `link R - S`, "
-        "`address A`, `client C at R`.",
+        "Things that the problem is about, and what they are part of, in words that problems have in "
+        "common: `router R`, `link R - S`, `address A`, `client C at R`.",
         default=(),
     )
     explains: Sequence[str] = attribute(
-        "The same of what it can be the cause of: a problem about one of these is told beside it.", default=()
+        "Things for which the problem can be the cause, in the words of `about`: a problem about one of "
+        "them is shown beside it.",
+        default=(),
     )
 
 
@@ -444,15 +474,15 @@ class ProblemRow(Row):
 class ConfiguredSocketRow(Row):
     """Attributes that listeners and connectors have in common."""
 
-    host: str = attribute("Host.")
+    host: str = attribute("Host to bind, or to connect to.")
     port: str = attribute("TCP port; of a listener the one that is bound, also where the setting is 0.")
     role: str = attribute("`normal` for clients, `inter-router` for neighbors.")
     cost: int = attribute("Cost of the link to a neighbor.")
     sasl_mechanisms: str = attribute("SASL mechanisms, separated by blanks.")
     ssl_profile: str | None = attribute("Name of its TLS profile; null in the clear.")
     max_frame_size: int = attribute("Largest frame accepted, bytes.")
-    max_sessions: int = attribute("Sessions of one connection.")
-    idle_timeout_seconds: int = attribute("A connection silent for so long is closed.")
+    max_sessions: int = attribute("Maximum number of sessions of one connection.")
+    idle_timeout_seconds: int = attribute("Time after which a silent connection is closed, seconds.")
 
 
 @attrs.frozen(kw_only=True)
@@ -460,11 +490,15 @@ class ListenerRow(ConfiguredSocketRow):
     """A socket that waits for connections."""
 
     connection_count: int = attribute("Connections now.")
-    max_connections: int = attribute("Connections at one time.")
-    initial_handshake_timeout_seconds: int = attribute("Time until the peer's Open must be there.")
-    link_capacity: int = attribute("Credit made here toward subscribers behind a neighbor without circuits.")
+    max_connections: int = attribute("Maximum number of connections at one time.")
+    initial_handshake_timeout_seconds: int = attribute("Time within which the peer's Open must arrive, seconds.")
+    link_capacity: int = attribute(
+        "Credit that this router gives by itself toward subscribers behind a neighbor without circuits."
+    )
     multi_tenant: bool = attribute("Whether the host name of a client's Open is put before its addresses.")
-    is_open: bool = attribute("Whether it accepts: false while the router is drained, of a listener for clients.")
+    is_open: bool = attribute(
+        "Whether the listener accepts connections: false for a listener for clients while the router is drained."
+    )
     authenticate_peer: bool = attribute("Whether peers must say who they are.")
     http: bool = attribute("Always false.")
 
@@ -477,15 +511,16 @@ class ConnectorRow(ConfiguredSocketRow):
         "`SUCCESS`: a neighbor is at the other end and speaks to this router; `CONNECTING`; `FAILED`, also while what"
         " comes on a connection can't be read."
     )
-    connection_msg: str = attribute("Why it failed last; empty while it is connected.")
-    failover_urls: str = attribute("Where it connects to.")
-    router: str | None = attribute("Router that it leads to, by the mesh file or as it says itself; else null.")
+    connection_msg: str = attribute("Reason of the last failure; empty while it is connected.")
+    failover_urls: str = attribute("Host and port to connect to.")
+    router: str | None = attribute("Router at the other end, by the mesh file or as it reports itself; else null.")
     since: int = attribute(
-        "When its neighbor came or went: seconds since 1970, UTC; for one never there, the start of this router."
+        "Time at which the neighbor came up or was lost: seconds since 1970, UTC; for one never there, "
+        "the start of this router."
     )
-    flap_count: int = attribute("Times that its neighbor was lost.")
-    last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
-    last_flap_reason: str | None = attribute("Why it was lost last, also when it is back; null for never.")
+    flap_count: int = attribute("Number of times the neighbor was lost.")
+    last_flap: int | None = attribute("Time of the last loss: seconds since 1970, UTC; null for never.")
+    last_flap_reason: str | None = attribute("Reason of the last loss, also when it is back; null for never.")
 
 
 @attrs.frozen(kw_only=True)
@@ -493,20 +528,20 @@ class VhostRow(Row):
     """A virtual host: who is connected to it here, and what was denied. `(none)` stands for those that aren't."""
 
     id: str = attribute("Name of the virtual host.")
-    hostname: str = attribute("The same, as Qpid Dispatch calls it.")
-    is_isolated: bool = attribute("Whether its addresses are its own.")
-    max_connections: int = attribute("Connections that it may have at one time; 0 for no bound of its own.")
+    hostname: str = attribute("Name of the virtual host, as Qpid Dispatch calls it.")
+    is_isolated: bool = attribute("Whether the addresses of the virtual host are its own.")
+    max_connections: int = attribute("Maximum number of connections at one time; 0 for no bound of its own.")
     connections_current: int = attribute("Connections now.")
-    connections_approved: int = attribute("Connections that were let in.")
-    connections_denied: int = attribute("Connections that were not.")
+    connections_approved: int = attribute("Connections that were accepted.")
+    connections_denied: int = attribute("Connections that were denied.")
     session_denied: int = attribute("Always 0: a session too many closes its connection.")
     per_user_state: Mapping[str, object] = attribute("Always empty: connections have their users in `connection`.")
-    per_host_state: Mapping[str, object] = attribute("Always empty, likewise.")
+    per_host_state: Mapping[str, object] = attribute("Always empty: connections have their hosts in `connection`.")
     max_message_size_denied: int = attribute("Always 0: the link is closed.")
-    sender_denied: int = attribute("Links refused on which clients wanted to send.")
-    receiver_denied: int = attribute("Links refused on which they wanted to receive.")
-    messages_denied: int = attribute("Messages rejected that named an address to which their sender may not send.")
-    user_ids_denied: int = attribute("Messages rejected whose `user-id` was not that of their sender.")
+    sender_denied: int = attribute("Refused links on which clients wanted to send.")
+    receiver_denied: int = attribute("Refused links on which clients wanted to receive.")
+    messages_denied: int = attribute("Messages rejected because their sender may not send to the address.")
+    user_ids_denied: int = attribute("Messages rejected because their `user-id` was not that of their sender.")
 
 
 @attrs.frozen(kw_only=True)

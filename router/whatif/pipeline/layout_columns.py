@@ -64,12 +64,12 @@ class Layout:
 
 def scenario_number() -> Column:
     """Number of a scenario."""
-    return Column(name="scenario", kind=INT, doc="Number of the scenario; 0 is the mesh as it is.")
+    return Column(name="scenario", kind=INT, doc="Number of the scenario; 0 is the base mesh without failures.")
 
 
 def variant_name() -> Column:
     """Name of a variant."""
-    return Column(name="variant", kind=TEXT, doc="Variant of the mesh, `base` for the mesh as it is.")
+    return Column(name="variant", kind=TEXT, doc="Variant of the mesh; `base` is the unchanged mesh.")
 
 
 def text(name: str, doc: str, *, is_nullable: bool = False, is_measured: bool = False) -> Column:
@@ -112,6 +112,6 @@ def directed() -> tuple[Column, ...]:
     """A direction of a link."""
     return (
         text("link", "The link."),
-        text("src", "The router that sends on it: each link has two directions."),
-        text("dst", "The router that receives."),
+        text("src", "The router that sends on the link: each link has two directions."),
+        text("dst", "The router that receives on the link."),
     )

@@ -19,62 +19,70 @@ from router.whatif.pipeline.layout_columns import (
 
 LINK_RATE: Final = Layout(
     name="link_rate",
-    doc="What has passed over each link of a live mesh, interval by interval, as `whatif watch` reads it from the "
-    "routers' counters. Intervals of a link follow each other without a gap as long as its routers answer.",
+    doc="Traffic of each link of a live mesh, interval by interval, as `whatif watch` reads it from the "
+    "routers' counters. Intervals of a link follow each other without a gap as long as its routers "
+    "answer.",
     key=("ended", "link", "src"),
     columns=(
-        Column(name="begun", kind=MOMENT, doc="When the counters were read before."),
-        Column(name="ended", kind=MOMENT, doc="When they were read."),
+        Column(name="begun", kind=MOMENT, doc="Time of the previous reading of the counters."),
+        Column(name="ended", kind=MOMENT, doc="Time of the reading of the counters."),
         *directed(),
-        count("messages", "Messages that the sender has sent in between.", unit="messages"),
-        count("bytes", "Bytes of these, everything of AMQP included.", unit="bytes"),
-        real("msgs_per_s", "Messages by time.", "msg/s"),
-        real("bytes_per_s", "Bytes by time.", "B/s"),
+        count("messages", "Messages sent in the interval.", unit="messages"),
+        count("bytes", "Bytes sent in the interval, with AMQP framing.", unit="bytes"),
+        real("msgs_per_s", "Messages per second in the interval.", "msg/s"),
+        real("bytes_per_s", "Bytes per second in the interval.", "B/s"),
         real(
             "capacity_msgs",
-            "Capacity of the link in this direction, the model's or that of --capacity-msgs; null when not known.",
+            "Capacity of the link in this direction, from the model or --capacity-msgs; null when not known.",
             "msg/s",
             is_nullable=True,
         ),
-        real("capacity_bytes", "The same in bytes, or that of --capacity-bytes.", "B/s", is_nullable=True),
+        real(
+            "capacity_bytes",
+            "Capacity of the link in this direction in bytes/s, from the model or --capacity-bytes; null when "
+            "not known.",
+            "B/s",
+            is_nullable=True,
+        ),
         real(
             "utilisation",
-            "Rate by capacity, the larger one of messages and bytes; null without a capacity.",
+            "Rate divided by capacity, the larger of messages and bytes; null without a capacity.",
             "1",
             is_nullable=True,
         ),
         real("headroom", "1 - `utilisation`.", "1", is_nullable=True),
         flag(
             "is_reset",
-            "Whether the link's connection is new since `begun`: it broke, or a router started anew. What the one "
-            "before carried after it was read last is not known.",
+            "Whether the link's connection is new since `begun`: it broke, or a router restarted. What the "
+            "previous one carried after its last reading is not known.",
         ),
     ),
 )
 
 ADDRESS_RATE: Final = Layout(
     name="address_rate",
-    doc="What has entered a live mesh at each router for each address, interval by interval, as `whatif watch "
-    "--addresses` reads it from the routers' counters. Addresses for which nothing came have no row.",
+    doc="Traffic that entered a live mesh at each router for each address, interval by interval, as "
+    "`whatif watch --addresses` reads it from the routers' counters. Addresses for which nothing came "
+    "have no row.",
     key=("ended", "router", "address"),
     columns=(
-        Column(name="begun", kind=MOMENT, doc="When the counters were read before."),
-        Column(name="ended", kind=MOMENT, doc="When they were read."),
+        Column(name="begun", kind=MOMENT, doc="Time of the previous reading of the counters."),
+        Column(name="ended", kind=MOMENT, doc="Time of the reading of the counters."),
         text("router", "The router whose clients sent."),
-        text("address", "The address; empty for all together, a row that there is of every interval of a router."),
-        count("messages", "Messages that entered in between.", unit="messages"),
-        real("msgs_per_s", "Messages by time.", "msg/s"),
+        text("address", "The address; empty for all addresses together: every interval of a router has such a row."),
+        count("messages", "Messages that entered the mesh in the interval.", unit="messages"),
+        real("msgs_per_s", "Messages per second in the interval.", "msg/s"),
         real(
             "msg_bytes",
-            "Mean size of all that the router's clients have sent since they came, everything of AMQP included; null "
+            "Mean size of all messages that the router's current clients have sent, with AMQP framing; null "
             "when they sent nothing.",
             "bytes",
             is_nullable=True,
         ),
         flag(
             "is_reset",
-            "Whether the router counts anew since `begun`: it has started anew, or nobody used the address for a "
-            "while. What came between `begun` and then is not known.",
+            "Whether the counter was reset since `begun`: the router restarted, or nobody used the address "
+            "for a while. What came between `begun` and the reset is not known.",
         ),
     ),
 )
@@ -83,13 +91,13 @@ ADDRESS_RATE: Final = Layout(
 def _trend(what: str, unit: str) -> tuple[Column, ...]:
     """Columns of a straight line through the periods of a history."""
     return (
-        count("periods", "Periods of the history that it is made of.", unit="periods"),
-        real("level", f"{what} in the last of them, by the line through all.", unit),
-        real("growth", "What is added in each period.", f"{unit} a period"),
-        real("error", "Standard deviation of the periods from the line.", unit),
-        real("expected", "The line at the horizon.", unit),
-        real("low", "Lower end of its band there, of the confidence that was asked.", unit),
-        real("high", "Upper end of its band there.", unit),
+        count("periods", "Periods of the history on which the trend is based.", unit="periods"),
+        real("level", f"{what} in the last period, by the fitted line.", unit),
+        real("growth", "Change of the fitted line in each period.", f"{unit} a period"),
+        real("error", "Standard deviation of the periods from the fitted line.", unit),
+        real("expected", "Value of the fitted line at the horizon.", unit),
+        real("low", "Lower end of the prediction band at the horizon, for the confidence level of the run.", unit),
+        real("high", "Upper end of the prediction band at the horizon.", unit),
     )
 
 
@@ -104,52 +112,62 @@ DEMAND_RATE: Final = Layout(
     "address. Hours of which less than half was watched are left out, and addresses for which nothing came.",
     key=("begun", "router", "address"),
     columns=(
-        Column(name="begun", kind=MOMENT, doc="When the hour began."),
+        Column(name="begun", kind=MOMENT, doc="Beginning of the hour."),
         *_PUBLISHED,
-        real("msgs_per_s", "Messages by the time that was watched.", "msg/s"),
-        real("msg_bytes", "Mean size; null when not known.", "bytes", is_nullable=True),
+        real("msgs_per_s", "Messages per second of the time that was watched.", "msg/s"),
+        real("msg_bytes", "Mean size of a message; null when not known.", "bytes", is_nullable=True),
     ),
 )
 
 DEMAND_PERIOD: Final = Layout(
     name="demand_period",
-    doc="Demands by period, such as a week: of the hours of `demand_rate`, those without messages included. Only of "
-    "periods of which four hours in five were watched.",
+    doc="Demands by period, such as a week, made from the hours of `demand_rate`, with those without "
+    "messages. Periods of which less than four hours in five were watched are left out.",
     key=("begun", "router", "address"),
     columns=(
-        Column(name="begun", kind=MOMENT, doc="When the period began: a week on Monday, UTC."),
+        Column(name="begun", kind=MOMENT, doc="Beginning of the period, UTC; a week begins on Monday."),
         *_PUBLISHED,
-        count("hours", "Hours of it that were watched.", unit="hours"),
-        real("mean", "Mean of them.", "msg/s"),
-        real("p50", "Half of them have no more.", "msg/s"),
-        real("p95", "95 % of them have no more.", "msg/s"),
-        real("p99", "99 % of them have no more.", "msg/s"),
-        real("max", "The busiest hour of this demand.", "msg/s"),
-        real("busy", "The busy hour of the mesh: the one in which most entered at all routers together.", "msg/s"),
-        real("msg_bytes", "Mean size; null when not known.", "bytes", is_nullable=True),
+        count("hours", "Hours of the period that were watched.", unit="hours"),
+        real("mean", "Mean over the hours of the period.", "msg/s"),
+        real("p50", "Median over the hours of the period.", "msg/s"),
+        real("p95", "95th percentile over the hours of the period.", "msg/s"),
+        real("p99", "99th percentile over the hours of the period.", "msg/s"),
+        real("max", "Rate in the busiest hour of this demand.", "msg/s"),
+        real(
+            "busy",
+            "Rate in the busy hour of the mesh: the hour in which most messages entered at all routers together.",
+            "msg/s",
+        ),
+        real("msg_bytes", "Mean size of a message; null when not known.", "bytes", is_nullable=True),
     ),
 )
 
 DEMAND_FORECAST: Final = Layout(
     name="demand_forecast",
-    doc="The trend of each demand, of the level that was asked for (`busy`, unless said otherwise).",
+    doc="The trend of each demand, for the level of the run (`busy` by default).",
     key=("router", "address"),
     columns=(
         *_PUBLISHED,
         *_trend("Demand", "msg/s"),
-        real("msg_bytes", "Mean size in the last period that has it; null when not known.", "bytes", is_nullable=True),
+        real(
+            "msg_bytes",
+            "Mean size of a message in the last period that has it; null when not known.",
+            "bytes",
+            is_nullable=True,
+        ),
     ),
 )
 
 LINK_FORECAST: Final = Layout(
     name="link_forecast",
-    doc="When each direction of each link will be full: while nothing fails, and in the failure that fills it first. "
-    "The demands of each period are played through all failures, and the trend is that of the utilisation in the same "
-    "failure from period to period. Links without capacity are left out.",
+    doc="When each direction of each link will be full: while nothing fails, and in the failure that "
+    "fills it first. The demands of each period are run through all failures, and the trend is that "
+    "of the utilisation in the same failure from period to period. Links without capacity are left "
+    "out.",
     key=("link", "src", "is_failure"),
     columns=(
         *directed(),
-        flag("is_failure", "Whether something fails; else the row is about the mesh as it is."),
+        flag("is_failure", "Whether something fails; else the row is about the mesh without failures."),
         listing("failed_links", TEXT, "Links that fail."),
         listing("failed_routers", TEXT, "Routers that fail."),
         text("group", "The group that fails.", is_nullable=True),
@@ -161,13 +179,23 @@ LINK_FORECAST: Final = Layout(
             is_nullable=True,
             unit="periods",
         ),
-        count("earliest", "The same of the upper end of the band.", is_nullable=True, unit="periods"),
-        count("latest", "The same of the lower end of the band.", is_nullable=True, unit="periods"),
-        Column(name="full_at", kind=MOMENT, doc="When that period (`full_in`) begins.", is_nullable=True),
+        count(
+            "earliest",
+            "Periods until the upper end of the band reaches the limit; null when it doesn't within the horizon.",
+            is_nullable=True,
+            unit="periods",
+        ),
+        count(
+            "latest",
+            "Periods until the lower end of the band reaches the limit; null when it doesn't within the horizon.",
+            is_nullable=True,
+            unit="periods",
+        ),
+        Column(name="full_at", kind=MOMENT, doc="Beginning of the period of `full_in`.", is_nullable=True),
         real(
             "upgrade",
-            "So many times its capacity keep it below the limit at the horizon, at the upper end of the band; null "
-            "when what it has does.",
+            "Factor by which the capacity must grow to keep the link below the limit at the horizon, by the "
+            "upper end of the band; null when the present capacity is enough.",
             "1",
             is_nullable=True,
         ),

@@ -84,15 +84,15 @@ __all__ = [
 
 SCENARIO: Final = Layout(
     name="scenario",
-    doc="What each scenario does to the mesh. Everything that is compared is compared with the same variant before "
-    "anything failed.",
+    doc="Effects of each scenario on the mesh. Everything that is compared is compared with the same "
+    "variant before anything failed.",
     key=("scenario",),
     columns=(
         scenario_number(),
         variant_name(),
         text(
             "family",
-            "What the scenario is one of: `none` (nothing fails: the first scenario of each variant), `links:2`, "
+            "Family of the scenario: `none` (nothing fails: the first scenario of each variant), `links:2`, "
             "`links:1+routers:1`, `srlg`, `sites`, `maintenance`.",
         ),
         text("group", "The group that fails, or is held down while something else fails.", is_nullable=True),
@@ -100,16 +100,17 @@ SCENARIO: Final = Layout(
         listing("failed_routers", TEXT, "Routers that fail."),
         real(
             "probability",
-            "That exactly this is down, from failure and repair rates; those of `maintenance` while the group is held "
-            "down. They add up to at most 1 in each variant, so sum them within one. What has no rates of its own "
-            "never fails: 0. Null when nothing in the model has rates.",
+            "Probability that exactly this is down, from failure and repair rates; for `maintenance`, while "
+            "the group is held down. They add up to at most 1 in each variant, so sum them within one. What "
+            "has no rates of its own never fails: 0. Null when nothing in the model has rates.",
             "1",
             is_nullable=True,
         ),
         count("unreachable_pairs", "Ordered pairs of routers that had a path and have none.", unit="pairs"),
         count(
             "dead_end_pairs",
-            "Those of them of which one router itself has failed; the others are living routers that lose each other.",
+            "Unreachable pairs with a failed endpoint; the other unreachable pairs are running routers that "
+            "lose connectivity.",
             unit="pairs",
         ),
         real(
@@ -120,13 +121,14 @@ SCENARIO: Final = Layout(
             "copy when it has no subscribers.",
             "msg/s",
         ),
-        real("lost_bytes_per_s", "The same in bytes.", "bytes/s"),
-        count("dead_addresses", "Addresses all of whose subscribers sit at routers that failed.", unit="addresses"),
+        real("lost_bytes_per_s", "Bytes/s that don't arrive, counted as `lost_msgs_per_s`.", "bytes/s"),
+        count("dead_addresses", "Addresses whose subscribers are all at failed routers.", unit="addresses"),
         count(
             "starved_publishers",
-            "Demands for an address whose router lives and that find no subscriber, or none with credit left; of a "
-            "multicast, those that reach no subscriber at all. It counts routers that send to an address, not rows of "
-            "`demands` by class, nor clients. Which cause each has, `Run.lost_demands` tells.",
+            "Demands for an address whose router is up and that find no subscriber, or none with credit left; "
+            "for a multicast, those that reach no subscriber at all. It counts routers that send to an "
+            "address, not rows of `demands` by class, nor clients. `Run.lost_demands` shows the cause of "
+            "each.",
             unit="demands",
         ),
         real("max_utilisation", "The highest utilisation of a link direction, as in `link_load`.", "1"),
@@ -134,8 +136,8 @@ SCENARIO: Final = Layout(
         text("max_utilisation_src", "The router that sends on it in the busiest direction.", is_nullable=True),
         *percentiles(
             "stretch",
-            "Cost of the path after the failure by its cost before, rounded to thousandths, over the ordered pairs "
-            "that had one and have one; null when there is no such pair.",
+            "Cost of the path after the failure divided by its cost before, rounded to thousandths, over the "
+            "ordered pairs that keep a path; null when there is no such pair.",
             "1",
         ),
         *percentiles(
@@ -144,22 +146,23 @@ SCENARIO: Final = Layout(
             "ms",
             "_ms",
         ),
-        count("components", "Parts into which the living routers fall.", unit="parts"),
+        count("components", "Connected parts into which the running routers are split.", unit="parts"),
     ),
 )
 
 PAIR_IMPACT: Final = Layout(
     name="pair_impact",
-    doc="Pairs of living routers that lose their path, or with `--pairs changed` also those whose path costs another "
-    "amount. With `--pairs none` it is empty. Pairs with a failed router are not listed: they are all its pairs.",
+    doc="Pairs of running routers that lose their path; with `--pairs changed` also pairs whose path has "
+    "another cost. With `--pairs none` it is empty. Pairs with a failed router are not listed: they "
+    "are all its pairs.",
     key=("scenario", "src", "dst"),
     columns=(
         scenario_number(),
         text("src", "The router at which messages enter."),
-        text("dst", "The router that they are for."),
-        flag("is_lost", "Whether there is no path any more."),
+        text("dst", "The router for which the messages are."),
+        flag("is_lost", "Whether the pair has no path any more."),
         count("base_cost", "Cost of the path before the failure.", unit="cost"),
-        count("cost", "Cost after it; null when there is no path.", is_nullable=True, unit="cost"),
+        count("cost", "Cost of the path after the failure; null when there is no path.", is_nullable=True, unit="cost"),
     ),
 )
 
@@ -178,11 +181,16 @@ LINK_LOAD: Final = Layout(
             "msg/s",
             is_nullable=True,
         ),
-        real("capacity_bytes_per_s", "The same in bytes: `capacity_bytes` of the model.", "bytes/s", is_nullable=True),
+        real(
+            "capacity_bytes_per_s",
+            "Capacity in bytes: `capacity_bytes` of the model; null when it does not say.",
+            "bytes/s",
+            is_nullable=True,
+        ),
         real(
             "utilisation",
-            "Load as a share of capacity, the larger of messages and bytes; 0 where the link has neither capacity. In "
-            "a model without any it is a share of the busiest direction of the mesh as it is.",
+            "Load as a share of capacity, the larger of messages and bytes; 0 where the link has neither "
+            "capacity. In a model without any it is a share of the busiest direction of the base mesh.",
             "1",
         ),
     ),
@@ -190,34 +198,35 @@ LINK_LOAD: Final = Layout(
 
 LINK_WORST: Final = Layout(
     name="link_worst",
-    doc="The highest utilisation of each direction of each link over all scenarios of a variant, and what causes it. "
-    "All families count: of a run with `links:2`, two failures at once as well. For some families alone ask "
-    "`scenario_load`, or play these alone.",
+    doc="The highest utilisation of each direction of each link over all scenarios of a variant, and what "
+    "causes it. All families count: in a run with `links:2`, two failures at once as well. For some "
+    "families only, query `scenario_load`, or run only these.",
     key=("variant", "link", "src"),
     columns=(
         variant_name(),
         *directed(),
         real("base_msgs_per_s", "Messages sent when nothing has failed.", "msg/s"),
-        real("base_utilisation", "Its utilisation then, as in `link_load`.", "1"),
+        real("base_utilisation", "Utilisation when nothing has failed, as in `link_load`.", "1"),
         real("worst_msgs_per_s", "Messages sent in the worst scenario.", "msg/s"),
-        real("worst_bytes_per_s", "Bytes of messages sent in that scenario.", "bytes/s"),
-        real("worst_utilisation", "Utilisation in that scenario; at least the base.", "1"),
+        real("worst_bytes_per_s", "Bytes of messages sent in the worst scenario.", "bytes/s"),
+        real("worst_utilisation", "Utilisation in the worst scenario; at least `base_utilisation`.", "1"),
         listing(
             "scenarios",
             INT,
             "Up to ten scenarios with the highest utilisations above the base, the highest first, then the lowest "
             "number; empty when no failure adds to it.",
         ),
-        listing("scenario_msgs_per_s", REAL, "Messages sent in each of them.", "msg/s"),
-        listing("scenario_bytes_per_s", REAL, "Bytes of messages sent in each of them.", "bytes/s"),
-        listing("scenario_utilisation", REAL, "Utilisation in each of them.", "1"),
+        listing("scenario_msgs_per_s", REAL, "Messages sent in each of `scenarios`.", "msg/s"),
+        listing("scenario_bytes_per_s", REAL, "Bytes of messages sent in each of `scenarios`.", "bytes/s"),
+        listing("scenario_utilisation", REAL, "Utilisation in each of `scenarios`.", "1"),
     ),
 )
 
 SCENARIO_LOAD: Final = Layout(
     name="scenario_load",
-    doc="Load of each direction of each link in each scenario. It is there with `--loads all`; with `--loads changed` "
-    "it lists the directions whose load isn't that of `link_load`, of the same variant. The table `run` says which.",
+    doc="Load of each direction of each link in each scenario. It exists with `--loads all`; with "
+    "`--loads changed` it lists the directions whose load differs from `link_load` of the same "
+    "variant. The table `run` shows which.",
     key=("scenario", "link", "src"),
     columns=(
         scenario_number(),
@@ -236,17 +245,17 @@ ADDRESS_IMPACT: Final = Layout(
     columns=(
         scenario_number(),
         text("address", "The address."),
-        count("subscriber_routers", "Routers with subscribers that still live.", unit="routers"),
+        count("subscriber_routers", "Routers with subscribers that are still up.", unit="routers"),
         count("lost_subscriber_routers", "Routers with subscribers that failed.", unit="routers"),
         count(
             "starved_publishers",
-            "Demands for it that are starved, as in `scenario`: how many demands, not how many clients.",
+            "Demands for the address that are starved, as in `scenario`: a number of demands, not of clients.",
             unit="demands",
         ),
         real(
             "lost_msgs_per_s",
-            "Messages for it that don't arrive, counted as in `scenario`: of a multicast each copy. So a multicast "
-            "that reaches nine of ten routers has lost something, with no publisher starved.",
+            "Messages for the address that don't arrive, counted as in `scenario`: for a multicast each copy. "
+            "So a multicast that reaches nine of ten routers has lost something, with no publisher starved.",
             "msg/s",
         ),
     ),
@@ -254,20 +263,22 @@ ADDRESS_IMPACT: Final = Layout(
 
 ROUTER_SPOF: Final = Layout(
     name="router_spof",
-    doc="Single points of failure: what the loss of one router, link or group takes from all others.",
+    doc="Single points of failure: effects of the loss of one router, link or group on all others.",
     key=("kind", "element"),
     columns=(
         text("kind", "`router`, `link`, or the kind of a group: `srlg`, `site`."),
-        text("element", "Its id."),
-        count("scenario", "The scenario in which it fails alone; null when the run has none.", is_nullable=True),
-        flag("is_cut", "Whether living routers lose each other: a bridge or an articulation point."),
-        count("unreachable_pairs", "Ordered pairs of living routers that lose each other.", unit="pairs"),
+        text("element", "Id of the element."),
+        count(
+            "scenario", "The scenario in which only this element fails; null when the run has none.", is_nullable=True
+        ),
+        flag("is_cut", "Whether running routers lose connectivity: a bridge or an articulation point."),
+        count("unreachable_pairs", "Ordered pairs of running routers that lose connectivity.", unit="pairs"),
         count("dead_addresses", "Addresses that lose their last subscriber.", unit="addresses"),
-        count("starved_publishers", "Demands that find no subscriber though their router lives.", unit="demands"),
+        count("starved_publishers", "Demands that find no subscriber although their router is up.", unit="demands"),
         real(
             "lost_msgs_per_s",
-            "As in `scenario`, less what is lost while nothing fails; of a router it includes what its own clients "
-            "would send.",
+            "Messages that don't arrive, as in `scenario`, less what is lost while nothing fails; for a "
+            "router with what its own clients would send.",
             "msg/s",
         ),
     ),
@@ -278,23 +289,23 @@ CREDIT_PLAN: Final = Layout(
     doc="Credit that each path needs for what is offered, and what is configured: at most credit / round trip passes.",
     key=("address", "src", "dst"),
     columns=(
-        text("address", "The address; of a demand for a router, the router's name."),
+        text("address", "The address; for a demand for a router, the router's name."),
         text("src", "The router at which messages enter."),
-        text("dst", "The router whose subscribers take them."),
+        text("dst", "The router whose subscribers take the messages."),
         real(
             "msgs_per_s",
-            "Messages offered to that path: those that it carries, and at the nearest router those that find no "
-            "credit, which are lost until there is enough. So it may be more than `link_load` has.",
+            "Messages offered to the path: those that it carries and, at the nearest router, those that find "
+            "no credit, which are lost until there is enough. So it may be more than `link_load` has.",
             "msg/s",
         ),
         real(
             "rtt_ms",
-            "There and back, without the subscriber's time; null where no delays are known.",
+            "Round trip without the subscriber's time; null where no delays are known.",
             "ms",
             is_nullable=True,
         ),
         real("service_ms", "Time of the subscriber for one message.", "ms", is_nullable=True),
-        count("needed", "Credit that this path alone needs for `msgs_per_s`.", is_nullable=True, unit="messages"),
+        count("needed", "Credit that this path needs by itself for `msgs_per_s`.", is_nullable=True, unit="messages"),
         count(
             "shared_needed",
             "Credit that all paths of the address to that router need together, since they share it.",
@@ -309,7 +320,7 @@ CREDIT_PLAN: Final = Layout(
         ),
         real(
             "limit_msgs_per_s",
-            "What the configured credit lets pass on this path, if all that share it grow alike.",
+            "Maximum rate on this path with the configured credit, if all paths that share it grow alike.",
             "msg/s",
             is_nullable=True,
         ),
@@ -333,27 +344,28 @@ PLACEMENT: Final = Layout(
         ),
         text(
             "measure",
-            "What is made better: `mean_cost` of the paths of all pairs; `load`, the sum of the costs of all links "
-            "times the messages/s on them (for a link: without multicasts); `cut_pairs`, ordered pairs that lose each "
-            "other, summed over every single failure; `lost_msgs`, messages/s that find no subscriber, summed "
-            "likewise; `unreachable_pairs`, ordered pairs without a path though nothing fails; `max_utilisation`. "
-            "`load` and `lost_msgs` of subscribers are told as if credit sufficed.",
+            "The measure that is improved: `mean_cost` of the paths of all pairs; `load`, the sum of the "
+            "costs of all links times the messages/s on them (for a link: without multicasts); `cut_pairs`, "
+            "ordered pairs that lose connectivity, summed over every single failure; `lost_msgs`, messages/s "
+            "that find no subscriber, summed over every single failure; `unreachable_pairs`, ordered pairs "
+            "without a path though nothing fails; `max_utilisation`. `load` and `lost_msgs` of subscribers "
+            "are computed as if credit sufficed.",
         ),
-        count("rank", "1 is the best of its kind by its measure."),
-        text("a", "One end of the link; of subscribers, the router at which they are, or the nearest such one."),
-        text("b", "The other end, or the router at which they should be."),
-        text("address", "What they are subscribed to; null for a link.", is_nullable=True),
+        count("rank", "Rank within its kind and measure; 1 is the best."),
+        text("a", "One end of the link; for subscribers, the router at which they are, or the nearest such router."),
+        text("b", "The other end of the link; for subscribers, the router at which they should be."),
+        text("address", "Address of the subscribers; null for a link.", is_nullable=True),
         count("cost", "Cost of the link that is added; null for subscribers.", is_nullable=True, unit="cost"),
-        real("before", "The measure as it is.", "of the measure"),
+        real("before", "The measure without the change.", "of the measure"),
         real("after", "The measure with the change.", "of the measure"),
-        real("gain", "What is gained, positive when it is better.", "of the measure"),
+        real("gain", "Improvement of the measure; positive when it is better.", "of the measure"),
     ),
 )
 
 CONVERGENCE: Final = Layout(
     name="convergence",
-    doc="How long control planes take to agree, what they send and compute meanwhile: real control planes under "
-    "virtual time, on a network and on machines that are simulated.",
+    doc="How long control planes take to agree, and what they send and compute meanwhile: real control "
+    "planes under virtual time, on a simulated network and simulated machines.",
     key=(
         "mesh",
         "routers",
@@ -370,68 +382,71 @@ CONVERGENCE: Final = Layout(
     columns=(
         text("mesh", "Name of the model, or of the shape."),
         count("routers", "Routers in the mesh.", unit="routers"),
-        count("links", "Links between them.", unit="links"),
-        real("hello_interval_s", "The routers' setting.", "s"),
-        real("hello_max_age_s", "The routers' setting.", "s"),
-        real("ra_interval_s", "The routers' setting.", "s"),
-        real("ra_interval_flux_s", "The routers' setting.", "s"),
-        real("remote_ls_max_age_s", "The routers' setting.", "s"),
-        real("spf_hold_down_s", "The routers' setting.", "s"),
-        count("seed", "Of delays, of what fails, and of the shape where it takes one."),
-        count("event", "0 is the cold start; then failures and repairs, one after the other."),
+        count("links", "Links of the mesh.", unit="links"),
+        real("hello_interval_s", "Setting of the routers.", "s"),
+        real("hello_max_age_s", "Setting of the routers.", "s"),
+        real("ra_interval_s", "Setting of the routers.", "s"),
+        real("ra_interval_flux_s", "Setting of the routers.", "s"),
+        real("remote_ls_max_age_s", "Setting of the routers.", "s"),
+        real("spf_hold_down_s", "Setting of the routers.", "s"),
+        count("seed", "Seed of the delays, of the choice of failures, and of the shape where it takes one."),
+        count("event", "Number of the event: 0 is the cold start; then failures and repairs, one after the other."),
         text(
             "kind",
-            "`start`: all routers at once. `link`: a connection breaks and both ends are told. `router`: a process is "
-            "killed. `silent-link`, `silent-router`: a link or a machine is gone and nobody is told. `repair`: what "
-            "failed last is back. `calm`: nothing happens.",
+            "Kind of the event. `start`: all routers start at once. `link`: a connection breaks and both ends "
+            "notice. `router`: a process is killed. `silent-link`, `silent-router`: a link or a machine is "
+            "gone and nobody is told. `repair`: what failed last is back. `calm`: nothing happens.",
         ),
-        text("what", "The link or router; empty for all of them."),
+        text("what", "The link or router of the event; empty for all of them."),
         real(
             "converge_s",
-            "From the event to the last change of any router's routes, all of which are shortest paths then. Null "
-            "when that did not come to be in a minute and three `hello_max_age_s`, and for `calm`.",
+            "Time from the event to the last change of any router's routes, all of which are shortest paths "
+            "then. Null when they did not agree within a minute and three `hello_max_age_s`, and for `calm`.",
             "s of virtual time",
             is_nullable=True,
         ),
         real(
             "known_s",
-            "From the event until the last router knew who has appeared and who is gone, which is what routers log; "
-            "null as above.",
+            "Time from the event until the last router knew which routers had appeared or gone, which is what "
+            "routers log; null as for `converge_s`.",
             "s of virtual time",
             is_nullable=True,
         ),
-        count("wrong", "Routes of the first router that is wrong in the end; 0 when all are right."),
-        real("period_s", "Time in which the following was counted.", "s of virtual time"),
+        count("wrong", "Wrong routes in the end, of the first router that has any; 0 when all are right."),
+        real("period_s", "Time in which the columns after this one were counted.", "s of virtual time"),
         count(
             "messages",
-            "Control messages written by all routers; but for `calm` without HELLO and RA, which come by the clock.",
+            "Control messages written by all routers; except for `calm` without HELLO and RA, which are periodic.",
             unit="messages",
         ),
-        count("bytes", "Bytes of them, without frames.", unit="bytes"),
-        count("messages_busiest", "Those of the router that has written most.", unit="messages"),
-        count("bytes_busiest", "Bytes of the router that has written most.", unit="bytes"),
+        count("bytes", "Bytes of the control messages, without frames.", unit="bytes"),
+        count("messages_busiest", "Control messages of the router that has written most.", unit="messages"),
+        count("bytes_busiest", "Bytes of the control messages of the router that has written most.", unit="bytes"),
         count("spf_runs", "Computations of all routes, by all routers."),
-        count("dijkstra_runs", "Trees of shortest paths found for them and for multicasts, by all routers."),
-        real("processor_s", "Processor time of all routers, as far as it is modelled.", "s"),
+        count("dijkstra_runs", "Shortest path trees computed for routes and for multicasts, by all routers."),
+        real("processor_s", "CPU time of all routers, as far as it is modelled.", "s"),
     ),
 )
 
 RUN: Final = Layout(
     name="run",
-    doc="One row: what was run, on what, by what.",
+    doc="One row about the run: its model, plan, options and program.",
     key=("model_hash",),
     columns=(
         text("model", "Name of the model."),
         text("model_hash", "SHA-256 of the model in its canonical form."),
         text("plan", "The plan as JSON: variants, families with their first scenario and number of scenarios."),
-        text("plan_hash", "SHA-256 of that."),
-        text("routing", "`mesh`, as the mesh routes, or `ecmp`."),
-        text("pairs", "`lost`, `changed` or `none`: what `pair_impact` lists."),
-        text("loads", "`none`, `changed` or `all`: what `scenario_load` lists; with `none` there is no such table."),
-        count("seed", "Of samples."),
-        count("scenarios", "Rows of `scenario`.", unit="scenarios"),
-        count("routers", "Routers of the mesh as it is.", unit="routers"),
-        count("links", "Links of the mesh as it is.", unit="links"),
+        text("plan_hash", "SHA-256 of the plan."),
+        text("routing", "Routing of the run: `mesh` (one path, as these routers choose it) or `ecmp`."),
+        text("pairs", "Pairs that `pair_impact` lists: `lost`, `changed` or `none`."),
+        text(
+            "loads",
+            "Loads that `scenario_load` lists: `none`, `changed` or `all`; with `none` the table does not exist.",
+        ),
+        count("seed", "Seed of the random samples."),
+        count("scenarios", "Number of scenarios: rows of `scenario`.", unit="scenarios"),
+        count("routers", "Routers of the unchanged mesh.", unit="routers"),
+        count("links", "Links of the unchanged mesh.", unit="links"),
         real(
             "coverage",
             "Sum of the probabilities of the scenarios of variant `base`, without `maintenance`; what has no rates "
@@ -440,12 +455,14 @@ RUN: Final = Layout(
             is_nullable=True,
         ),
         real("residual", "1 - `coverage`: the probability of what was not run.", "1", is_nullable=True),
-        text("version", "Of amqp-mesh."),
-        text("speed", "`compiled` or `interpreted`.", is_measured=True),
-        text("engine", "`local` or `spark`, with its address when that is remote.", is_measured=True),
-        text("started", "When, as ISO 8601 in UTC.", is_measured=True),
-        real("wall_s", "How long it took.", "s", is_measured=True),
-        real("scenarios_per_s", "Scenarios by wall time.", "1/s", is_measured=True),
+        text("version", "Version of amqp-mesh."),
+        text("speed", "Speed of the program: `compiled` or `interpreted`.", is_measured=True),
+        text(
+            "engine", "Engine of the run: `local` or `spark`, with its address when that is remote.", is_measured=True
+        ),
+        text("started", "Start of the run, as ISO 8601 in UTC.", is_measured=True),
+        real("wall_s", "Duration of the run.", "s", is_measured=True),
+        real("scenarios_per_s", "Scenarios run per second of wall time.", "1/s", is_measured=True),
     ),
 )
 
