@@ -205,7 +205,8 @@ class ForwardingSettings:
         beyond="closed",
     )
     control_percent: int = setting(
-        "Share of the router's time for control messages of a neighbor, beyond an allowance of 0.5 s.",
+        "Share of all time for control messages of neighbors that have used up their allowance of 0.5 s, "
+        "all these neighbors together.",
         default=20,
         unit="percent",
         low=1,

@@ -52,9 +52,19 @@ PICTURES = (".png", ".svg")
 
 @click.command(short_help="Put routers under load, and show the costs.")
 @click.argument("names", nargs=-1, metavar="[CASE]...")
-@click.option("--hops", default="1,2,3", show_default=True, help="Numbers of routers between the ends; empty: none.")
 @click.option(
-    "--rounds", type=WholeNumber(1, 1000), metavar="N", default=3, show_default=True, help="How often each is run."
+    "--hops",
+    default="1,2,3",
+    show_default=True,
+    help="Numbers of routers between sender and receiver; empty: only without routers.",
+)
+@click.option(
+    "--rounds",
+    type=WholeNumber(1, 1000),
+    metavar="N",
+    default=3,
+    show_default=True,
+    help="Number of rounds of each case.",
 )
 @click.option(
     "--seconds",
@@ -62,31 +72,36 @@ PICTURES = (".png", ".svg")
     metavar="SECONDS",
     default=1.0,
     show_default=True,
-    help="Measured part of each run.",
+    help="Duration of the measured part of each run.",
 )
-@click.option("--quick", is_flag=True, help="One very short round: to see that it works, not for figures.")
+@click.option("--quick", is_flag=True, help="Run one very short round: to see that it works, not for figures.")
 @click.option(
     "--compare",
     multiple=True,
     metavar="[NAME=]URL[,URL...]",
-    help="Do the same with the router at URL too; with two, receivers attach to the second; with four, `spill` is run"
-    " over them. Can be repeated.",
+    help="Also measure the router at URL; with two URLs, receivers attach to the second; with four, "
+    "`spill` is run over them. Can be repeated.",
 )
 @click.option(
     "--compare-pid",
     "compare_pids",
     multiple=True,
     metavar="[NAME=]PID",
-    help="Process of the router that is compared as NAME, or of all that are, for its use of the processor and memory."
-    " Can be repeated.",
+    help="Process id of the router compared as NAME (without NAME: of all), to measure its CPU time and "
+    "memory. Can be repeated.",
 )
-@click.option("--interpreted", "is_interpreted", is_flag=True, help="Add one router that runs interpreted.")
+@click.option("--interpreted", "is_interpreted", is_flag=True, help="Also measure a router that runs interpreted.")
 @click.option(
-    "--router-command", metavar="COMMAND", help="What routers are started with instead of this program, in one word."
+    "--router-command", metavar="COMMAND", help="Command that starts a router instead of this program, as one word."
 )
-@click.option("--json", "json_file", type=click.Path(dir_okay=False), help="Write all into a file; - for stdout.")
-@click.option("--picture", type=click.Path(dir_okay=False), help="Draw it into a file: .png or .svg.")
-@click.option("--list", "is_list", is_flag=True, help="Show the cases and end.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False),
+    help="Write all figures as JSON into a file; `-` is standard output.",
+)
+@click.option("--picture", type=click.Path(dir_okay=False), help="Draw the figures into a file: .png or .svg.")
+@click.option("--list", "is_list", is_flag=True, help="List the cases and exit.")
 def bench(
     names: tuple[str, ...],
     hops: str,
@@ -101,12 +116,12 @@ def bench(
     picture: str | None,
     is_list: bool,
 ) -> None:
-    """Put routers under load, and show what they do and what it costs.
+    """Put routers under load, and show their throughput, latency and costs.
 
-    CASE is a case or a group of cases, as --list shows them; without any, all but `oslo` are run. Streams and
-    calls are run with no router between their ends (`direct`, the yardstick), then over one, two and three routers of a
-    line that is started for them; `spill` is run over a ring of four, `idle` in a mesh of sixty.
-    Figures of one round stand beside each other; those of different runs say little, since no machine is quiet.
+    CASE is a case or a group of cases, as listed by --list; by default all but `oslo` are run. Streams and calls are
+    run with no router between their ends (`direct`, the yardstick), then over one, two and three routers in a line,
+    which are started for them; `spill` is run over a ring of four, `idle` in a mesh of sixty. Compare only figures of
+    the same run: no machine is equally busy twice.
 
     Exit status 1: something could not be measured; 2: the command is wrong.
     """

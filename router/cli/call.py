@@ -30,20 +30,20 @@ REPLY_CREDIT: Final = 10
 @click.command(short_help="Send a request, show the reply.")
 @address_argument
 @message_options
-@click.option("--json", "form", flag_value=JSON, help="Write each reply as a line of JSON, with all that it carries.")
+@click.option("--json", "form", flag_value=JSON, help="Write each reply as a line of JSON, with all its sections.")
 @verbose_messages_option
-@click.option("--raw", "form", flag_value=RAW, help="Write the bytes of the reply as they are.")
+@click.option("--raw", "form", flag_value=RAW, help="Write the unchanged bytes of the reply.")
 @click.option("-q", "--quiet", "form", flag_value=QUIET, help="Show no replies, only how long they took.")
 @access_options
 def call(address: str, template: MessageTemplate, form: str | None, access: RouterAccess) -> None:
     """Send a request with BODY to ADDRESS, and show the reply.
 
-    The request has a reply-to and a correlation id of its own; `message_id` serves for servers that answer by it. With
-    --count requests follow one another, and how long they took is shown at the end.
+    The request has a reply-to and a correlation id of its own, and a message id for servers that reply by it. With
+    --count, requests are sent one after another, and the time that they took is shown at the end.
 
-    Exit status: 1 when no reply came within --timeout. Then nothing is written to standard output, with --json neither;
-    standard error says whether the request was refused, waits in the mesh, may have been seen by a server that is gone,
-    or was taken by a server that has not answered.
+    Exit status: 1 when no reply came within --timeout. Then nothing is written to standard output, not even with
+    --json; standard error says whether the request was refused, waits in the mesh, may have been seen by a server that
+    is gone, or was taken by a server that has not answered.
     """
     run = _Calling(address, form or TEXT)
     error: str | None = None

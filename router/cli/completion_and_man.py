@@ -18,10 +18,10 @@ PROGRAM: Final = "amqp-mesh"
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
-@click.command(short_help="Write the completion of a shell.")
+@click.command(short_help="Write the completion script for a shell.")
 @click.argument("shell", type=HintingChoice(SHELLS))
 def completion(shell: str) -> None:
-    """Write the script by which SHELL completes commands, options and their words.
+    """Write the completion script for SHELL: it completes commands, options and their values.
 
     bash: `amqp-mesh completion bash > /etc/bash_completion.d/amqp-mesh`, or
     `. <(amqp-mesh completion bash)` in ~/.bashrc. zsh: into a file `_amqp-mesh` in a folder of $fpath. fish: into
@@ -38,7 +38,7 @@ def completion(shell: str) -> None:
 @click.argument("folder", type=click.Path(file_okay=False))
 @click.pass_context
 def man(ctx: click.Context, folder: str) -> None:
-    """Write a manual page for each command into FOLDER, which is made if it isn't there.
+    """Write a manual page for each command into FOLDER, which is created if needed.
 
     `amqp-mesh man /usr/local/share/man/man1` installs them: `man amqp-mesh-stat` shows one.
     """

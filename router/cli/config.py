@@ -39,7 +39,7 @@ _output = click.option(
 
 @click.group(cls=HintingGroup)
 def config() -> None:
-    """Check, complete, draw and make settings files."""
+    """Check, render, draw and generate settings files."""
 
 
 @config.command()
@@ -48,19 +48,19 @@ def config() -> None:
     "--files",
     "with_named",
     is_flag=True,
-    help="Read what the settings name as well, as the routers would on this machine: certificates, keys, lists of "
-    "revocations, users and passwords. May be given with --router.",
+    help="Also read the files that the settings name, as the routers would on this machine: certificates, "
+    "keys, revocation lists, users and passwords. --router limits it to one router.",
 )
-@click.option("--router", "router_id", metavar="ID", help="With --files: what this router names alone.")
+@click.option("--router", "router_id", metavar="ID", help="With --files: read only the files that this router names.")
 @click.option("--json", "as_json", is_flag=True, help="Write the findings as a JSON list.")
 @click.pass_context
 def check(
     context: click.Context, files: tuple[str, ...], with_named: bool, router_id: str | None, as_json: bool
 ) -> None:
-    """Tell what is wrong with FILES.
+    """Check settings files and report errors and warnings.
 
-    What doesn't fit between the settings of a router comes once each of its values by itself is right, what doesn't fit
-    between routers once all values are.
+    Single values are checked first; how the settings of a router fit together is checked once its values are right, and
+    how routers fit together once all values are.
 
     Each file of a mesh is checked by itself; files of one router each are checked together, as one mesh. Exit status: 1
     when there are errors, 0 otherwise, also with warnings.
@@ -91,14 +91,13 @@ def check(
 
 @config.command()
 @file_argument
-@click.option("--router", "router_id", metavar="ID", help="Which router; needed when FILE has several.")
+@click.option("--router", "router_id", metavar="ID", help="Router to write; needed when FILE has several.")
 @click.option("--brief", is_flag=True, help="Leave out settings that have their default value.")
 @_output
 def render(file: str, router_id: str | None, brief: bool, output: str) -> None:
-    """Write all settings of one router, defaults filled in.
+    """Write all settings of one router, with defaults filled in.
 
-    FILE describes a mesh or one router; what is written is a file of that router alone, which
-    `amqp-mesh run` takes too.
+    FILE describes a mesh or one router; the output is a file of only that router, which `amqp-mesh run` takes too.
     """
     try:
         router = load_router(file, router_id)
@@ -109,7 +108,7 @@ def render(file: str, router_id: str | None, brief: bool, output: str) -> None:
 
 @config.command()
 @file_argument
-@click.option("--dot", "form", flag_value="dot", help="Draw in the language of Graphviz; the default.")
+@click.option("--dot", "form", flag_value="dot", help="Draw in the language of Graphviz (the default).")
 @click.option("--svg", "form", flag_value="svg", help="Draw a picture; the default when OUT ends in .svg.")
 @_output
 def graph(file: str, form: str | None, output: str) -> None:
@@ -160,7 +159,7 @@ def reference(output: str) -> None:
     default=0,
     show_default=True,
     metavar="N",
-    help="Seed of what is random: a mesh of geometric or chords is the same for the same seed.",
+    help="Seed of the random choice of `geometric` and `chords`: the same seed gives the same mesh.",
 )
 @click.option(
     "--base-port",
@@ -172,11 +171,11 @@ def reference(output: str) -> None:
 )
 @_output
 def generate(kind: str, routers: int, seed: int, base_port: int, output: str) -> None:
-    """Make a mesh of a well-known shape, all on loopback.
+    """Generate the settings of a mesh of a well-known shape, all on loopback.
 
-    SHAPE is line, ring, star, tree (each router has two below it), full (all are neighbors), geometric (routers strewn
-    over a square, neighbors where they are near), chords (a ring and links at random, four neighbors on average) or
-    fat-tree (of 5, 20, 45, 80 ... routers).
+    SHAPE is line, ring, star, tree (each router has two below it), full (every router is a neighbor of every other),
+    geometric (routers at random places in a square, neighbors where they are near), chords (a ring with random links,
+    four neighbors on average) or fat-tree (of 5, 20, 45, 80 ... routers).
     """
     try:
         mesh = generators.generate(kind, routers, seed=seed, base_port=base_port)

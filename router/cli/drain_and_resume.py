@@ -20,19 +20,19 @@ SPARE_S: Final = 5.0
 """Beyond the time that the router says: for closing its connections, and for those who look."""
 
 
-@click.command(short_help="Send a router's clients and paths elsewhere, before work on it.")
+@click.command(short_help="Drain a router, before work on it.")
 @router_argument
 @click.option("--stop", "is_to_stop", is_flag=True, help="Stop the router when it is drained.")
 @access_options
 def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
-    """Send the clients and paths of ROUTER elsewhere, and wait until that is done.
+    """Drain ROUTER: move its clients and paths to other routers, and wait until that is done.
 
     What passes through it takes other ways, where there are some; it takes no new message of its clients; what is in
     flight has up to its `shutdown_s` to settle; what clients still wait to send is given back to them; then their
     connections are closed, and it accepts no new ones. Routers stay connected, so that it can be looked at, and
     `amqp-mesh resume ROUTER` makes it serve again. With --stop it ends as with SIGTERM.
 
-    ROUTER may be any of the mesh. Exit status: 1 when it cannot be asked, or is not drained in time.
+    ROUTER may be any router of the mesh. Exit status: 1 when it cannot be reached, or is not drained in time.
     """
     with ManagementClient(access) as client:
         whom = _other(client, router)
@@ -49,13 +49,13 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
         click.echo(f"router {name} has stopped")
 
 
-@click.command(short_help="Have a drained router serve again.")
+@click.command(short_help="Let a drained router serve again.")
 @router_argument
 @access_options
 def resume(router: str, access: RouterAccess) -> None:
-    """Have ROUTER, which is drained, accept clients again, and let paths lead through it.
+    """Let a drained ROUTER accept clients and paths again.
 
-    Exit status: 1 when it cannot be asked, or refuses since it is not drained yet.
+    Exit status: 1 when it cannot be reached, or refuses because it is not drained yet.
     """
     with ManagementClient(access) as client:
         whom = _other(client, router)

@@ -40,10 +40,10 @@ interval_option: Final = click.option(
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between two looks; longer when a look takes long.",
+    help="Refresh interval; longer when collecting the data takes longer.",
 )
 looks_option: Final = click.option(
-    "--looks", type=WholeNumber(min=1), metavar="N", help="End after so many.  [default: go on]"
+    "--looks", type=WholeNumber(min=1), metavar="N", help="Stop after N messages.  [default: go on]"
 )
 
 

@@ -31,16 +31,14 @@ OPERATIONS = (
 )
 
 
-@click.command(short_help="Ask a router for any operation of management.")
+@click.command(short_help="Call any management operation of a router.")
 @click.argument("operation", type=HintingChoice(OPERATIONS), metavar="OPERATION")
 @click.argument("attributes", nargs=-1, type=UTF8, metavar="[NAME=VALUE]...")
 @click.option("--type", "kind", metavar="TYPE", type=NAME, help="Entity type, such as `listener` or `router.link`.")
 @click.option("--name", type=NAME, help="Name of the entity.")
-@click.option(
-    "--id", "identity", metavar="IDENTITY", type=NAME, help="Identity of the entity; it is enough without a type."
-)
+@click.option("--id", "identity", metavar="IDENTITY", type=NAME, help="Identity of the entity; needs no type.")
 @router_option
-@click.option("--text", "is_text", is_flag=True, help="Write the log as lines of text: with `get-log`.")
+@click.option("--text", "is_text", is_flag=True, help="With `get-log`: write the log as lines of text.")
 @access_options
 def manage(
     operation: str,
@@ -52,20 +50,19 @@ def manage(
     is_text: bool,
     access: RouterAccess,
 ) -> None:
-    """Ask a router for any operation of management, and write the answer as JSON.
+    """Call any management operation of a router, and write the answer as JSON.
 
-    OPERATION is `query`, `read`, `create`, `update` or `delete`, of entities; `get-types`, `get-attributes`,
-    `get-operations`, `get-annotations`, `get-schema` or `get-json-schema`, of what entities there may be; `get-log`,
-    `get-mgmt-nodes`, `reload`, `drain` or `resume`, of the router itself.
+    OPERATION is, for entities, `query`, `read`, `create`, `update` or `delete`; for entity types, `get-types`,
+    `get-attributes`, `get-operations`, `get-annotations`, `get-schema` or `get-json-schema`; for the router itself,
+    `get-log`, `get-mgmt-nodes`, `reload`, `drain` or `resume`.
 
     With `create` and `update` the attributes are given as NAME=VALUE: `amqp-mesh manage create --type listener --name
-    more host=127.0.0.1 port=5673`. A value that is JSON (`5`, `true`, `null`) is taken as that, all else as text. With
-    `query` they are names alone, of the attributes that are wanted. `get-log` takes `limit=50`, for so many lines, and
-    with --text they are lines for a reader.
+    more host=127.0.0.1 port=5673`. A value that is JSON (`5`, `true`, `null`) is sent as that type, anything else as
+    text. With `query` give only the names of the attributes to show. `get-log` takes `limit=N`, the number of lines;
+    --text writes them as plain text.
 
     With `reload` the router reads its settings file again, and answers with what it has changed (`applied`) and what
-    stays as it is until the next start (`needsRestart`); a file with a fault changes nothing. Exit status: 1 when the
-    router refuses.
+    needs a restart (`needsRestart`); a file with an error changes nothing. Exit status: 1 when the router refuses.
     """
     properties: dict[str, Any] = {key: value for key, value in (("name", name), ("identity", identity)) if value}
     body = dict(map(_pair, attributes)) if operation != "query" else {}  # what is wrong in itself needs no router
@@ -134,12 +131,12 @@ def _pair(text: str) -> tuple[str, object]:
         return name, value
 
 
-@click.command(short_help="Ask every router of the mesh whether it answers, and how fast.")
+@click.command(short_help="Ping every router of the mesh.")
 @access_options
 def ping(access: RouterAccess) -> None:
-    """Ask every router that the one at URL knows whether it answers, and how long that takes.
+    """Ping every router known to the one at URL, and show how long each takes to answer.
 
-    Routers that the mesh file names and that are absent are shown too. Exit status: 1 when one doesn't answer.
+    Absent routers named in the mesh file are shown too. Exit status: 1 when a router doesn't answer.
     """
     rows = [["router", "answer", "ms", "hops' cost"]]
     is_missing = False

@@ -132,27 +132,44 @@ _OPTIONS: Final = (
     click.argument("body", required=False),
     click.option("--file", metavar="FILE", help="Take the body from a file; `-` is standard input."),
     click.option("--lines", is_flag=True, help="With --file: each line is a message."),
-    click.option("--size", type=WholeNumber(0, MAX_BODY_BYTES), metavar="BYTES", help="Fill the body with so much."),
+    click.option(
+        "--size", type=WholeNumber(0, MAX_BODY_BYTES), metavar="BYTES", help="Fill the body with this many bytes."
+    ),
     click.option(
         "--as",
         "body_type",
         type=HintingChoice((TEXT, BINARY, JSON)),
-        help="AMQP type of the body: a string, bytes (a data section), or the map, list or number that JSON is.  "
-        "[default: binary with --file, else text]",
+        help="AMQP type of the body: a string, bytes (a data section), or what the JSON is (a map, a list, a "
+        "number).  [default: binary with --file, else text]",
     ),
     click.option(
-        "-n", "--count", type=WholeNumber(1, MAX_COUNT), metavar="N", default=1, show_default=True, help="How many."
+        "-n",
+        "--count",
+        type=WholeNumber(1, MAX_COUNT),
+        metavar="N",
+        default=1,
+        show_default=True,
+        help="Number of messages to send.",
     ),
-    click.option("--ttl", type=BoundedNumber(min=0.001, max=MAX_SECONDS), metavar="SECONDS", help="Time to live."),
-    click.option("--subject", type=UTF8, help="Subject."),
-    click.option("--id", "message_id", type=UTF8, help="Message id."),
-    click.option("--correlation-id", type=UTF8, help="Correlation id; `call` gives each request one of its own."),
+    click.option(
+        "--ttl", type=BoundedNumber(min=0.001, max=MAX_SECONDS), metavar="SECONDS", help="Time to live of the message."
+    ),
+    click.option("--subject", type=UTF8, help="Subject of the message."),
+    click.option("--id", "message_id", type=UTF8, help="Id of the message."),
+    click.option(
+        "--correlation-id", type=UTF8, help="Correlation id of the message; `call` gives each request one of its own."
+    ),
     click.option("--reply-to", metavar="ADDRESS", type=UTF8, help="Address for replies; `call` has one of its own."),
-    click.option("--content-type", metavar="TYPE", type=UTF8, help="Content type, such as application/json."),
     click.option(
-        "--priority", type=WholeNumber(0, 255), metavar="N", help="Priority; 4 is that of a message without one."
+        "--content-type", metavar="TYPE", type=UTF8, help="Content type of the message, such as application/json."
     ),
-    click.option("--durable", is_flag=True, help="Mark as durable. Routers store nothing."),
+    click.option(
+        "--priority",
+        type=WholeNumber(0, 255),
+        metavar="N",
+        help="Priority of the message; without this option it counts as 4.",
+    ),
+    click.option("--durable", is_flag=True, help="Mark the message as durable. Routers store nothing."),
     click.option(
         "-p",
         "--property",
@@ -160,7 +177,7 @@ _OPTIONS: Final = (
         multiple=True,
         metavar="NAME=VALUE",
         callback=property_of,
-        help="Application property, may be given again. A VALUE that is JSON (`5`, `true`) is taken as that.",
+        help="Application property. A VALUE that is JSON (`5`, `true`) is sent as that type. Can be repeated.",
     ),
 )
 

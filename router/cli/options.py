@@ -144,11 +144,14 @@ timeout_option: Final = click.option(
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="For the connection, and for each answer.",
+    help="Maximum time for the connection, and for each answer.",
 )
 
 router_option: Final = click.option(
-    "--router", metavar="ID", type=NAME, help="Router to ask, by way of the one at URL; by default that one itself."
+    "--router",
+    metavar="ID",
+    type=NAME,
+    help="Router to query, by way of the one at URL; by default the one at URL itself.",
 )
 
 

@@ -41,14 +41,16 @@ OUTCOMES: Final = {
 TEXT, VERBOSE, JSON, RAW, QUIET = "text", "verbose", "json", "raw", "quiet"
 
 
-@click.command(short_help="Receive messages of an address.")
+@click.command(short_help="Receive messages from an address.")
 @address_argument
-@click.option("-n", "--count", type=WholeNumber(1, MAX_COUNT), metavar="N", help="End after so many.  [default: go on]")
+@click.option(
+    "-n", "--count", type=WholeNumber(1, MAX_COUNT), metavar="N", help="Stop after N messages.  [default: go on]"
+)
 @click.option(
     "--wait",
     type=BoundedNumber(min=0, min_open=True, max=MAX_SECONDS),
     metavar="SECONDS",
-    help="End when none came for so long.",
+    help="Stop after SECONDS without a message.",
 )
 @click.option(
     "--credit",
@@ -56,27 +58,29 @@ TEXT, VERBOSE, JSON, RAW, QUIET = "text", "verbose", "json", "raw", "quiet"
     metavar="N",
     default=10,
     show_default=True,
-    help="Messages under way at most.",
+    help="Credit to grant: the maximum number of messages under way.",
 )
 @click.option(
     "--outcome",
     type=HintingChoice(tuple(OUTCOMES)),
     default="accept",
     show_default=True,
-    help="What the sender of each is told.",
+    help="Outcome to send for each message.",
 )
 @click.option(
     "--pause",
     type=BoundedNumber(min=0, max=MAX_SECONDS),
     default=0.0,
     metavar="SECONDS",
-    help="Hold each for so long.",
+    help="Wait SECONDS before settling each message.",
 )
-@click.option("--echo", is_flag=True, help="Answer each that has a reply-to with its own body, as a server would.")
-@click.option("--json", "form", flag_value=JSON, help="Write each as a line of JSON, with all that it carries.")
+@click.option(
+    "--echo", is_flag=True, help="Answer each message that has a reply-to with its own body, as a server would."
+)
+@click.option("--json", "form", flag_value=JSON, help="Write each message as a line of JSON, with all its sections.")
 @verbose_messages_option
-@click.option("--raw", "form", flag_value=RAW, help="Write the bytes of the bodies as they are, and nothing else.")
-@click.option("-q", "--quiet", "form", flag_value=QUIET, help="Show no messages, only how many there were.")
+@click.option("--raw", "form", flag_value=RAW, help="Write the unchanged bytes of the bodies, and nothing else.")
+@click.option("-q", "--quiet", "form", flag_value=QUIET, help="Show no messages, only their number.")
 @access_options
 def receive(
     address: str,
@@ -89,12 +93,12 @@ def receive(
     form: str | None,
     access: RouterAccess,
 ) -> None:
-    """Subscribe to ADDRESS, and show the body of each message that comes, one a line.
+    """Subscribe to ADDRESS, and show the body of each message, one per line.
 
-    They are taken from those for whom they were meant, unless the address is multicast. Ctrl-C ends it; what was not
-    shown yet goes back to the router.
+    Unless the address is multicast, the messages don't reach its other subscribers. Ctrl-C ends it; messages that were
+    not shown yet go back to the router.
 
-    Exit status: 0; 1 when fewer than --count came, or the router went away.
+    Exit status: 1 when fewer than --count messages came, or the connection to the router was lost; else 0.
     """
     run = _Receiving(credit, OUTCOMES[outcome], pause, form or TEXT)
     error: str | None = None

@@ -30,20 +30,20 @@ LONGEST_HEADER: Final = 65536
 """Characters of the first line: a file without lines is no recording."""
 
 
-@click.command(short_help="Play a recording of a router offline.")
+@click.command(short_help="Replay a recording of a router offline.")
 @file_argument
-@click.option("--json", "is_json", is_flag=True, help="Write one JSON document.")
+@click.option("--json", "is_json", is_flag=True, help="Write JSON: one document.")
 @click.option("--from", "first_s", type=BoundedNumber(min=0), metavar="SECONDS", help="Show from this time on.")
 @click.option("--to", "last_s", type=BoundedNumber(min=0), metavar="SECONDS", help="Show up to this time.")
 @click.option("--last", type=WholeNumber(min=0), metavar="N", help="Show the last N calls only.")
 def replay(file: str, is_json: bool, first_s: float | None, last_s: float | None, last: int | None) -> None:
-    """Play a recording of a router's control plane through the same code, offline.
+    """Replay a recording of a router's control plane through the same code, offline.
 
-    FILE is what a router has written after a fault of the program or on SIGUSR1. Shown are the time of each call in
-    seconds since the begin of the recording, what had happened, what the control plane asked for, each call whose
-    outcome differs from the recorded one, and how it stood at the end. All is played, whatever is shown.
+    FILE is a recording that a router wrote after a fault of the program or on SIGUSR1. Shown are the time of each call
+    in seconds since the start of the recording, what had happened, what the control plane asked for, each call whose
+    outcome differs from the recorded one, and the state at the end. The whole recording is played, whatever is shown.
 
-    Exit status 1: FILE is no recording, it could not be read to its end, or something differs.
+    Exit status: 1 when FILE is no recording, could not be read to its end, or some outcome differs; else 0.
     """
     recording = _read(file)
     began = recording.entries[0].at if recording.entries else 0.0

@@ -72,7 +72,7 @@ class RouterAccess:
     url: str = DEFAULT_URL
     """`amqp://HOST:PORT`, or `amqps` for TLS; may hold user and password."""
     timeout_s: float = DEFAULT_TIMEOUT_S
-    """For the connection, and for each answer."""
+    """Maximum time for the connection, and for each answer."""
     vhost: str | None = None
     """Virtual host to come to; None for the host in the URL."""
     user: str | None = None
@@ -255,38 +255,38 @@ _OPTIONS: Final = (
         help="Client listener of a router; `amqps://HOST:PORT` for TLS.",
     ),
     click.option(
-        "--user", envvar="AMQP_MESH_USER", show_envvar=True, metavar="NAME", type=NAME, help="User to come as."
+        "--user", envvar="AMQP_MESH_USER", show_envvar=True, metavar="NAME", type=NAME, help="User to authenticate as."
     ),
     click.option(
         "--password-file",
         metavar="FILE",
         envvar="AMQP_MESH_PASSWORD_FILE",
         show_envvar=True,
-        help="File whose first line is the password; `-` asks for it, or reads a line of standard input.",
+        help="File whose first line is the password; `-` prompts for it, or reads a line of standard input.",
     ),
     click.option(
         "--ca",
         metavar="FILE",
         envvar="AMQP_MESH_CA",
         show_envvar=True,
-        help="Authorities (PEM) to check the router's certificate by; by default those of the system.",
+        help="CA certificates (PEM) to check the router's certificate; by default those of the system.",
     ),
     click.option(
         "--certificate",
         metavar="FILE",
         envvar="AMQP_MESH_CERTIFICATE",
         show_envvar=True,
-        help="Own certificate (PEM), for a router that asks for one.",
+        help="Client certificate (PEM), for a router that requests one.",
     ),
     click.option(
         "--key",
         metavar="FILE",
         envvar="AMQP_MESH_KEY",
         show_envvar=True,
-        help="Its key, where that is in a file of its own.",
+        help="Private key (PEM) of the client certificate, if it is in a separate file.",
     ),
     click.option(
-        "--insecure", is_flag=True, help="Encrypt, but don't check who the router is: for a test, not for a secret."
+        "--insecure", is_flag=True, help="Encrypt, but don't verify the router's certificate: only for tests."
     ),
     click.option(
         "--sasl",
@@ -301,7 +301,7 @@ _OPTIONS: Final = (
         type=UTF8,
         envvar="AMQP_MESH_VHOST",
         show_envvar=True,
-        help="Virtual host to come to, where the router has some; else the host in the URL.",
+        help="Virtual host to connect to.  [default: the host in the URL]",
     ),
     timeout_option,
 )

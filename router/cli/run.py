@@ -27,12 +27,12 @@ from router.security.bounded_file import check_bounded
 
 @click.command()
 @file_argument
-@click.option("--router", "router_id", metavar="ID", help="Which router to be; needed when FILE has several.")
+@click.option("--router", "router_id", metavar="ID", help="Router to run; needed when FILE has several.")
 @click.option(
     "--log-level",
     type=HintingChoice([level.value for level in LogLevel]),
     metavar="LEVEL",
-    help="Least severe lines to write: debug, info, warning, error or none; by default what FILE says in `log`.",
+    help="Lowest level to write: debug, info, warning, error or none.  [default: `log.level` in FILE]",
 )
 def run(file: str, router_id: str | None, log_level: str | None) -> None:
     """Run one router until SIGTERM or SIGINT.

@@ -28,10 +28,12 @@ NOT_SEEN: Final = "a subscriber gave it back"
 @click.command(short_help="Send messages to an address.")
 @address_argument
 @message_options
-@click.option("--settled", is_flag=True, help="Send settled: faster, and nobody says whether it arrived.")
-@click.option("--anonymous", is_flag=True, help="Over a link without an address: the message alone names it (`to`).")
-@click.option("--rate", type=BoundedNumber(min=0, min_open=True), metavar="N", help="At most so many a second.")
-@click.option("--json", "is_json", is_flag=True, help="Write the outcome as JSON.")
+@click.option("--settled", is_flag=True, help="Send settled: faster, but without knowing whether a message arrived.")
+@click.option(
+    "--anonymous", is_flag=True, help="Send over a link without an address: only the message names it (`to`)."
+)
+@click.option("--rate", type=BoundedNumber(min=0, min_open=True), metavar="N", help="Maximum send rate, messages/s.")
+@click.option("--json", "is_json", is_flag=True, help="Write the outcomes as JSON.")
 @access_options
 def send(
     address: str,
@@ -42,12 +44,13 @@ def send(
     is_json: bool,
     access: RouterAccess,
 ) -> None:
-    """Send messages with BODY to ADDRESS, and say what became of them.
+    """Send messages with BODY to ADDRESS, and report their outcomes.
 
-    ADDRESS is that of a subscriber anywhere in the mesh, such as `billing`. Without BODY, --file or --size a message is
-    empty. Nothing is sent without credit: a message that no subscriber has room for waits --timeout seconds for it.
+    ADDRESS is the address of a subscriber anywhere in the mesh, such as `billing`. Without BODY, --file or --size a
+    message is empty. Nothing is sent without credit: a message that no subscriber has room for waits up to --timeout
+    seconds for it.
 
-    Exit status: 0 when all were accepted (or sent, with --settled), else 1; what refused them is said.
+    Exit status: 0 when all were accepted (with --settled: sent), else 1; standard error says why.
     """
     run = _Sending(address, template, rate)
     error: str | None = None

@@ -28,13 +28,19 @@ _NOT_IN_A_PROGRAM: Final = re.compile(r"[\x00-\x1f\x7f\"'\\]")
 """Characters that systemd runs no program with, however they are escaped (string_is_safe of its sources)."""
 
 
-@click.command("service-unit", short_help="Write a unit file for systemd.")
-@click.option("--settings", default=SETTINGS, show_default=True, metavar="FILE", help="Settings file on the hosts.")
+@click.command("service-unit", short_help="Write a systemd unit file.")
+@click.option(
+    "--settings",
+    default=SETTINGS,
+    show_default=True,
+    metavar="FILE",
+    help="Settings file on the host where the unit runs.",
+)
 def service_unit(settings: str) -> None:
-    """Write a unit file for systemd to standard output.
+    """Write a systemd unit file to standard output.
 
-    With it `systemctl start amqp-mesh@A` runs router A of the settings file: sandboxed, watched, and started again
-    whenever it ends. It names this very program, and FILE by its whole path.
+    With it `systemctl start amqp-mesh@A` runs router A of the settings file: sandboxed, watched, and restarted whenever
+    it ends. The unit names this program, and FILE by its absolute path.
     """
     settings = str(Path(settings).absolute())
     called = Path(sys.argv[0])

@@ -69,33 +69,36 @@ OF_ALL: Final = ("problems", "routers", "mesh", "connectors", "listeners")
 WHAT: Final = ("general", "problems", *VIEWS, "credit")
 
 
-@click.command(short_help="Show what a router knows.")
+@click.command(short_help="Show the state of a router: connections, links, addresses, routers, credit, problems.")
 @click.argument("what", type=HintingChoice(WHAT), default="general", metavar="[WHAT]")
 @router_option
-@click.option("--all-routers", is_flag=True, help="Ask every router that can be reached.")
-@click.option("--credit", "is_credit", is_flag=True, help="The same as `credit`.")
+@click.option("--all-routers", is_flag=True, help="Query every router that can be reached.")
+@click.option("--credit", "is_credit", is_flag=True, help="Show credit, like WHAT `credit`.")
 @click.option(
-    "--address", metavar="ADDRESS", type=NAME, help="With credit: this address alone, with everybody who takes part."
+    "--address",
+    metavar="ADDRESS",
+    type=NAME,
+    help="With credit: show only this address, with each of its subscribers, publishers and circuits.",
 )
 @click.option(
     "--limit",
     type=WholeNumber(min=1),
     metavar="N",
-    help=f"With credit: at most so many addresses; {ADDRESSES_SHOWN} in a table and all in JSON and CSV by default.",
+    help=f"With credit: maximum number of addresses.  [default: {ADDRESSES_SHOWN} in a table, all in JSON and CSV]",
 )
 @click.option(
     "--where",
     multiple=True,
     metavar="CONDITION",
-    help="Only rows for which it holds: `NAME=VALUE`, with `!=`, `<`, `>`, `<=`, `>=` or `~` (contains); NAME is a "
-    "column or an attribute. May be given again.",
+    help="Show only rows that meet the condition: `NAME=VALUE`, or `!=`, `<`, `>`, `<=`, `>=` or `~` "
+    "(contains); NAME is a column or an attribute. Can be repeated.",
 )
-@click.option("--match", metavar="TEXT", help="Only rows that have TEXT in some column.")
+@click.option("--match", metavar="TEXT", help="Show only rows with TEXT in some column.")
 @click.option(
-    "--sort", metavar="NAME", help="Order by a column or an attribute: the largest numbers first, words by alphabet."
+    "--sort", metavar="NAME", help="Sort by a column or an attribute: numbers descending, words alphabetically."
 )
-@click.option("--reverse", is_flag=True, help="The other way round.")
-@click.option("--watch", "is_watched", is_flag=True, help="Look again and again, with rates beside counters.")
+@click.option("--reverse", is_flag=True, help="Reverse the order.")
+@click.option("--watch", "is_watched", is_flag=True, help="Refresh continuously, with rates beside counters.")
 @interval_option
 @looks_option
 @click.option("--json", "is_json", is_flag=True, help="Write a JSON list, with all attributes.")
@@ -106,7 +109,7 @@ WHAT: Final = ("general", "problems", *VIEWS, "credit")
     "--wide",
     "verbose",
     is_flag=True,
-    help="All columns, also those with nothing but zeros; with credit, the numbers of links.",
+    help="Show all columns, also those with nothing but zeros; with credit, also the numbers of links.",
 )
 @access_options
 def stat(
@@ -128,16 +131,16 @@ def stat(
     verbose: bool,
     access: RouterAccess,
 ) -> None:
-    """Show what a router knows.
+    """Show the state of a router: connections, links, addresses, routers, credit, problems.
 
     WHAT is `general` (the router itself; the default), `connections`, `links`, `addresses`, `connectors`, `listeners`,
-    `vhosts` (its virtual hosts), `routers` (those of the mesh), `mesh` (the links between them), or `credit` (of each
-    address: who granted how much, who holds how much). `problems` says in words what is wrong anywhere in the mesh, and
-    what to call to see more.
+    `vhosts` (its virtual hosts), `routers` (all routers of the mesh), `mesh` (the links between routers), or `credit`
+    (who grants and who holds how much credit, by address). `problems` explains what is wrong anywhere in the mesh, and
+    which command shows more.
 
-    What needs attention stands first: what the mesh file names and is absent, links that messages wait for, addresses
-    without a subscriber, publishers without credit. Exit status: 1 when a router cannot be asked, with --watch at the
-    last look, else 0.
+    What needs attention comes first: absent routers and links of the mesh file, links that messages wait for, addresses
+    without a subscriber, publishers without credit. Exit status: 1 when a router cannot be queried (with --watch: at
+    the last refresh), else 0.
     """
     if router is not None and all_routers:
         raise click.UsageError("--router and --all-routers exclude each other")

@@ -47,26 +47,30 @@ ORDERS: Final = {
 BY: Final = ("links", "clients", "addresses", "routers")
 
 
-@click.command(short_help="Show live who sends and waits most.")
-@click.option("--by", type=HintingChoice(BY), default="clients", show_default=True, help="What a row is.")
+@click.command(short_help="Show live which clients send and wait most.")
+@click.option("--by", type=HintingChoice(BY), default="clients", show_default=True, help="Group rows by this.")
 @click.option(
     "--sort",
     "order",
     type=HintingChoice(tuple(ORDERS)),
     default="trouble",
     show_default=True,
-    help="Largest first; trouble: who floods, is slow or without credit first, then what waits, then what passes.",
+    help="Sort by this, largest first; trouble: flooding, slow and credit-less clients first, then waiting "
+    "messages, then traffic.",
 )
-@click.option("--match", metavar="TEXT", help="Only what has TEXT in its client, address or router.")
+@click.option("--match", metavar="TEXT", help="Show only rows with TEXT in their client, address or router.")
 @click.option(
-    "--rows", type=WholeNumber(min=1), metavar="N", help="Rows at most.  [default: as many as the screen has]"
+    "--rows",
+    type=WholeNumber(min=1),
+    metavar="N",
+    help="Maximum number of rows.  [default: as many as fit on the screen]",
 )
-@click.option("--json", "is_json", is_flag=True, help="Write each look as a line of JSON.")
+@click.option("--json", "is_json", is_flag=True, help="Write each refresh as a line of JSON.")
 @click.option(
     "--router",
     metavar="ID",
     type=NAME,
-    help="Router to ask alone, by way of the one at URL; by default all of the mesh.",
+    help="Query only this router, by way of the one at URL; by default all routers of the mesh.",
 )
 @interval_option
 @looks_option
@@ -82,17 +86,18 @@ def top(
     looks: int | None,
     access: RouterAccess,
 ) -> None:
-    """Show who sends and takes most, and who waits, in the whole mesh: live, until Ctrl-C.
+    """Show live which clients of the mesh send and receive most, and which wait, until Ctrl-C.
 
-    Each router is asked for its clients' links every --interval seconds. `in/s` is what they send, `out/s` what they
-    are sent; `waits` counts messages that no subscriber has room for yet, `for` how long the oldest has waited, and
-    `unsett` messages without an outcome. The causes come first. FLOODS: a sender without an address of its own has
-    about as many messages without outcome as it may; SLOW: a subscriber that messages wait for, since it grants no
-    credit. Then who waits for them. BLOCKED: a sender whose messages wait, and that has no credit. `no credit`: a
-    subscriber that grants none, and nothing waits for it alone. `credit` is that of the links that the state is of.
+    Each router is queried for its clients' links every --interval seconds. `in/s` is the rate that clients send,
+    `out/s` the rate that they receive; `waits` counts messages that no subscriber has room for yet, `for` is how long
+    the oldest has waited, and `unsett` counts messages without an outcome. Causes come first. FLOODS: a sender without
+    an address of its own that has about as many messages without outcome as it may; SLOW: a subscriber that messages
+    wait for, because it grants no credit. Then the clients that wait. BLOCKED: a sender whose messages wait and that
+    has no credit. `no credit`: a subscriber that grants none, while no message waits only for it. `credit` is the
+    credit of the links that are in this state.
 
-    A router that can't be asked is named, in JSON under `errors`, with no rows of it. Exit status: 1 when there was
-    one at the last look, else 0.
+    A router that can't be queried is named, in JSON under `errors`, and has no rows. Exit status: 1 when there was one
+    at the last refresh, else 0.
     """
     with ManagementClient(access) as client:
         attached = client.attached_router()

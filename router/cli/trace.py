@@ -40,7 +40,7 @@ CHOICES: Final = {
 }
 
 
-@click.command(short_help="Show the path of a message for an address.")
+@click.command(short_help="Show the path of a message to an address.")
 @address_argument
 @router_option
 @click.option(
@@ -49,20 +49,20 @@ CHOICES: Final = {
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="Look for so long how many messages pass on each link; 0 for no look.",
+    help="Time for which to measure the message rate of each link; 0: don't measure.",
 )
 @click.option("--json", "is_json", is_flag=True, help="Write JSON.")
 @access_options
 def trace(address: str, router: str | None, seconds: float, is_json: bool, access: RouterAccess) -> None:
-    """Show the path that a message for ADDRESS would take from a router: each hop, and the subscribers at its end.
+    """Show the path that a message for ADDRESS would take from a router: each hop, and the subscribers at the end.
 
-    Each router on the way is asked. For a hop stand its cost, the messages a second on that link (of all addresses),
-    the credit that the next router has granted, what waits for it and for how long, and messages without an outcome.
-    Several routers with subscribers have a path each, the most likely one first. A client that sends more to ADDRESS
-    than is taken, at whatever router, is named first.
+    Each router on the path is queried. For each hop: cost, messages/s on the link (of all addresses), credit granted by
+    the next router, messages waiting for it and for how long, and messages without an outcome. If several routers have
+    subscribers, each has a path, the most likely one first. A client at any router that sends more to ADDRESS than is
+    taken is named first.
 
-    Exit status: 1 when nobody subscribes, or no path is free: there is no credit anywhere, or all who have some hang;
-    else 0.
+    Exit status: 1 when there are no subscribers, or no path can deliver now (no credit, or every subscriber with credit
+    hangs); else 0.
     """
     with ManagementClient(access) as client:
         attached = client.attached_router()

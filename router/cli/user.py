@@ -34,16 +34,17 @@ _iterations = click.option(
     default=DEFAULT_ITERATIONS,
     show_default=True,
     metavar="N",
-    help="Rounds of hashing: clients with SCRAM compute as many for each connection, and so does who tries passwords.",
+    help="Rounds of hashing: a client with SCRAM computes them for each connection, an attacker for each "
+    "password that he tries.",
 )
 
 
-@click.group(cls=HintingGroup, short_help="Keep the users of a file and their keys.")
+@click.group(cls=HintingGroup, short_help="Manage the users of listeners.")
 def user() -> None:
-    """Keep the users of a FILE: names, and keys made of their passwords.
+    """Manage the users in a FILE: names, and keys derived from their passwords.
 
-    Listeners name the file in `users_file`; a change of it counts at once. Passwords are asked for on the terminal, or
-    read as one line from standard input, and never taken from the command line, which others can see.
+    Listeners name the file in `users_file`; a change of it takes effect at once. Passwords are prompted for on the
+    terminal, or read as one line from standard input, and never taken from the command line, which others can see.
     """
 
 
@@ -52,7 +53,7 @@ def user() -> None:
 @_name
 @_iterations
 def add(file: str, name: str, iterations: int) -> None:
-    """Add the user NAME; FILE is made when it isn't there."""
+    """Add the user NAME; FILE is created if needed."""
     prepared = _prepared(name)
     if len(prepared) > MOST_NAME_CHARS:
         said = f"user {prepared[:20]}...: the name has {len(prepared):,} characters"
@@ -73,12 +74,12 @@ def add(file: str, name: str, iterations: int) -> None:
     click.echo(f"{file}: added {prepared}")
 
 
-@user.command(short_help="Give the user NAME another password.")
+@user.command(short_help="Change the password of the user NAME.")
 @file_argument
 @_name
 @_iterations
 def passwd(file: str, name: str, iterations: int) -> None:
-    """Give the user NAME another password; routers close its connections within 10 seconds."""
+    """Change the password of the user NAME; routers close its connections within 10 seconds."""
     _known(file, _read(file), name)  # before a password is asked for in vain
     keys = _new_keys(iterations)
     with _changing(file):
@@ -88,11 +89,11 @@ def passwd(file: str, name: str, iterations: int) -> None:
     click.echo(f"{file}: changed {prepared}")
 
 
-@user.command(short_help="Take the user NAME out.")
+@user.command(short_help="Remove the user NAME.")
 @file_argument
 @_name
 def remove(file: str, name: str) -> None:
-    """Take the user NAME out; routers close its connections within 10 seconds."""
+    """Remove the user NAME; routers close its connections within 10 seconds."""
     with _changing(file):
         users = _read(file)
         prepared = _known(file, users, name)
@@ -103,7 +104,7 @@ def remove(file: str, name: str) -> None:
 @user.command(name="list")
 @file_argument
 def list_users(file: str) -> None:
-    """Write the names of the users, sorted, one a line."""
+    """List the names of the users, sorted, one per line."""
     for name in sorted(_read(file)):
         click.echo(escaped(name))
 

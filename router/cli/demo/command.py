@@ -29,7 +29,7 @@ _NEEDED = ("oslo_messaging", "pyngus")
     type=BoundedNumber(4, 3600),
     default=20,
     show_default=True,
-    help="Time under load; the link is cut halfway.",
+    help="Duration of the load; the link is cut halfway.",
 )
 @click.option(
     "--rate",
@@ -38,12 +38,16 @@ _NEEDED = ("oslo_messaging", "pyngus")
     show_default=True,
     help="Calls per second that each caller tries to make.",
 )
-@click.option("--live/--no-live", default=None, help="A live view or plain lines; a live view in a terminal.")
-@click.option("--keep", "is_kept", is_flag=True, help="Start the four routers only, print where they are, and stay.")
+@click.option(
+    "--live/--no-live", default=None, help="Show a live view, or plain lines.  [default: a live view in a terminal]"
+)
+@click.option(
+    "--keep", "is_kept", is_flag=True, help="Only start the four routers, print their addresses, and keep running."
+)
 @click.option(
     "--logs",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the mesh file and the logs, to be looked at afterwards.",
+    help="Folder in which to keep the mesh file and the logs.",
 )
 @click.pass_context
 def demo(
@@ -52,11 +56,11 @@ def demo(
     """Show a mesh at work: four routers, RPC over oslo.messaging, a link that is cut.
 
     Routers A, B, C and D run as processes on this machine, each a neighbor of every other. RPC servers are attached to
-    A and D, callers to B, C and D. Halfway the link between A and C is cut: the calls of C go on by another way. Ends
-    with a summary and status 0; with 1 when a call failed that needn't have, or a fanout cast was lost or came twice.
+    A and D, callers to B, C and D. Halfway the link between A and C is cut: the calls of C take another path. Ends with
+    a summary and exit status 0; 1 when a call failed that needn't have, or a fanout cast was lost or came twice.
 
-    With --keep it starts the four routers alone, prints a line with address and process id for each once they have
-    found each other, and stays until it is interrupted. This needs the base installation; the rest the extra `demo`.
+    With --keep it starts only the four routers, prints a line with address and process id for each once they have found
+    each other, and runs until it is interrupted. This needs the base installation; the rest the extra `demo`.
     """
     if not is_kept and not all(map(_is_installed, _NEEDED)):
         raise CommandError(INSTALL_HINT, BAD_INPUT)

@@ -31,26 +31,22 @@ class Command:
 
 
 COMMANDS: Final[dict[str, Command]] = {
-    "run": Command("router.cli.whatif.run", "run", "Play failures and changes through a model."),
+    "run": Command("router.cli.whatif.run", "run", "Run failures and changes through a model."),
     "snapshot": Command("router.cli.whatif.snapshot", "snapshot", "Make a model of a live mesh."),
-    "check": Command("router.cli.whatif.check", "check", "Fail when a run breaks limits: a gate."),
+    "check": Command("router.cli.whatif.check", "check", "Check a run against limits, as a gate in CI."),
     "converge": Command("router.cli.whatif.converge", "converge", "Predict how long a mesh takes to agree."),
-    "credit": Command("router.cli.whatif.credit", "credit", "Tell the credit that paths need, and what they have."),
-    "diff": Command("router.cli.whatif.diff", "diff", "Tell what differs between two models or runs."),
-    "explain": Command(
-        "router.cli.whatif.explain", "explain", "Tell all of one scenario, link, router, pair or address."
+    "credit": Command("router.cli.whatif.credit", "credit", "Show the credit that paths need and have."),
+    "diff": Command("router.cli.whatif.diff", "diff", "Show the differences between two models or runs."),
+    "explain": Command("router.cli.whatif.explain", "explain", "Explain one scenario, link, router, pair or address."),
+    "forecast": Command(
+        "router.cli.whatif.forecast", "forecast", "Forecast when links will be full, from their history."
     ),
-    "forecast": Command("router.cli.whatif.forecast", "forecast", "Tell when links will be full, from their history."),
     "report": Command("router.cli.whatif.report", "report", "Write the report of a run again."),
-    "optimise": Command(
-        "router.cli.whatif.optimise", "optimise", "Find link costs with which the worst failure fills links less."
-    ),
-    "plan": Command("router.cli.whatif.plan", "plan", "Find the cheapest links and upgrades that keep limits."),
-    "suggest": Command(
-        "router.cli.whatif.suggest", "suggest", "Tell where one more link, or a subscriber, would help most."
-    ),
-    "watch": Command("router.cli.whatif.watch", "watch", "Keep the load of a live mesh's links up to date."),
-    "import": Command("router.cli.whatif.import_model", "import_", "Make a model of a mesh or topology file."),
+    "optimise": Command("router.cli.whatif.optimise", "optimise", "Find link costs that lower the worst utilisation."),
+    "plan": Command("router.cli.whatif.plan", "plan", "Find the cheapest links and upgrades within limits."),
+    "suggest": Command("router.cli.whatif.suggest", "suggest", "Suggest new links and places of subscribers."),
+    "watch": Command("router.cli.whatif.watch", "watch", "Show the load of a live mesh's links."),
+    "import": Command("router.cli.whatif.import_model", "import_", "Make a model from a mesh or topology file."),
 }
 """By name."""
 
@@ -92,8 +88,8 @@ class _Commands(HintingGroup):
 
 @click.command(cls=_Commands)
 def whatif() -> None:
-    """Ask what would happen to a mesh.
+    """Evaluate what would happen to a mesh: failures, growth, changes.
 
     What if this router or those links fail, if traffic grows, if subscribers move? A model of the mesh is made from a
-    live mesh (snapshot) or a file (import); the other commands play scenarios on it and show what comes of them.
+    live mesh (snapshot) or a file (import); the other commands run scenarios on it and show their effects.
     """

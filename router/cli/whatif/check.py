@@ -56,37 +56,62 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
     return click.option(name, type=kind, metavar=metavar, help=help_text)
 
 
-@click.command("check", short_help="Fail when a run breaks limits: a gate.")
+@click.command("check", short_help="Check a run against limits, as a gate in CI.")
 @folder_argument("folder", "RUN")
-@share_option("--max-util", "Highest utilisation of any link in any scenario.")
-@share_option("--max-base-util", "The same when nothing fails.")
+@share_option("--max-util", "Maximum utilisation of any link in any scenario.")
+@share_option("--max-base-util", "Maximum utilisation of any link while nothing fails.")
 @single_point_option
 @allowed_option
 @lost_pairs_option
 @lost_messages_option
-@_limit("--max-dead-addresses", WholeNumber(min=0), "Most addresses that lose their last subscriber.", "N")
-@_limit("--max-starved-publishers", WholeNumber(min=0), "Most publishers that find no subscriber.", "N")
+@_limit(
+    "--max-dead-addresses",
+    WholeNumber(min=0),
+    "Maximum number of addresses that lose their last subscriber in any scenario.",
+    "N",
+)
+@_limit(
+    "--max-starved-publishers",
+    WholeNumber(min=0),
+    "Maximum number of publishers that find no subscriber in any scenario.",
+    "N",
+)
 @_limit(
     "--max-stretch",
     BoundedNumber(min=1),
-    "Most stretch of 99 % of the paths: their cost after a failure divided by that before.",
+    "Maximum 99th percentile of path stretch: the cost after a failure divided by the cost before.",
     "X",
 )
-@_limit("--max-delay-ms", BoundedNumber(min=0), "Highest one-way delay of 99 % of the paths.", "MS")
-@_named_option("--max-address-delay-ms", "ADDRESS=MS", "Highest one-way delay of 99 % of an address's messages.")
-@_named_option("--max-class-delay-ms", "CLASS=MS", "The same of all demands of a class.")
-@share_option("--min-availability", "Least share of messages served; what was not played counts as lost.")
-@click.option("--enough-credit", is_flag=True, help="Every path has the credit that its rate needs if nothing fails.")
-@click.option("--enough-credit-always", is_flag=True, help="The same in every scenario.")
-@click.option("--family", "families", metavar="FAMILY", multiple=True, help="Count scenarios of this family only.")
-@click.option("--variant", metavar="NAME", default="base", show_default=True, help="Count this variant only.")
+@_limit("--max-delay-ms", BoundedNumber(min=0), "Maximum 99th percentile of the one-way delay of paths.", "MS")
+@_named_option(
+    "--max-address-delay-ms", "ADDRESS=MS", "Maximum 99th percentile of the one-way delay of the address's messages."
+)
+@_named_option(
+    "--max-class-delay-ms",
+    "CLASS=MS",
+    "Maximum 99th percentile of the one-way delay of the messages of a demand class.",
+)
+@share_option(
+    "--min-availability",
+    "Minimum availability (share of messages delivered); time not covered by scenarios counts as lost.",
+)
+@click.option(
+    "--enough-credit", is_flag=True, help="Every path must have the credit that its rate needs while nothing fails."
+)
+@click.option(
+    "--enough-credit-always",
+    is_flag=True,
+    help="Every path must have the credit that its rate needs in every scenario.",
+)
+@click.option("--family", "families", metavar="FAMILY", multiple=True, help="Check only scenarios of this family.")
+@click.option("--variant", metavar="NAME", default="base", show_default=True, help="Check only this variant.")
 @json_option
 def check(folder: Path, is_json: bool, **asked: Any) -> None:
-    """Compare RUN with limits, and say for each that is broken by what.
+    """Check RUN against limits, and show what breaks each.
 
-    What a run can't tell is not within a limit: utilisation without capacities, availability without failure rates.
-    Limits for the delay of an address or of a class, and --enough-credit-always, play the scenarios again, since the
-    tables of a run don't have that.
+    A limit that the run has no data for counts as broken: utilisation without capacities, availability without failure
+    rates. Limits for the delay of an address or of a class, and --enough-credit-always, run the scenarios again,
+    because the tables of a run don't have this.
 
     Exit status: 0 when all limits are kept, 1 when one is not, 2 for input that can't be used.
     """

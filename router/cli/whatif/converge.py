@@ -20,7 +20,7 @@ from router.cli.whatif.options import check_engine, engine_options, output_optio
 from router.cli.whatif.progress_bar import progress
 
 
-@click.command("converge", short_help="Predict how long a mesh takes to agree.")
+@click.command("converge", short_help="Predict how long a mesh takes to converge.")
 @click.argument("model", required=False, type=click.Path())
 @output_option("OUT")
 @click.option(
@@ -28,14 +28,17 @@ from router.cli.whatif.progress_bar import progress
     "shapes",
     metavar="SHAPE[:N]",
     multiple=True,
-    help=f"A mesh of a well-known shape instead of MODEL, of N routers or of --sizes: {', '.join(KINDS)}.",
+    help=f"Use a mesh of a well-known shape instead of MODEL, of N routers or of --sizes: {', '.join(KINDS)}.",
 )
-@click.option("--sizes", metavar="N,...", default="", help="Numbers of routers of shapes without one, such as 10,30.")
+@click.option(
+    "--sizes", metavar="N,...", default="", help="Numbers of routers for shapes given without N, such as 10,30."
+)
 @click.option(
     "--timers",
     metavar="NAME=S,...",
     multiple=True,
-    help="Timers of the routers, such as hello_interval_s=0.5,hello_max_age_s=1.5; given several times, each is tried.",
+    help="Timers of the routers, such as hello_interval_s=0.5,hello_max_age_s=1.5. Can be repeated: each "
+    "setting is run.",
 )
 @click.option(
     "--seeds",
@@ -43,25 +46,32 @@ from router.cli.whatif.progress_bar import progress
     default=1,
     show_default=True,
     metavar="K",
-    help="So many runs of each, with other delays and failures.",
+    help="Number of runs per mesh and timer setting, each with its own seed.",
 )
-@click.option("--seed", type=WholeNumber(0, 2**31), default=1, show_default=True, metavar="S", help="The first one.")
 @click.option(
-    "--failures", type=WholeNumber(0, 100_000), default=20, show_default=True, metavar="N", help="In each run."
+    "--seed", type=WholeNumber(0, 2**31), default=1, show_default=True, metavar="S", help="Seed of the first run."
+)
+@click.option(
+    "--failures",
+    type=WholeNumber(0, 100_000),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Number of failures per run.",
 )
 @click.option(
     "--kinds",
     metavar="KIND,...",
-    help="Failures that take turns: link, router, silent-link, silent-router.  "
-    "[default: link,router,link,router,silent-router]",
+    help="Kinds of failures, in turn: link, router, silent-link, silent-router.  [default: "
+    "link,router,link,router,silent-router]",
 )
-@click.option("--accumulate", is_flag=True, help="Let failures add up; else each is repaired before the next one.")
+@click.option("--accumulate", is_flag=True, help="Let failures add up, instead of repairing each before the next one.")
 @click.option(
     "--calm",
     type=BoundedNumber(min=0, max=86400),
     default=0.0,
     metavar="SECONDS",
-    help="At the end let so much time pass without failures, and count what is sent.",
+    help="Observe the idle mesh for SECONDS at the end, and count control messages.",
 )
 @click.option(
     "--delay",
@@ -69,7 +79,7 @@ from router.cli.whatif.progress_bar import progress
     default=0.5,
     show_default=True,
     metavar="MS",
-    help="One way, on links whose delay MODEL does not tell.",
+    help="One-way delay of links that have none in MODEL.",
 )
 @click.option(
     "--jitter",
@@ -77,27 +87,27 @@ from router.cli.whatif.progress_bar import progress
     default=0.5,
     show_default=True,
     metavar="MS",
-    help="Up to so much more, by chance, on every link.",
+    help="Maximum random extra delay on each link.",
 )
 @click.option(
     "--cores",
     type=WholeNumber(1, 100_000),
     metavar="N",
-    help="Let all routers share so many processors.  [default: one for each router]",
+    help="Number of CPU cores that all routers share.  [default: one for each router]",
 )
-@click.option("--instant", is_flag=True, help="Let computing take no time.")
+@click.option("--instant", is_flag=True, help="Ignore CPU time.")
 @engine_options
 @resume_option
 def converge(output: str, is_resumed: bool, **asked: Any) -> None:
-    """Predict how long the routers of MODEL, or of meshes of some shapes, take to agree on all paths.
+    """Predict how long the routers of MODEL, or of generated meshes, take to converge.
 
     The control planes of all routers run in one process, under virtual time: they start all at once; then links and
-    routers fail, one after the other. Each time it is measured how long they take until every route is a shortest path,
-    and what they send and compute meanwhile. The result is the table `convergence` in the folder OUT, which may be that
-    of a run. Each mesh, choice of timers and seed is a task of its own.
+    routers fail, one after the other. Measured for each event are the time until every route is a shortest path, and
+    what the routers send and compute meanwhile. The result is the table `convergence` in the folder OUT, which may be
+    the folder of a run. Each mesh, timer setting and seed is a task of its own.
 
-    Exit status: 2 for input that can't be used, 130 when interrupted, 1 when it fails or some mesh does not come to
-    agree, else 0.
+    Exit status: 2 for input that can't be used, 130 when interrupted, 1 when it fails or some mesh does not converge,
+    else 0.
     """
     with interruptions(resumed(output)), faults_of(output, BAD_INPUT):
         wrong = _converge(output, is_resumed=is_resumed, **asked)

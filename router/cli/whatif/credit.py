@@ -28,7 +28,7 @@ def _batch(ctx: click.Context, param: click.Parameter, value: str) -> int | None
     return int(value)
 
 
-@click.command("credit", short_help="Tell the credit that paths need, and what they have.")
+@click.command("credit", short_help="Show the credit that paths need and have.")
 @folder_argument("folder", "MODEL|RUN")
 @click.option(
     "--batch",
@@ -36,7 +36,7 @@ def _batch(ctx: click.Context, param: click.Parameter, value: str) -> int | None
     default="1",
     show_default=True,
     metavar="N|half",
-    help="Credits that subscribers grant at a time; half: up to the full credit when half is used, as proton does.",
+    help="Credit that subscribers grant at a time; half: refill to the full credit when half is used, as proton does.",
 )
 @click.option(
     "--client-ms",
@@ -44,12 +44,14 @@ def _batch(ctx: click.Context, param: click.Parameter, value: str) -> int | None
     default=0.0,
     show_default=True,
     metavar="MS",
-    help="One way between a client and its router.",
+    help="One-way delay between clients and their router.",
 )
 @down_option
-@click.option("--address", metavar="TEXT", help="Show this address alone.")
-@click.option("--short", "is_short", is_flag=True, help="Show paths whose credit is not enough alone.")
-@click.option("--limit", type=WholeNumber(min=1), default=SHOWN, show_default=True, help="Paths shown.")
+@click.option("--address", metavar="TEXT", help="Show only this address.")
+@click.option("--short", "is_short", is_flag=True, help="Show only paths that are short of credit.")
+@click.option(
+    "--limit", type=WholeNumber(min=1), default=SHOWN, show_default=True, help="Maximum number of paths to show."
+)
 @json_option
 def credit(
     folder: Path,
@@ -61,12 +63,12 @@ def credit(
     limit: int,
     is_json: bool,
 ) -> None:
-    """Tell how much credit the subscribers of each path must grant so that credit is not what limits it.
+    """Show the credit that the subscribers of each path must grant so that credit does not limit its rate.
 
-    A path carries at most its credit divided by its round trip, the time of the subscriber included. What finds no
-    credit counts as offered to the nearest router with subscribers. Paths of an
-    address that end at the same router share what its subscribers grant. Where RUN splits what is sent over equally
-    short paths the round trip is that of the slowest.
+    The maximum rate of a path is its credit divided by its round trip time, which includes the subscriber's time.
+    Messages that find no credit count as offered to the nearest router with subscribers. Paths of an address that end
+    at the same router share the credit of its subscribers. If RUN splits traffic over equal-cost paths, the round trip
+    is the slowest one.
 
     Exit status: 2 for input that can't be used, else 0.
     """

@@ -20,18 +20,18 @@ CHANGES_SHOWN = 40
 BOTH = ("before", "after")
 
 
-@click.command("diff", short_help="Tell what differs between two models or runs.")
+@click.command("diff", short_help="Show the differences between two models or runs.")
 @folder_argument("before", "OLD")
 @folder_argument("after", "NEW")
-@click.option("--exit-code", "is_strict", is_flag=True, help="Exit with 1 when anything differs.")
-@click.option("--no-worse", "is_gate", is_flag=True, help="Exit with 1 when NEW is worse in anything.")
+@click.option("--exit-code", "is_strict", is_flag=True, help="Exit with status 1 when anything differs.")
+@click.option("--no-worse", "is_gate", is_flag=True, help="Exit with status 1 when NEW is worse in anything.")
 @json_option
 def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: bool) -> None:
-    """Tell what differs between OLD and NEW: two models, such as two snapshots of a live mesh, or two runs.
+    """Show the differences between OLD and NEW: two models, such as snapshots of a live mesh, or two runs.
 
-    First what was added, removed or changed, then what that does while nothing fails; of two runs also what it does in
-    scenarios that both have: utilisation only where both know what links can carry. A run and a model are compared as
-    two models, without any scenario, and --no-worse refuses them; so it does two runs without a failure in common.
+    Shown are what was added, removed or changed, and its effects while nothing fails; for two runs also the effects in
+    the scenarios that both have: utilisation only where both have capacities of links. A run and a model are compared
+    as two models, without scenarios, and --no-worse refuses them; it also refuses two runs without a failure in common.
 
     Exit status: 1 as --exit-code and --no-worse say, 2 for input that can't be used, else 0.
     """

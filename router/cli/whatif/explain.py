@@ -15,23 +15,27 @@ from router.cli.whatif.options import check_output, down_option, folder_argument
 from router.whatif.wording import SPLIT
 
 
-@click.command("explain", short_help="Tell all of one scenario, link, router, pair or address.")
+@click.command("explain", short_help="Explain one scenario, link, router, pair or address.")
 @folder_argument("folder", "RUN|MODEL")
-@click.option("--scenario", type=WholeNumber(min=0), metavar="NUMBER", help="The scenario of this number in RUN.")
+@click.option(
+    "--scenario", type=WholeNumber(min=0), metavar="NUMBER", help="Explain the scenario of this number in RUN."
+)
 @down_option
-@click.option("--variant", metavar="NAME", default="base", show_default=True, help="The variant of RUN's model.")
+@click.option("--variant", metavar="NAME", default="base", show_default=True, help="Use this variant of RUN's model.")
 @click.option("--link", metavar="ID", help="Explain this link.")
 @click.option("--router", metavar="ID", help="Explain this router.")
-@click.option("--pair", nargs=2, metavar="FROM TO", help="Explain what connects these two routers.")
+@click.option("--pair", nargs=2, metavar="FROM TO", help="Explain the paths between these two routers.")
 @click.option("--address", metavar="TEXT", help="Explain this address.")
 @click.option(
     "--picture",
     metavar="FILE.svg",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw it into a file.",
+    help="Draw the explained mesh into a file.",
     callback=check_output,
 )
-@click.option("--limit", type=WholeNumber(min=1), default=10, show_default=True, help="Rows of each table, at most.")
+@click.option(
+    "--limit", type=WholeNumber(min=1), default=10, show_default=True, help="Maximum number of rows of each table."
+)
 @json_option
 def explain(
     folder: Path,
@@ -46,12 +50,13 @@ def explain(
     limit: int,
     is_json: bool,
 ) -> None:
-    """Tell in words what a scenario does, or all about a link, a router, a pair of routers or an address.
+    """Explain a scenario, a link, a router, a pair of routers or an address.
 
-    The scenario is one of RUN, by its number as in reports and tables, or whatever --down names. It is the answer when
-    nothing else is asked for; together with --link, --router, --pair or --address these are explained as they are then.
+    The scenario is one of RUN, by its number as in reports and tables, or what --down names. Without other options the
+    scenario itself is explained; with --link, --router, --pair or --address, these are explained as they are in the
+    scenario.
 
-    Exit status: 2 when there is nothing of that name or input can't be used, else 0.
+    Exit status: 2 when nothing has that name or input can't be used, else 0.
     """
     if sum(asked is not None for asked in (link, router, pair, address)) > 1:
         raise click.UsageError("--link, --router, --pair, --address: only one of them can be given")

@@ -33,7 +33,7 @@ UNKNOWN: Final = 5
 LOG: Final = ".spark.log"
 
 
-@click.command("forecast", short_help="Tell when links will be full, from their history.")
+@click.command("forecast", short_help="Forecast when links will be full, from their history.")
 @folder_argument("history", "HISTORY", is_elsewhere=False)
 @click.option(
     "--model",
@@ -41,31 +41,42 @@ LOG: Final = ".spark.log"
     metavar="MODEL|RUN",
     required=True,
     type=click.Path(path_type=Path),
-    help="The mesh, with capacities: a folder that `import` or `snapshot` wrote, or `run`, whose model is taken.",
+    help="Model of the mesh, with capacities: a folder written by `import` or `snapshot`, or by `run`, "
+    "whose model is used.",
 )
 @output_option("OUT")
 @click.option(
-    "--fail", "families", default="links:1,routers:1", show_default=True, metavar="FAMILY,...", help="As after `run`."
+    "--fail",
+    "families",
+    default="links:1,routers:1",
+    show_default=True,
+    metavar="FAMILY,...",
+    help="Failures to run, as `run --fail`.",
 )
 @click.option(
     "--period",
     type=HintingChoice(("week", "day", "hour")),
     default="week",
     show_default=True,
-    help="What the trend counts in. Demands are by hour, those of an hour by minute.",
+    help="Unit of the trend. Demands are taken by hour; with `hour`, by minute.",
 )
 @click.option(
     "--level",
     type=HintingChoice(("busy", "mean", "p50", "p95", "p99", "max")),
     default="busy",
     show_default=True,
-    help="What stands for a period: the busy hour of the mesh, or of each demand the mean, a percentile, the highest.",
+    help="Value that represents a period: the busy hour of the mesh, or each demand's mean, percentile or maximum.",
 )
 @click.option(
-    "--horizon", type=WholeNumber(1, 520), default=26, show_default=True, metavar="N", help="Periods to look ahead."
+    "--horizon",
+    type=WholeNumber(1, 520),
+    default=26,
+    show_default=True,
+    metavar="N",
+    help="Number of periods to look ahead.",
 )
-@share_option("--limit", "Utilisation at which a link is full.", default="100%")
-@share_option("--confidence", "So many periods will be within the band.", default="90%")
+@share_option("--limit", "Utilisation at which a link counts as full.", default="100%")
+@share_option("--confidence", "Confidence level of the prediction band.", default="90%")
 @master_option
 @remote_option
 @spark_conf_option
@@ -80,13 +91,13 @@ def forecast(
     is_json: bool,
     **asked: Any,
 ) -> None:
-    """Tell when each link will be full, in the failure that fills it first.
+    """Forecast when each link will be full, in the failure that fills it first.
 
-    HISTORY is the folder that `watch --addresses -o` writes. What entered the mesh in each hour becomes demands, those
-    of each period are played through all failures, and a straight line is laid through the utilisation of each link in
-    each failure. The band says how sure that is.
+    HISTORY is the folder that `watch --addresses -o` writes. The traffic that entered the mesh in each hour becomes
+    demands, the demands of each period are run through all failures, and a straight line is fitted to the utilisation
+    of each link in each failure. The band shows how certain the line is.
 
-    OUT becomes a folder: the tables demand_rate, demand_period, demand_forecast and link_forecast, a run with all
+    The folder OUT gets the tables demand_rate, demand_period, demand_forecast and link_forecast, a run with all
     periods, and the models `expected` and `high` with the demands at the horizon, for `suggest`, `run` and `check`.
 
     Exit status: 2 for input that can't be used, 1 when it fails, else 0.

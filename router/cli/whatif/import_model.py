@@ -24,28 +24,28 @@ NOUNS: Final = {
 """Parts of a model, and what one item of each is called."""
 
 
-@click.command("import", short_help="Make a model of a mesh or topology file.")
+@click.command("import", short_help="Make a model from a mesh or topology file.")
 @click.argument("file", type=click.Path())
 @demands_option
 @groups_option
-@click.option("--format", "form", type=HintingChoice(FORMS), help="What FILE is; by default found out from FILE.")
+@click.option("--format", "form", type=HintingChoice(FORMS), help="Format of FILE.  [default: detected from FILE]")
 @click.option(
     "--message-bytes",
     type=BoundedNumber(min=1, max=1e9),
     default=1000.0,
     show_default=True,
     metavar="BYTES",
-    help="Size of a message, where FILE has traffic without it.",
+    help="Size of a message, where FILE has traffic without message sizes.",
 )
 @output_option("MODEL")
 def import_(
     file: str, demands: str | None, details: tuple[str, ...], form: str | None, message_bytes: float, output: str
 ) -> None:
-    """Make a model of FILE.
+    """Make a model from a mesh file or a topology file.
 
-    FILE is a mesh file as `amqp-mesh run` takes it, GraphML as the Topology Zoo has it, JSON of TopoHub, a network of
-    SNDlib, or a .graph of REPETITA, whose .demands --demands takes. MODEL becomes a folder; a model that is there
-    already is replaced. With an error in any file nothing is written.
+    FILE is a mesh file as for `amqp-mesh run`, GraphML of the Topology Zoo, JSON of TopoHub, a network of SNDlib, or a
+    .graph file of REPETITA (give its .demands file to --demands). MODEL becomes a folder; an existing model is
+    replaced. With an error in any file nothing is written.
 
     Exit status: 2 for input that can't be used, and when MODEL can't be written; else 0.
     """

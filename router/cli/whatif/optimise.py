@@ -22,23 +22,30 @@ NAMED: Final = 5
 """Links that are named of those that the mesh file lacks."""
 
 
-@click.command("optimise", short_help="Find link costs with which the worst failure fills links less.")
+@click.command("optimise", short_help="Find link costs that lower the worst utilisation.")
 @folder_argument("folder", "MODEL|RUN")
 @click.option(
     "--mesh",
     "file",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="Settings of the mesh: write what changes there, as `patch` takes it.",
+    help="Mesh file: show the changes to it as a diff that `patch` takes.",
 )
 @fail_option
 @click.option(
-    "--changes", type=WholeNumber(1, 10_000), default=5, show_default=True, metavar="N", help="Links at most."
+    "--changes",
+    type=WholeNumber(1, 10_000),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of links whose cost is changed.",
 )
 @click.option(
-    "--max-cost", type=WholeNumber(1, MOST_COST), default=MOST_COST, metavar="N", help="Highest cost of a link."
+    "--max-cost", type=WholeNumber(1, MOST_COST), default=MOST_COST, metavar="N", help="Maximum cost of a link."
 )
-@click.option("--keep", "kept", metavar="LINK", multiple=True, help="Leave the cost of this link. Can be repeated.")
+@click.option(
+    "--keep", "kept", metavar="LINK", multiple=True, help="Don't change the cost of this link. Can be repeated."
+)
 @tries_option
 @json_option
 def optimise(
@@ -51,10 +58,10 @@ def optimise(
     tries: int,
     is_json: bool,
 ) -> None:
-    """Search for costs of MODEL's links that lower the highest utilisation of any link over all failures.
+    """Search for link costs that lower the maximum utilisation of any link over all failures.
 
-    The search goes from mesh to mesh by the cost of one link, and ends where no such step helps: what it finds is
-    better, and need not be the best. Costs in FILE are written at connectors; parallel links keep theirs.
+    The search changes the cost of one link at a time, and ends where no such step helps: the result is better, but need
+    not be the best. Costs in FILE are written at connectors; parallel links keep theirs.
 
     Exit status: 2 for input that can't be used, else 0.
     """

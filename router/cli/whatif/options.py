@@ -17,7 +17,7 @@ from router.cli.options import BoundedNumber, WholeNumber
 F = TypeVar("F", bound=Callable[..., Any])
 
 down_option: Final = click.option(
-    "--down", metavar="NAME", multiple=True, help="Let this router, link or group be down. Can be repeated."
+    "--down", metavar="NAME", multiple=True, help="Take down this router, link or group. Can be repeated."
 )
 demands_option: Final = click.option(
     "--demands", metavar="FILE", type=click.Path(), help="Table of demands, CSV or Parquet."
@@ -29,25 +29,29 @@ groups_option: Final = click.option(
     metavar="FILE",
     type=click.Path(),
     multiple=True,
-    help="Groups, failure rates, capacities, addresses and subscribers, YAML. May be given several times: what a later"
-    " file says of the same thing holds. --groups is the older name of the option.",
+    help="YAML file of groups, failure rates, capacities, addresses and subscribers. Can be repeated; "
+    "later files override earlier ones. (--groups: deprecated alias)",
 )
 single_point_option: Final = click.option(
     "--no-single-point-of-failure",
     is_flag=True,
-    help="Whatever fails alone, the others keep their paths, and addresses a subscriber.",
+    help="No single failure may cut off other routers or leave an address without subscribers.",
 )
 allowed_option: Final = click.option(
-    "--allow", "allowed", metavar="ID", multiple=True, help="Let this be a single point of failure."
+    "--allow",
+    "allowed",
+    metavar="ID",
+    multiple=True,
+    help="Accept this router, link or group as a single point of failure. Can be repeated.",
 )
 lost_pairs_option: Final = click.option(
     "--max-lost-pairs",
     type=WholeNumber(min=0),
     metavar="N",
-    help="Most ordered pairs of living routers that lose each other.",
+    help="Maximum number of ordered router pairs (both up) that lose connectivity in any scenario.",
 )
 lost_messages_option: Final = click.option(
-    "--max-lost-msgs", type=BoundedNumber(min=0), metavar="X", help="Most messages/s that reach nobody."
+    "--max-lost-msgs", type=BoundedNumber(min=0), metavar="X", help="Maximum message loss in any scenario, messages/s."
 )
 json_option: Final = click.option("--json", "is_json", is_flag=True, help="Write JSON instead of tables.")
 fail_option: Final = click.option(
@@ -57,7 +61,7 @@ fail_option: Final = click.option(
     multiple=True,
     default=("links:1,routers:1",),
     show_default="links:1,routers:1",
-    help="Failures that are played, as `run --fail` has them.",
+    help="Failures to run, as `run --fail`.",
 )
 tries_option: Final = click.option(
     "--tries",
@@ -65,19 +69,19 @@ tries_option: Final = click.option(
     default=2000,
     show_default=True,
     metavar="N",
-    help="Meshes to be played at most, each with all failures.",
+    help="Maximum number of candidate meshes to evaluate; each is run through all failures.",
 )
 resume_option: Final = click.option(
-    "--resume", "is_resumed", is_flag=True, help="Go on with a run to OUT that was interrupted: what is done stays."
+    "--resume", "is_resumed", is_flag=True, help="Continue an interrupted run to OUT: finished parts are kept."
 )
 master_option: Final = click.option(
-    "--master", metavar="URL", help="Spark's master, such as spark://host:7077 or local[2]."
+    "--master", metavar="URL", help="Address of the Spark master, such as spark://host:7077 or local[2]."
 )
 remote_option: Final = click.option(
-    "--remote", metavar="URL", help="A server of Spark Connect, such as sc://host:15002."
+    "--remote", metavar="URL", help="Address of a Spark Connect server, such as sc://host:15002."
 )
 spark_conf_option: Final = click.option(
-    "--spark-conf", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of Spark."
+    "--spark-conf", "settings", metavar="KEY=VALUE", multiple=True, help="Spark configuration setting. Can be repeated."
 )
 
 
@@ -115,7 +119,12 @@ def share_option(name: str, help_text: str, *, default: str | None = None) -> Ca
         default: as it might be given.
     """
     return click.option(
-        name, callback=_share, metavar="SHARE", help=f"{help_text} 0.8 or 80%.", default=default, show_default=True
+        name,
+        callback=_share,
+        metavar="SHARE",
+        help=f"{help_text} Such as 0.8 or 80%.",
+        default=default,
+        show_default=True,
     )
 
 
@@ -176,7 +185,8 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=HintingChoice(("auto", "local", "spark")),
             default="auto",
             show_default=True,
-            help="auto: Spark when its address is given or more than about 20 s are to be played, else processes here.",
+            help="auto: Spark if its address is given or the run would take more than about 20 s; else processes "
+            "on this machine.",
         ),
         master_option,
         remote_option,
@@ -185,7 +195,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--workers",
             type=WholeNumber(1, 1024),
             metavar="N",
-            help="Processes on this machine.  [default: processors]",
+            help="Number of worker processes on this machine.  [default: number of CPU cores]",
         ),
     )
     for option in reversed(options):  # the last one that is given is listed first

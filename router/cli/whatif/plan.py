@@ -27,17 +27,17 @@ from router.cli.whatif.progress_bar import progress
 NO_PLAN: Final = 1
 
 
-@click.command("plan", short_help="Find the cheapest links and upgrades that keep limits.")
+@click.command("plan", short_help="Find the cheapest links and upgrades within limits.")
 @folder_argument("folder", "MODEL|RUN")
 @click.option(
     "--prices",
     metavar="FILE",
     type=click.Path(dir_okay=False),
     required=True,
-    help="Links that could be built and links that could carry more, each with its price, YAML.",
+    help="YAML file of links that could be built and upgrades of links, each with its price.",
 )
 @fail_option
-@share_option("--max-util", "Highest utilisation of any link in any scenario.")
+@share_option("--max-util", "Maximum utilisation of any link in any scenario.")
 @single_point_option
 @allowed_option
 @lost_pairs_option
@@ -48,7 +48,7 @@ NO_PLAN: Final = 1
     "--output",
     metavar="PLANNED",
     type=click.Path(path_type=Path),
-    help="Write the model as planned.",
+    help="Write the planned model to this folder.",
     callback=check_output,
 )
 @json_option
@@ -61,12 +61,12 @@ def plan(
     is_json: bool,
     **limits: Any,
 ) -> None:
-    """Choose from FILE what must be done at least so that MODEL keeps the limits, as `check` has them.
+    """Find the cheapest new links and upgrades in FILE with which MODEL stays within limits (those of `check`).
 
     FILE has two lists: `new_links` with `a`, `b`, `cost`, capacities and `price`, and `upgrades` with `link` (`*` for
-    every one), what it can carry then (or so many `times` what it can now) and `price`.
+    every one), its new capacities (or `times`, a factor) and `price`.
 
-    It says whether the plan is the cheapest there is, or what every plan costs at least.
+    The output says whether the plan is the cheapest possible one, or else the minimum cost of any plan.
 
     Exit status: 1 when no plan is found, 2 for input that can't be used, else 0.
     """

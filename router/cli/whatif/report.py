@@ -15,9 +15,9 @@ from router.cli.whatif.options import folder_argument
 @click.command("report", short_help="Write the report of a run again.")
 @folder_argument("folder", "RUN", is_elsewhere=False)
 def report(folder: Path) -> None:
-    """Write report.html and summary.json of RUN again, and say what they find in short.
+    """Write report.html and summary.json of RUN again, and show a summary.
 
-    A run writes them itself at its end; this is for a run of another version of the program.
+    A run writes them itself at its end; this command is for a run of another version of the program.
 
     Exit status: 2 for input that can't be used, else 0.
     """

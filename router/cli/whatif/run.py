@@ -19,7 +19,7 @@ from router.cli.whatif.options import check_engine, engine_options, output_optio
 from router.cli.whatif.progress_bar import progress
 
 
-@click.command("run", short_help="Play failures and changes through a model.")
+@click.command("run", short_help="Run failures and changes through a model.")
 @click.argument("model", type=click.Path())
 @output_option("OUT")
 @click.option(
@@ -29,58 +29,75 @@ from router.cli.whatif.progress_bar import progress
     multiple=True,
     default=("links:1,routers:1",),
     show_default="links:1,routers:1",
-    help="What fails: links:N, routers:N (every choice of N; N-M: of N to M), links:N+routers:M, srlg, sites.",
+    help="Failures to run: links:N, routers:N (every choice of N; N-M: of N to M), links:N+routers:M, srlg, sites.",
 )
 @click.option(
     "--maintenance",
     metavar="GROUP",
     multiple=True,
-    help="Hold this group down while every other link and router fails, one by one.",
+    help="Keep this group down while every other link and router fails, one by one.",
 )
 @click.option(
     "--growth",
     metavar="FROM:TO:STEP",
-    help="Play all again with so many times the messages; one factor is allowed too. TO is the last one.",
+    help="Also run with all demands multiplied by FROM, FROM+STEP, ... up to TO; or by one factor.",
 )
-@click.option("--cost", "costs", metavar="LINK=COST", multiple=True, help="Change the cost of a link.")
+@click.option("--cost", "costs", metavar="LINK=COST", multiple=True, help="Change the cost of a link to COST.")
 @click.option(
     "--add-link",
     "links",
     metavar="A,B,COST,...",
     multiple=True,
-    help="Add a link; after its cost may stand delay_ms=N, capacity_msgs=N and capacity_bytes=N.",
+    help="Add a link between routers A and B; optional after COST: delay_ms=N, capacity_msgs=N, capacity_bytes=N.",
 )
 @click.option(
-    "--move-subscriber", "moves", metavar="ADDRESS,FROM,TO", multiple=True, help="Move subscribers to another router."
+    "--move-subscriber",
+    "moves",
+    metavar="ADDRESS,FROM,TO",
+    multiple=True,
+    help="Move the subscribers of ADDRESS at router FROM to router TO.",
 )
-@click.option("--add-subscriber", "subscribers", metavar="ADDRESS,ROUTER", multiple=True, help="Add a subscriber.")
+@click.option(
+    "--add-subscriber",
+    "subscribers",
+    metavar="ADDRESS,ROUTER",
+    multiple=True,
+    help="Add a subscriber of ADDRESS at ROUTER.",
+)
 @click.option(
     "--sample",
     type=WholeNumber(min=1),
     metavar="N",
-    help="Of families with more than N failures, play N that are chosen by --seed.",
+    help="Run a random sample of N scenarios of each family that has more.",
 )
-@click.option("--seed", type=WholeNumber(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Of samples.")
+@click.option(
+    "--seed",
+    type=WholeNumber(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    metavar="S",
+    help="Seed of the random choice made by --sample.",
+)
 @click.option(
     "--pairs",
     type=HintingChoice(("lost", "changed", "none")),
     default="lost",
     show_default=True,
-    help="Which pairs of routers the table pair_impact lists.",
+    help="Pairs of routers to list in the table pair_impact.",
 )
 @click.option(
     "--loads",
     type=HintingChoice(("none", "changed", "all")),
     default="none",
     show_default=True,
-    help="Which loads of links by scenario the table scenario_load lists.",
+    help="Link loads by scenario to list in the table scenario_load.",
 )
 @click.option(
     "--routing",
     type=HintingChoice(("mesh", "ecmp")),
     default="mesh",
     show_default=True,
-    help="As the mesh routes, or split evenly over equal paths, for comparison with others.",
+    help="mesh: one path, as these routers choose it; ecmp: traffic split evenly over equal-cost paths.",
 )
 @engine_options
 @resume_option
@@ -102,14 +119,14 @@ def run(
     has_report: bool,
     **asked: Any,
 ) -> None:
-    """Play failures and changes through MODEL, a folder that `import` or `snapshot` wrote.
+    """Run failures and changes through MODEL, a folder that `import` or `snapshot` wrote.
 
-    OUT becomes a folder with a table for each kind of result, report.html and summary.json; it appears when all is in
-    it, and replaces the run that is there. Where it is an address such as hdfs://name/run, Spark writes it there. All
+    OUT becomes a folder with a table for each kind of result, report.html and summary.json; it appears when it is
+    complete, and replaces an existing run. If OUT is an address such as hdfs://name/run, Spark writes it there. All
     changes together (--cost, --add-link, --move-subscriber, --add-subscriber) make one variant of the mesh, which is
-    played beside the mesh as it is.
+    run in addition to the unchanged mesh.
 
-    Exit status: 2 for input that can't be used, 130 when interrupted (then --resume goes on), 1 when it fails, else 0.
+    Exit status: 2 for input that can't be used, 130 when interrupted (--resume continues), 1 when it fails, else 0.
     """
     check_engine(engine, master, remote)
     asked["families"] = ",".join(asked["families"])

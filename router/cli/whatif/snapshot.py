@@ -25,14 +25,14 @@ from router.core.escapes import without_passwords
 @click.command(short_help="Make a model of a live mesh.")
 @click.argument("url")
 @output_option("MODEL")
-@click.option("--name", default="mesh", show_default=True, metavar="TEXT", help="Name of the model.")
+@click.option("--name", default="mesh", show_default=True, metavar="TEXT", help="Name to give to the model.")
 @groups_option
 @demands_option
 @click.option(
     "--measure",
     type=BoundedNumber(min=0.1, max=86400),
     metavar="SECONDS",
-    help="Count for so long what publishers send to each address, and take it for the demands.",
+    help="Measure for SECONDS what publishers send to each address, and use it as demands.",
 )
 @access_options_beside_url
 def snapshot(
@@ -43,14 +43,14 @@ def snapshot(
     demands: str | None,
     measure: float | None,
 ) -> None:
-    """Make a model of the mesh that the router at URL belongs to.
+    """Make a model of the live mesh that the router at URL belongs to.
 
     URL is a client listener of any router, such as amqp://127.0.0.1:5672 (amqps:// for TLS); it leads to all others.
     The model has the routers and their sites, links with costs, delays and counters, and addresses with subscribers and
-    credit. MODEL becomes a folder; a model that is there already is replaced.
+    credit. MODEL becomes a folder; an existing model is replaced.
 
-    Exit status: 1 when a router cannot be asked, or its answer can't be used; 2 for a file that can't be used, and when
-    MODEL can't be written; else 0.
+    Exit status: 1 when a router cannot be queried, or its answer can't be used; 2 for a file that can't be used, and
+    when MODEL can't be written; else 0.
     """
     if demands is not None and measure is not None:
         raise click.UsageError("--demands and --measure exclude each other")

@@ -36,23 +36,29 @@ def _is_split(folder: Path) -> bool:
     return is_run(folder) and bool(importlib.import_module("router.whatif.pipeline.run_folder").is_split(folder))
 
 
-@click.command("suggest", short_help="Tell where one more link, or a subscriber, would help most.")
+@click.command("suggest", short_help="Suggest new links and places of subscribers.")
 @folder_argument("folder", "MODEL|RUN")
 @click.option(
     "--goal",
     "goals",
     type=HintingChoice(GOALS),
     multiple=True,
-    help="distance: shorter paths; traffic: shorter paths of messages that are no multicasts; resilience: fewer "
-    "pairs cut off by single failures; utilisation: a less busy busiest link while nothing fails. Can be repeated.  "
-    "[default: the first three]",
+    help="distance: shorter paths; traffic: shorter paths of messages other than multicasts; resilience: "
+    "fewer pairs cut off by single failures; utilisation: lower utilisation of the busiest link while "
+    "nothing fails. Can be repeated.  [default: the first three]",
 )
-@click.option("--links/--no-links", "has_links", default=True, help="Look for links.")
-@click.option("--subscribers/--no-subscribers", "has_subscribers", default=True, help="Look for places of subscribers.")
-@click.option("--address", "addresses", metavar="TEXT", multiple=True, help="Of this address alone. Can be repeated.")
-@click.option("--cost", type=WholeNumber(1, 65535), help="Cost of the new link.  [default: that of the middle link]")
-@click.option("--max-km", type=BoundedNumber(min=0), metavar="KM", help="Longest new link, by coordinates.")
-@click.option("--count", type=WholeNumber(1, 1000), default=5, show_default=True, help="Suggestions of each sort.")
+@click.option("--links/--no-links", "has_links", default=True, help="Suggest new links.")
+@click.option(
+    "--subscribers/--no-subscribers", "has_subscribers", default=True, help="Suggest routers for subscribers."
+)
+@click.option(
+    "--address", "addresses", metavar="TEXT", multiple=True, help="Consider only this address. Can be repeated."
+)
+@click.option("--cost", type=WholeNumber(1, 65535), help="Cost of the new link.  [default: median link cost]")
+@click.option("--max-km", type=BoundedNumber(min=0), metavar="KM", help="Maximum length of a new link, by coordinates.")
+@click.option(
+    "--count", type=WholeNumber(1, 1000), default=5, show_default=True, help="Number of suggestions of each kind."
+)
 @json_option
 def suggest(
     folder: Path,
@@ -65,12 +71,12 @@ def suggest(
     count: int,
     is_json: bool,
 ) -> None:
-    """Tell where one more link would help most, and at which router subscribers had better be.
+    """Suggest where one more link would help most, and which routers suit subscribers best.
 
-    Every pair of routers is judged, and every router. By `traffic`, messages keep the destinations that they have now;
-    multicasts are left out, since a link carries one copy for all subscribers behind it. What is told of subscribers
-    is as if they always had credit. By `utilisation`, the new link has the delay and the capacity of the middle link,
-    and nothing fails: `run --add-link` plays it through failures.
+    Every pair of routers and every router is evaluated. For `traffic`, messages keep their present destinations;
+    multicasts are left out, because a link carries one copy for all subscribers behind it. Suggestions for subscribers
+    assume that they always have credit. For `utilisation`, the new link has the median delay and capacity of all links,
+    and nothing fails: use `run --add-link` to run it through failures.
 
     Exit status: 2 for input that can't be used, else 0.
     """

@@ -43,14 +43,14 @@ NAMED: Final = 3
 """Links that are named of those that a router told nothing of, and lines of that kind."""
 
 
-@click.command("watch", short_help="Keep the load of a live mesh's links up to date.")
+@click.command("watch", short_help="Show the load of a live mesh's links.")
 @click.argument("urls", metavar="URL...", nargs=-1, required=True)
 @click.option(
     "--checkpoint",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="Folder of the job; with the same one it goes on where it ended.",
+    help="Folder for the progress of the job: with the same folder it continues where it stopped.",
 )
 @click.option(
     "-o",
@@ -63,19 +63,19 @@ NAMED: Final = 3
     "--model",
     metavar="MODEL",
     type=click.Path(),
-    help="Has the capacities of the links: a folder that `import` or `snapshot` wrote.",
+    help="Model with the capacities of the links: a folder written by `import` or `snapshot`.",
 )
 @click.option(
     "--capacity-msgs",
     type=BoundedNumber(min=0, min_open=True),
     metavar="RATE",
-    help="Messages/s of links whose capacity MODEL does not tell.",
+    help="Capacity of links that have none in MODEL, messages/s.",
 )
 @click.option(
     "--capacity-bytes",
     type=BoundedNumber(min=0, min_open=True),
     metavar="RATE",
-    help="Bytes/s of links whose capacity MODEL does not tell.",
+    help="Capacity of links that have none in MODEL, bytes/s.",
 )
 @click.option(
     "--interval",
@@ -83,27 +83,27 @@ NAMED: Final = 3
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between two readings.",
+    help="Time between two readings.",
 )
 @click.option(
     "--addresses",
     "has_addresses",
     is_flag=True,
-    help="With -o: read what enters at each router for each address, too, and write the table address_rate of OUT,"
-    " for `forecast`.",
+    help="With -o: also read the traffic that enters at each router for each address, and write the table "
+    "address_rate of OUT, for `forecast`.",
 )
-@click.option("--once", is_flag=True, help="End after one interval: that since the last reading, if there is one.")
+@click.option("--once", is_flag=True, help="Stop after one interval: the one since the last reading, if any.")
 @spark_conf_option
 @access_options_beside_urls
 def watch(accesses: tuple[RouterAccess, ...], checkpoint: Path, interval: float, once: bool, **asked: Any) -> None:
-    """Show how much passes over each link of the mesh that the router at URL belongs to.
+    """Show the live load of each link of the mesh that the router at URL belongs to.
 
-    URL is a client listener of any router, such as amqp://127.0.0.1:5672 (amqps:// for TLS); it leads to all others.
-    When it does not answer the next URL is asked, as the same user. The counters of all routers are read again and
-    again, by a Structured Streaming job of Spark: when it is killed and started again with the same DIR, no interval is
-    lost or counted twice.
+    URL is a client listener of any router, such as amqp://127.0.0.1:5672 (amqps:// for TLS); it leads to all others. If
+    it does not answer, the next URL is tried, as the same user. The counters of all routers are read periodically by a
+    Structured Streaming job of Spark: if it is killed and restarted with the same DIR, no interval is lost or counted
+    twice.
 
-    Ctrl-C ends it. Exit status: 2 for input that can't be used, 1 when it fails, or with --once when no router
+    Ctrl-C stops it. Exit status: 2 for input that can't be used, 1 when it fails, or with --once when no router
     answers, else 0.
     """
     if asked["has_addresses"] and asked["output"] is None:
