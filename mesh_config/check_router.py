@@ -69,8 +69,8 @@ def router_findings(
     for index, connector in enumerate(router.connectors):
         if connector.role is not Role.INTER_ROUTER:
             yield at("connectors", index, "role").finding(
-                f"a connector with the role `{connector.role}` would carry nothing: router `{router.id}` attaches"
-                " links to routers alone",
+                f"a connector with the role `{connector.role}` would carry nothing: router `{router.id}` attaches "
+                "links only to routers",
                 expected=f"`{Role.INTER_ROUTER}`; clients connect to a listener with the role `{Role.NORMAL}`",
                 nearest=Role.INTER_ROUTER.value,
             )
@@ -242,7 +242,7 @@ def _wildcard_words(text: str, place: Place, kind: str) -> Iterator[Finding]:
             continue
         is_pattern = kind == "pattern"
         yield place.finding(
-            f"`{word}` in the {kind} `{text}` fits that word alone, character by character",
+            f"`{word}` in the {kind} `{text}` matches only that word, character by character",
             expected=f"`{ANY_WORD}` for one word or `{ANY_WORDS}` for any number of them, as a whole word"
             + ("" if is_pattern else " of a `pattern`"),
             nearest=_with_word(text, word, wildcard) if wildcard is not None and is_pattern else None,

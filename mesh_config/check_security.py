@@ -159,7 +159,7 @@ def _listener_tls_findings(
 
 def _listener_sasl_findings(listener: ListenerSettings, place: At) -> Iterator[Finding]:
     if not listener.sasl:
-        yield place("sasl").finding("no SASL mechanism: nobody could enter", expected="one at least")
+        yield place("sasl").finding("no SASL mechanism: no client could connect", expected="one at least")
     if len(set(listener.sasl)) != len(listener.sasl):
         yield place("sasl").finding("a SASL mechanism twice", expected="each once")
     with_passwords = [mechanism.value for mechanism in listener.sasl if mechanism in PASSWORD_MECHANISMS]

@@ -115,7 +115,7 @@ def _group_findings(vhost: VhostSettings, at: At) -> Iterator[Finding]:
     owners: dict[str, str] = {}
     if not vhost.groups:
         yield at("name").finding(
-            f"nobody may come to virtual host `{vhost.name}`", expected="a group", severity=Severity.WARNING
+            f"nobody may connect to virtual host `{vhost.name}`", expected="a group", severity=Severity.WARNING
         )
     for index, group in enumerate(vhost.groups):
 
@@ -181,7 +181,7 @@ def _rule_findings(group: GroupSettings, at: At, *, is_isolated: bool) -> Iterat
         yield from _told(lambda rule=rule: parse_hosts(rule), at("hosts", index))  # type: ignore[misc]
     if not group.hosts:
         yield at("hosts").finding(
-            f"nobody of group `{group.name}` may come from anywhere",
+            f"no user of group `{group.name}` may connect from any host",
             expected="hosts",
             nearest=ANY_HOST,
             severity=Severity.WARNING,

@@ -38,7 +38,7 @@ def host_fault(host: str) -> str | None:
     if "*" in host:
         return "has `*`, which no host has: 0.0.0.0 and :: stand for every address of this machine"
     if host.startswith("[") or host.endswith("]"):
-        return "is in brackets: the address alone belongs here"
+        return "is in brackets: give only the address"
     if ":" in host and not _is_address(host, ipaddress.IPv6Address):
         return "is no address of IPv6, and no name has a colon"
     if len(host) > MOST_NAME_BYTES + 1:

@@ -172,7 +172,7 @@ def fault_of(field: attrs.Attribute[Any], value: object) -> Fault | None:
         misfit = "has characters that it may not have" if is_secret else _misfit(value, pattern)
         return Fault(message=f"{found} {misfit}", expected=expectation(field))
     if isinstance(value, str) and pattern == HOST_PATTERN and (host := _host_before_port(value)) is not None:
-        expected = "the host alone: a port has a setting of its own"
+        expected = "only the host: the port has a setting of its own"
         return Fault(message=f"{found_words(value)} is a host and a port", expected=expected, nearest=host)
     if isinstance(value, str) and pattern == HOST_PATTERN and (said := host_fault(value)) is not None:
         return Fault(message=f"{found_words(value)} {said}", expected=expectation(field))

@@ -209,7 +209,7 @@ def _check_folder(file: str | None) -> None:
 def _check_picture(file: str, chosen: Sequence[cases.Workload]) -> None:
     """Before anything is measured for it: see that it can be drawn."""
     if not chosen:
-        raise BenchError(f"there is no picture of {', '.join(cases.OTHERS)} alone")
+        raise BenchError(f"{', '.join(cases.OTHERS)} can't be drawn without other cases")
     if Path(file).suffix not in PICTURES:
         raise BenchError(f"{file}: the name of a picture ends in {' or '.join(PICTURES)}")
     if importlib.util.find_spec("matplotlib") is None:

@@ -51,7 +51,7 @@ WORDS: Final = (
         "alert handshake failure",
         "TLS could not be agreed on: it wants a certificate of who comes (--certificate, --key), or other ciphers",
     ),
-    ("alert protocol version", "it takes other versions of TLS alone"),
+    ("alert protocol version", "it takes only other versions of TLS"),
     ("SSL Failure: Unknown error", "TLS could not be agreed on; is it a listener for TLS?"),
     ("wrong version number", "it does not speak TLS there: amqp:// is for a listener in the clear"),
     ("protocol header got: AMQP TLS", "it requires TLS there: use amqps:// in --url"),

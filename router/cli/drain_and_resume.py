@@ -41,7 +41,7 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
         end = time.monotonic() + float(found["withinSeconds"]) + SPARE_S
         if not is_to_stop:
             _wait_drained(client, router, whom, end)
-            click.echo(f"router {name} is drained: it has no clients, and no path leads through it by choice")
+            click.echo(f"router {name} is drained: it has no clients, and no path uses it unless there is no other")
             if whom is None:
                 click.echo(_way_back(name, is_alone=client.routers() == [router]))
             return
@@ -67,7 +67,7 @@ def resume(router: str, access: RouterAccess) -> None:
 def _way_back(name: str, *, is_alone: bool) -> str:
     """The way in which a router serves again that takes no connection more, not even that of `resume`."""
     if is_alone:
-        return "It has no neighbor by which it could be asked: SIGUSR2 has it serve again."
+        return "It has no neighbor by which it could be reached: SIGUSR2 makes it serve again."
     command = f"amqp-mesh resume {shell_word(name)}"
     return f"It takes no new connection: `{command}` needs the --url of another router, or send it SIGUSR2."
 

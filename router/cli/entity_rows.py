@@ -30,7 +30,9 @@ class EntityRow(dict[str, Any]):
         self._whom = whom
 
     def __missing__(self, name: str) -> Any:
-        raise UntoldError(f"{self._whom} tells no `{name}` of what it was asked about: is it another version?")
+        raise UntoldError(
+            f"{self._whom} reports no `{name}` of the entities that it was asked for: is it another version?"
+        )
 
 
 Found = TypeVar("Found")
@@ -66,5 +68,7 @@ def checked(kind: str, rows: Sequence[Mapping[str, Any]], whom: str) -> list[dic
             is_number = isinstance(value, bool) and attribute.kind is Kind.INTEGER
             if is_number or not isinstance(value, CLASSES[attribute.kind]):
                 said = "nothing" if value is None else f"a value of another type ({type(value).__name__})"
-                raise ManagementError(f"{whom} tells {said} for `{name}` of {kind}, which is of type {attribute.kind}")
+                raise ManagementError(
+                    f"{whom} reports {said} for `{name}` of {kind}, which is of type {attribute.kind}"
+                )
     return [EntityRow(row, whom) for row in rows]

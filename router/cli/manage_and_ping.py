@@ -74,7 +74,7 @@ def manage(
             assert kind is not None
             found: Any = client.query(kind, attributes, router=router, is_checked=False)
             if client.shown_alone:
-                click.echo(f"Shown alone: what is of {printable(client.shown_alone)} (`management: own`)", err=True)
+                click.echo(f"Only shown: what belongs to {printable(client.shown_alone)} (`management: own`)", err=True)
         else:
             is_of_node = operation not in OF_ENTITY
             if kind is not None:

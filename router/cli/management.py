@@ -37,7 +37,7 @@ MOST_NAMED: Final = 20
 
 RIGHTS: Final = "its group has no `management` for it; `read` is for every router, `own` for the one attached to"
 
-NOT_OF_VHOST: Final = "{}: not shown to who sees a virtual host alone; needs `management: read`"
+NOT_OF_VHOST: Final = "{}: not shown to users who may see only one virtual host; needs `management: read`"
 
 OWN_CONTAINER: Final = "amqp-mesh-"
 """Beginning of the container ids of these clients."""
@@ -189,7 +189,7 @@ class ManagementClient:
                 break
             if len(found) > MOST_ENTITIES:
                 raise ManagementError(
-                    f"{whom} tells of more than {MOST_ENTITIES:,} entities of type {kind}: ask for fewer"
+                    f"{whom} reports more than {MOST_ENTITIES:,} entities of type {kind}: ask for fewer"
                 )
         return found
 

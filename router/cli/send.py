@@ -177,7 +177,7 @@ class _Sending:
         how = "sent settled" if self.sender.is_settled else "sent"
         count += f" {how} to {printable(self._address)} in {seconds:.3f} s{rate}"
         if self.sender.is_settled:
-            return f"{count}: nobody tells of {'its' if sent == 1 else 'their'} outcome" if sent else count
+            return f"{count}: {'its outcome is' if sent == 1 else 'their outcomes are'} not reported" if sent else count
         words: dict[str, int] = {}
         for each, times in self.sender.outcomes.items():
             words[each.outcome] = words.get(each.outcome, 0) + times

@@ -477,7 +477,7 @@ def _table(view: View, rows: Sequence[Entity], width: int, *, is_verbose: bool) 
     if left_out:
         parts.append(no_room(left_out, "--wide"))
     if is_untold:
-        parts.append(Text(f"{UNTOLD}: not told by this router; is it another version?", style="dim"))
+        parts.append(Text(f"{UNTOLD}: not reported by this router; is it another version?", style="dim"))
     return parts
 
 

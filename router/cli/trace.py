@@ -88,7 +88,7 @@ def _no_mobile(address: str, me: str) -> str | None:
         case AddressKind.ROUTER | AddressKind.LOCAL:
             at = meant.router if meant.router is not None else me
             return (
-                f"{address} is an address of router {at} alone: see amqp-mesh stat addresses --router {shell_word(at)}"
+                f"{address} is an address of router {at} only: see amqp-mesh stat addresses --router {shell_word(at)}"
             )
         case AddressKind.EVERY_ROUTER:
             return (

@@ -23,7 +23,7 @@ from router.security.users import Keys, locked, new_keys, read_users, write_user
 
 MOST_PASSWORD_CHARS = 1024
 MOST_NAME_CHARS = 255
-NAME: Final = "visible characters, and blanks between them alone"
+NAME: Final = "visible characters, with blanks only between them"
 """Rule of a user's name in words."""
 
 
@@ -132,7 +132,7 @@ def _is_prohibited(character: str) -> bool:
 
 def _check_unknown(file: str, users: dict[str, Keys], prepared: str) -> None:
     if prepared in users:
-        raise CommandError(f"{file}: user {prepared} is there already; `user passwd` gives it another password")
+        raise CommandError(f"{file}: user {prepared} exists already; `user passwd` changes the password")
 
 
 def _known(file: str, users: dict[str, Keys], name: str) -> str:

@@ -23,7 +23,7 @@ SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a pa
 MEASURES_OF_PLACEMENT: Final[Mapping[str, str]] = {
     "unreachable_pairs": "pairs without a path",
     "mean_cost": "mean cost of paths",
-    "cut_pairs": "pairs that lose each other in single failures",
+    "cut_pairs": "pairs losing connectivity in single failures",
     "load": "messages/s times the cost of their paths",
     "max_utilisation": "highest utilisation",
     "lost_msgs": "messages/s lost in single failures",
@@ -99,7 +99,7 @@ def failure_of(row: Mapping[str, Any]) -> str:
 
 def lose_each_other(pairs: int) -> str:
     """The verb of so many pairs of routers that had a path and have none; `without a path` are those that had none."""
-    return "loses each other" if pairs == 1 else "lose each other"
+    return "loses connectivity" if pairs == 1 else "lose connectivity"
 
 
 def harm_of(row: Mapping[str, Any]) -> str:

@@ -106,14 +106,14 @@ def test_an_error_is_told_in_the_same_way_by_every_command(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("check PLACE", "{}: no run is there, and no such folder; expected a folder that `amqp-mesh whatif run` wrote"),
-        ("report PLACE", "{}: no run is there, and no such folder"),
-        ("run PLACE -o out", "{}: error: no model is there, and no such folder"),
-        ("explain PLACE", "{}: error: no model is there, and no such folder"),
-        ("optimise PLACE", "{}: error: no model is there, and no such folder"),
-        ("diff model PLACE", "{}: error: no model is there, and no such folder"),
-        ("forecast . --model PLACE -o out", "{}: error: no model is there, and no such folder"),
-        ("forecast PLACE --model priced -o out", "{}: error: no history of addresses is there"),
+        ("check PLACE", "{}: no such folder; expected a folder that `amqp-mesh whatif run` wrote"),
+        ("report PLACE", "{}: no such folder"),
+        ("run PLACE -o out", "{}: error: no such folder"),
+        ("explain PLACE", "{}: error: no such folder"),
+        ("optimise PLACE", "{}: error: no such folder"),
+        ("diff model PLACE", "{}: error: no such folder"),
+        ("forecast . --model PLACE -o out", "{}: error: no such folder"),
+        ("forecast PLACE --model priced -o out", "{}: error: it has no history of addresses"),
         ("plan priced --max-util 1 --prices PLACE", "{}: error: cannot be read: No such file or directory"),
         ("optimise priced --mesh PLACE", "{}: error: cannot be read: No such file or directory"),
     ],
@@ -142,7 +142,7 @@ def test_a_message_keeps_its_lines_and_nothing_else_that_moves_the_cursor() -> N
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (run_error(Path("run"), "something else is there"), 2),
+        (run_error(Path("run"), "it exists and has other contents"), 2),
         (run_error(Path("run"), "processes die as soon as they start working", kind=RunExecutionError), 1),
         (task_error(RuntimeError("MemoryError"), Path("run")), 1),
         (OSError(28, "No space left on device"), 2),

@@ -310,8 +310,8 @@ def test_a_client_is_named_by_its_user_itself_and_its_host(given: tuple[str, str
     ("kinds", "silent", "said"),
     [
         ((), (), "no problems; 1 router asked"),
-        ((), ("A",), "no problems at 1 of 2 routers; A could not be asked"),
-        (("router-absent",), ("A", "C"), "1 problem at 1 of 3 routers; A, C could not be asked"),
+        ((), ("A",), "no problems at 1 of 2 routers; A could not be queried"),
+        (("router-absent",), ("A", "C"), "1 problem at 1 of 3 routers; A, C could not be queried"),
     ],
 )
 def test_routers_that_could_not_be_asked_are_told_of_with_the_count(

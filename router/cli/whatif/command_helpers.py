@@ -75,7 +75,7 @@ def interruptions(words: str) -> Iterator[None]:
 
 def resumed(output: str) -> str:
     """Say how an interrupted run goes on. *output*: its folder."""
-    return f"interrupted; the same command with --resume goes on ({output})"
+    return f"interrupted; continue with the same command and --resume ({output})"
 
 
 def is_run(folder: Path) -> bool:
@@ -93,7 +93,7 @@ def need_run(folder: Path) -> None:
     Raises: CommandError
     """
     if not is_run(folder):
-        said = "no run with its model" if folder.exists() else "no run is there, and no such folder"
+        said = "no run with its model" if folder.exists() else "no such folder"
         raise CommandError(f"{folder}: {said}; expected a folder that `amqp-mesh whatif run` wrote", BAD_INPUT)
 
 

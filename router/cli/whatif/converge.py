@@ -213,12 +213,12 @@ def _show(rows: list[dict[str, Any]]) -> None:
     """One line for each mesh, choice of timers and kind of event."""
     has_timers = any(row["timers"] for row in rows)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", title_justify="left")
-    table.title = "time until all agree; what one router has sent and computed on average"
+    table.title = "time until all routers agree; mean messages, bytes and SPF runs of one router"
     for name, justify in (("mesh", "left"), ("routers", "right"), ("links", "right")):
         table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for name in (*(["timers"] if has_timers else []), "event"):
         table.add_column(name, no_wrap=True)
-    for name in ("times", "median", "most", "messages", "kB", "computations"):
+    for name in ("events", "median", "max", "messages", "kB", "SPF runs"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         cells = [row["mesh"], f"{row['routers']:,}", f"{row['links']:,}"]

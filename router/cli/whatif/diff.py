@@ -45,7 +45,7 @@ def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: boo
     with answering(f"{before} or {after}"):
         found = comparing.compare(before, after)
     if is_gate and found.run is not None and found.run.is_apart:
-        raise CommandError("--no-worse: no failure was played in both runs, so nothing is compared", BAD_INPUT)
+        raise CommandError("--no-worse: the runs have no failure in common, so nothing can be compared", BAD_INPUT)
     worse = list(found.worsenings())
     if is_json:
         say_json({**attrs.asdict(found, value_serializer=_plain), "is_none": found.is_none, "worse": worse})
@@ -82,7 +82,7 @@ def _say(found: Any, worse: list[str]) -> None:
     for title, rows in (("New", found.new_spof), ("No longer", found.gone_spof)):
         if rows:
             shown = [(row["kind"], row["element"], row["unreachable_pairs"], row["lost_msgs_per_s"]) for row in rows]
-            columns = ("kind", "name", "pairs that lose each other", "msg/s lost")
+            columns = ("kind", "name", "pairs losing connectivity", "msg/s lost")
             say_table(f"{title} single points of failure", columns, shown)
     if found.counters:
         rows = sorted(found.counters, key=lambda each: (-each[2], each[0], each[1]))[:CHANGES_SHOWN]
@@ -124,9 +124,9 @@ def _say_run(run: Any) -> None:
         for measure in run.highest
     ]
     columns = ("measure", "scenarios worse", "better", "highest before", "highest")
-    say_table("How scenarios that both have compare", columns, rows, apart=columns[3:])
+    say_table("Comparison of the scenarios in both runs", columns, rows, apart=columns[3:])
     if unknown := run.without_capacities():
         click.echo(f"Utilisation is {unknown}.")
     if run.changes:
         rows = [(comparing.MEASURES[it.measure], it.fails, it.before, it.after) for it in run.changes]
-        say_table("Scenarios that grow worse the most", ("measure", "what is down", *BOTH), rows, apart=BOTH)
+        say_table("Scenarios that get worse most", ("measure", "what is down", *BOTH), rows, apart=BOTH)

@@ -151,7 +151,7 @@ def _say(rows: list[dict[str, Any]], out: Path, *, period: str, horizon: int, li
     full = rows_to_tell(rows)
     calm, failing = ([row for row in full if row["is_failure"] is is_failure] for is_failure in (False, True))
     reach = f"{limit:.0%} within {horizon} {period}s"
-    outlook = ("now", f"a {period}", f"full in {period}", "band", "upgrade")
+    outlook = ("current", f"per {period}", f"full in ({period}s)", "range", "capacity")
     if calm:
         cells = [(row["link"], row["src"], row["dst"], *_outlook(row)) for row in calm]
         _say_some(f"Links that reach {reach} while nothing fails, the soonest first", outlook, cells)
@@ -163,7 +163,9 @@ def _say(rows: list[dict[str, Any]], out: Path, *, period: str, horizon: int, li
         _say_some(title, ("when it fails", *outlook), cells)
     elif calm:
         click.echo("\nno failure fills a link sooner")
-    click.echo(f"\nwhat is expected then, as a model: {out / 'expected'}; at the upper end of the band: {out / 'high'}")
+    click.echo(
+        f"\nmodels with the demands at the horizon: {out / 'expected'}; at the upper end of the band: {out / 'high'}"
+    )
 
 
 def _say_some(title: str, columns: tuple[str, ...], cells: list[tuple[str, ...]]) -> None:
@@ -207,7 +209,7 @@ def _failed(row: dict[str, Any]) -> str:
 def _when(value: int | None) -> str:
     if value is None:
         return "later"
-    return str(value) if value else "now"
+    return str(value) if value else "already"
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def _tell_of_missing(file: str, missing: list[str], count: int) -> None:
     some = ", ".join(missing[:NAMED]) + (" and others" if len(missing) > NAMED else "")
     if len(missing) == count:
         raise CommandError(
-            f"{file}: no link of the model is there ({some}); expected the mesh file that the model was made of",
+            f"{file}: it has no link of the model ({some}); expected the mesh file that the model was made from",
             BAD_INPUT,
         )
     click.echo(printable(f"warning: {file} lacks links of the model, whose costs stay: {some}"), err=True)
@@ -126,12 +126,12 @@ def _diff(file: Path, edited: str) -> str:
 
 def _say(rows: list[dict[str, Any]], found: Any, diff: str) -> None:
     words = importlib.import_module("router.whatif.wording")
-    played = f"{words.counted(found.tries, 'mesh')} played"
+    played = f"{words.counted(found.tries, 'mesh')} evaluated"
     if not rows:
-        click.echo(f"no step helps: {words.percent(found.before)} at most, in the worst failure; {played}")
+        click.echo(f"no cost change improves the worst case ({words.percent(found.before)} utilisation); {played}")
         return
     before, after = words.told_apart(words.percent, found.before, found.after)
-    say_table("Costs of links", ("link", "cost now", "cost"), [[row[name] for name in row] for row in rows])
+    say_table("Costs of links", ("link", "current cost", "cost"), [[row[name] for name in row] for row in rows])
     click.echo(f"\nhighest utilisation in the worst failure: {before} before, {after} after; {played}")
     if diff:
         click.echo(f"\n{diff}", nl=False)

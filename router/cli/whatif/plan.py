@@ -117,28 +117,28 @@ def _plain(found: Any) -> dict[str, Any]:
 
 def _say(found: Any, output: Path | None) -> None:
     words = importlib.import_module("router.whatif.wording")
-    sets = f"{words.counted(found.tries, 'mesh')} played"
+    sets = f"{words.counted(found.tries, 'mesh')} evaluated"
     if found.price is None:
         limits = words.listed(found.broken) or "all limits together"
         if found.at_least == float("inf"):
-            click.echo(f"no plan keeps {limits}, with everything that has a price; {sets}")
+            click.echo(f"no combination of the priced changes satisfies {limits}; {sets}")
         else:
             click.echo(
-                f"no plan found that keeps {limits}; one that does costs at least {found.at_least:,.10g}; {sets}"
+                f"no plan found that satisfies {limits}; the minimum price of one is {found.at_least:,.10g}; {sets}"
             )
         return
     rows = _rows(found)
     if rows:
         names = ("kind", "link", "cost", "capacity_msgs", "capacity_bytes", "price")
         columns = ("what", "link", "cost", "messages/s", "bytes/s", "price")
-        say_table("What must be done", columns, [[row[name] for name in names] for row in rows])
+        say_table("Cheapest changes found", columns, [[row[name] for name in names] for row in rows])
     else:
-        click.echo("nothing must be done: the limits are kept")
+        click.echo("no change is needed: the limits are kept")
     if found.is_cheapest:
         verdict = "no plan is cheaper"
     else:
         most = f": at most {found.price / found.at_least - 1:.0%} more than the cheapest" if found.at_least else ""
-        verdict = f"every plan costs at least {found.at_least:,.10g}{most}"
+        verdict = f"the minimum price of any plan is {found.at_least:,.10g}{most}"
     click.echo(f"\nprice {found.price:,.10g}; {verdict}; {sets}")
     if output is not None:
-        click.echo(f"the mesh as planned: {output}")
+        click.echo(f"planned model: {output}")

@@ -133,7 +133,7 @@ def run(
     if asked["growth"] is None:
         asked["growth"] = ""
     elif not asked["growth"].strip():
-        raise click.UsageError("--growth: nothing is given; expected FROM:TO:STEP such as 1:2:0.1, or one factor")
+        raise click.UsageError("--growth: empty value; expected FROM:TO:STEP such as 1:2:0.1, or one factor")
     runs = importlib.import_module("router.whatif.pipeline.run")
     options = runs.Options(
         pairs=pairs,
@@ -175,6 +175,6 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
     count = importlib.import_module("router.whatif.wording").counted(done.scenarios, "scenario")
     click.echo(f"{output}: {count} in {done.wall_s:.1f} s ({rate:,.0f}/s) by {done.engine}{resumed}")
     if verdicts and done.variants > 1:
-        click.echo("Of the mesh as it is; the table family_summary has each variant.")
+        click.echo("The lines below are about the unchanged mesh; the table family_summary has each variant.")
     for verdict in verdicts:
         click.echo(printable(f"{verdict.label}: {verdict.value}. {verdict.note}"))

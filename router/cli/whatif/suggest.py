@@ -138,12 +138,12 @@ TITLES: Final = {
     ("link", "unreachable_pairs"): "Links that join parts of the mesh, by pairs without a path",
     ("link", "mean_cost"): "Links, by the mean cost of all paths",
     ("link", "load"): "Links, by messages/s times the cost of their paths",
-    ("link", "cut_pairs"): "Links, by pairs that lose each other, summed over all single failures",
+    ("link", "cut_pairs"): "Links, by pairs losing connectivity, summed over all single failures",
     ("link", "max_utilisation"): "Links, by the utilisation of the busiest link while nothing fails",
-    ("move", "load"): "Subscribers to be moved, by messages/s times the cost of their paths",
-    ("move", "lost_msgs"): "Subscribers to be moved, by messages/s lost, summed over all single failures",
-    ("addition", "load"): "Subscribers to be added, by messages/s times the cost of their paths",
-    ("addition", "lost_msgs"): "Subscribers to be added, by messages/s lost, summed over all single failures",
+    ("move", "load"): "Subscribers to move, by messages/s times the cost of their paths",
+    ("move", "lost_msgs"): "Subscribers to move, by messages/s lost, summed over all single failures",
+    ("addition", "load"): "Subscribers to add, by messages/s times the cost of their paths",
+    ("addition", "lost_msgs"): "Subscribers to add, by messages/s lost, summed over all single failures",
 }
 
 

@@ -107,7 +107,7 @@ def watch(accesses: tuple[RouterAccess, ...], checkpoint: Path, interval: float,
     answers, else 0.
     """
     if asked["has_addresses"] and asked["output"] is None:
-        raise click.UsageError("--addresses: its table is a part of OUT, and none is given; expected -o OUT too")
+        raise click.UsageError("--addresses: its table is a part of OUT, which is not given; expected -o OUT too")
     with _handled(_end), faults_of(checkpoint, BAD_INPUT), _places(accesses) as places:
         _watch(accesses, places, checkpoint, interval, once=once, **asked)
 
@@ -359,7 +359,9 @@ class Screen:
             since = max(self._last_told[link][1] for link in links)
             names = ", ".join(printable(link) for link in links[:NAMED])
             more = f" and {len(links) - NAMED:,} more" if len(links) > NAMED else ""
-            self._console.print(f"{printable(router)} has told nothing of {names}{more} since {since:%H:%M:%S} UTC")
+            self._console.print(
+                f"{printable(router)} has reported nothing about {names}{more} since {since:%H:%M:%S} UTC"
+            )
         if len(untold) > NAMED:
             self._console.print(f"and {len(untold) - NAMED:,} other routers nothing of links of theirs")
 

@@ -18,7 +18,7 @@ from router.management.throttled_page import ThrottledPage
 
 KINDS: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 FOLDER: Final = Path(__file__).parent
-REMOTE: Final = "the console is for this machine alone: forward its port, as with ssh -L 9672:127.0.0.1:9672\n"
+REMOTE: Final = "the console is only for this machine: forward its port, as with ssh -L 9672:127.0.0.1:9672\n"
 """Answer to whoever comes from elsewhere."""
 
 

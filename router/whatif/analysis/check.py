@@ -167,7 +167,7 @@ def _at_most(
     highest, _ = told_apart(text, float(values[counts].max()), most)
     over = counts & (values > most)
     if not over.any():
-        return LimitResult(limit=limit, is_kept=True, found=f"{highest} {what} at most")
+        return LimitResult(limit=limit, is_kept=True, found=f"at most {highest} {what}")
     worst = np.flatnonzero(over)
     worst = worst[np.lexsort((worst, -values[worst]))][:SHOWN]
     rows = outcomes.rows(worst)
@@ -201,7 +201,7 @@ def _utilisation(folder: Path, outcomes: Outcomes, limits: Limits, model: Model)
         if most is None:
             continue
         if not model.has_capacities:
-            found = "can't be told: the model has no capacities of links"
+            found = "can't be determined: the model has no capacities of links"
             yield LimitResult(limit=f"{option} {exact(most)}", is_kept=False, found=found)
             continue
         what = "utilisation"
@@ -242,7 +242,7 @@ def _spof_rows(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -
 
 def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
     among = _counting(outcomes, limits)
-    pairs = "that lose each other" + ("" if limits.max_lost_pairs is None else _apart(folder, limits, model))
+    pairs = "that lose connectivity" + ("" if limits.max_lost_pairs is None else _apart(folder, limits, model))
     for option, most, values, text, what in (
         ("--max-lost-pairs", limits.max_lost_pairs, outcomes.living_pairs, _count("pair"), pairs),
         ("--max-lost-msgs", limits.max_lost_msgs, outcomes.numbers("lost_msgs_per_s"), rate, "lost"),
@@ -288,7 +288,7 @@ def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> It
             why = "the model has no delays of links"
             if is_split(folder):
                 why = "no path is the only one with --routing ecmp"
-            yield LimitResult(limit=limit, is_kept=False, found=f"can't be told: {why}")
+            yield LimitResult(limit=limit, is_kept=False, found=f"can't be determined: {why}")
         else:
             yield _at_most(outcomes, among, "--max-delay-ms", limits.max_delay_ms, delay, milliseconds, "for 99 %")
 
@@ -308,7 +308,9 @@ def _delays(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
     if is_split(folder) or not network.has_delays:
         why = "no path is the only one with --routing ecmp" if is_split(folder) else "the model has no delays of links"
         for option, name, most in asked:
-            yield LimitResult(limit=f"{option} {name}={exact(most)}", is_kept=False, found=f"can't be told: {why}")
+            yield LimitResult(
+                limit=f"{option} {name}={exact(most)}", is_kept=False, found=f"can't be determined: {why}"
+            )
         return
     traffic = [
         TrafficSelection.to_address(network, name, most)
@@ -339,17 +341,19 @@ def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model
     found = availability(folder, changed, calm_losses(changed), limits.variant, limits.families)
     share = None if found is None else found.demand or found.pairs
     if found is None or share is None:
-        yield LimitResult(limit=limit, is_kept=False, found="can't be told: the model has no failure and repair rates")
+        yield LimitResult(
+            limit=limit, is_kept=False, found="can't be determined: the model has no failure and repair rates"
+        )
         return
     what = "messages" if found.demand else "pairs"
     low, high, _ = told_apart(served, share.at_least, share.at_most, least)
-    said = f"{low} of all {what} at least, {high} at most"
+    said = f"at least {low} of all {what}, at most {high}"
     if without := unrated(changed):
         said += f", if {without} without failure and repair rates never fail"
     faults: tuple[str, ...] = ()
     if share.at_least < least <= share.at_most:
         rest = percent(found.residual)
-        faults = (f"{rest} of the time something else is down than was counted: more scenarios may tell",)
+        faults = (f"{rest} of the time is not covered by the scenarios: more of them may give an answer",)
     yield LimitResult(limit=limit, is_kept=share.at_least >= least, found=said, faults=faults)
 
 
@@ -387,7 +391,7 @@ def _credit_always(folder: Path, outcomes: Outcomes, limits: Limits, model: Mode
                 f"{worst['shared_needed']:,} needed, {worst['configured']:,} configured"
             )
     if not count:
-        found = f"every path with enough in {counted(len(rows), 'scenario')}"
+        found = f"enough credit on every path in {counted(len(rows), 'scenario')}"
         return LimitResult(limit=ALWAYS, is_kept=True, found=found)
     return LimitResult(
         limit=ALWAYS,
@@ -423,9 +427,9 @@ def _calm_credit(folder: Path, limits: Limits, model: Model) -> LimitResult:
         )
     if not counts.known:
         why = "has no credit of subscribers, or no delays of links" if rows else "sends nothing to subscribers"
-        found = f"can't be told: the model {why}"
+        found = f"can't be determined: the model {why}"
         return LimitResult(limit=limit, is_kept=False, found=found)
-    return LimitResult(limit=limit, is_kept=True, found=f"{counted(counts.known, 'path')} with enough{without}")
+    return LimitResult(limit=limit, is_kept=True, found=f"{counted(counts.known, 'path')} with enough credit{without}")
 
 
 def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, Any]]:

@@ -161,7 +161,7 @@ class Difference:
 
 MAX_UTILISATION: Final = "max_utilisation"
 MEASURES: Final = {
-    "living_pairs": "pairs that lose each other",
+    "living_pairs": "pairs losing connectivity",
     "lost_msgs_per_s": "messages/s lost",
     MAX_UTILISATION: "highest utilisation",
     "stretch_p99": "stretch of 99 % of the paths",

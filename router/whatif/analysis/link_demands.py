@@ -49,7 +49,7 @@ LINK_DEMAND: Final = Layout(
 
 LOST_DEMAND: Final = Layout(
     name="lost_demand",
-    doc="Demands that reach nobody in one scenario, in whole or in part; they add up to its `lost_msgs_per_s`.",
+    doc="Demands that are lost in one scenario, in whole or in part; they add up to its `lost_msgs_per_s`.",
     key=("demand_src", "address", "demand_dst"),
     columns=(
         text("demand_src", "The router at which messages enter."),

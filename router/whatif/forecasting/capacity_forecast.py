@@ -161,7 +161,7 @@ def check(history: Path, model: Model, out: Path) -> None:
         expected = "capacities by `--details` of `whatif import` or `snapshot`"
         raise run_error(None, "no link of the model has a capacity, so none can be full", expected)
     if out.exists() and not (out / LINK_FORECAST.name).is_dir():
-        raise run_error(out, "something else is there", "a new folder, or a forecast to be replaced")
+        raise run_error(out, "it exists and has other contents", "a new folder, or a forecast to replace")
     check_output_place(out)
 
 

@@ -80,7 +80,7 @@ def no_router_known(place: Path, found: Iterable[str], which: str = "its routers
 
 
 def _no_history(history: Path) -> RunError:
-    message, expected = "no history of addresses is there", WRITTEN
+    message, expected = "it has no history of addresses", WRITTEN
     if any(history.glob("*.parquet")):
         message = "files of the table are there, and not its folder"
         expected = f"the folder in which the folder `{ADDRESS_RATE.name}` with these files is"

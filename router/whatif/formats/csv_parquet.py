@@ -182,7 +182,7 @@ def _check_names(
             expected = f"one of {', '.join(known)}" if near is None else ""
             faults.add(f"unknown column `{name}`", line=line, expected=expected, nearest=near)
         elif names.count(name) > 1:
-            faults.add(f"column `{name}` is there twice", line=line, expected="each column once")
+            faults.add(f"column `{name}` occurs twice", line=line, expected="each column once")
     for name in required:
         if name not in names:
             faults.add(f"column `{name}` is missing", line=line, expected=f"the columns {', '.join(required)}")

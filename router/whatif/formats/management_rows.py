@@ -70,7 +70,7 @@ def checked_rows(rows: Iterable[Row], attributes: Sequence[Attribute], *, entity
                     Finding(
                         severity=Severity.ERROR,
                         key=f"{entity}[{number}].{it.name}",
-                        message=f"router `{router}` tells {found_words(value)}",
+                        message=f"router `{router}` reports {found_words(value)}",
                         expected=it.kind.value,
                     )
                 )

@@ -81,8 +81,8 @@ def write_model(model: Model, folder: str | os.PathLike[str]) -> None:
     model.check()
     target = Path(folder)
     if target.exists() and not (target / HEAD).is_file() and not _is_empty(target):
-        message = "something else is there"
-        raise ModelError([_place(target).finding(message, expected="a new folder, or a model to be replaced")])
+        message = "it exists and has other contents"
+        raise ModelError([_place(target).finding(message, expected="a new folder, or a model to replace")])
     beside = target.parent / f".{target.name}.{secrets.token_hex(4)}"
     beside.mkdir(parents=True)
     try:
@@ -254,14 +254,14 @@ def _no_model(folder: Path) -> Finding:
     """Say which part of a model is missing in a folder, or where the model of a run or a forecast lies."""
     place = _place(folder)
     if not folder.exists():
-        return place.finding("no model is there, and no such folder", expected=WRITTEN)
+        return place.finding("no such folder", expected=WRITTEN)
     others = [each for each in OTHERS if (folder / each / HEAD).is_file()]
     if others:
         there = " or ".join(str(folder / each) for each in others)
-        return place.finding(f"no model is there: it has no {HEAD}", expected=f"the model that is in it: {there}")
+        return place.finding(f"it is no model: it has no {HEAD}", expected=f"the model that is in it: {there}")
     if any((folder / f"{part}.parquet").is_file() for part in PARTS):
         return place.finding(f"the model has no {HEAD}", expected="all of what `amqp-mesh whatif import` wrote")
-    return place.finding(f"no model is there: it has no {HEAD}", expected=WRITTEN)
+    return place.finding(f"it is no model: it has no {HEAD}", expected=WRITTEN)
 
 
 def _put(new: Path, target: Path) -> None:

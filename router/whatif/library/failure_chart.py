@@ -42,13 +42,15 @@ def failures(facts: Facts, folder: Path) -> CaptionedPicture | None:
         axes = made.add_axes((0.4, 34 / height, 0.57, (height - 64) / height))
         shares = [100 * row["max_utilisation"] for row in rows]
         axes.barh(np.arange(len(rows)), shares, height=0.6, color=[BAD if share > 100 else ONE for share in shares])
-        axes.axvline(calm, color=INK, linewidth=1, linestyle=(0, (4, 2)), label="as it is")
+        axes.axvline(calm, color=INK, linewidth=1, linestyle=(0, (4, 2)), label="base state")
         axes.set_yticks(np.arange(len(rows)), names)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlim(left=0)
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
-        axes.set_xlabel("percent of capacity" if facts.has_capacities else "percent of the busiest link as it is")
+        axes.set_xlabel(
+            "percent of capacity" if facts.has_capacities else ("percent of the busiest link in the base state")
+        )
         made.legend(loc="upper right")
         svg = svg_of(made, "failures", title)
     caption = f"The {counted(len(rows), 'failure')} that load a link the most, and the link."

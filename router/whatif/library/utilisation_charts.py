@@ -47,11 +47,14 @@ def utilisations(facts: Facts) -> CaptionedPicture | None:
         axes.set_ylim(bottom=0)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.set_xlabel("scenarios, the worst first")
-        axes.set_ylabel("percent of capacity" if facts.has_capacities else "percent of the busiest link as it is")
+        axes.set_ylabel(
+            "percent of capacity" if facts.has_capacities else ("percent of the busiest link in the base state")
+        )
         made.legend(loc="upper right", ncols=3, handlelength=2.4)
         svg = svg_of(made, "utilisations", title)
     caption = (
-        "In so many scenarios of each family some link is as busy, or busier; the broken line is the mesh as it is."
+        "Number of scenarios of each family in which some link is at least this busy; the broken line is "
+        "the base state."
     )
     return CaptionedPicture(name="utilisations", title=title, caption=caption, svg=svg)
 

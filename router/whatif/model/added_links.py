@@ -119,7 +119,7 @@ def _ends(text: str, both: str, routers: set[str]) -> tuple[str, str]:
         return choices[0]  # the model says which it does not have
     if found:
         ways = " or ".join(f"`{one}` and `{other}`" for one, other in found)
-        raise AddedLinkError(f"`{text}` may mean {ways}", "router ids that can be told apart")
+        raise AddedLinkError(f"`{text}` may mean {ways}", "router ids that can be distinguished")
     raise AddedLinkError(f"`{text}`", "A,B,COST, A and B routers")
 
 

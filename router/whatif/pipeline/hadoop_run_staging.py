@@ -127,13 +127,13 @@ class HadoopRunStaging:
         return set().union(*(range(unit.first, unit.last + 1) for unit in units))
 
     def _check_place(self) -> None:
-        expected = "a new folder, or a run to be replaced"
+        expected = "a new folder, or a run to replace"
         if not self.out.name:
-            raise run_error(self.out, "a folder without a name", expected)
+            raise run_error(self.out, "not a named folder", expected)
         if self.out.exists("") and not self.out.is_folder():
-            raise run_error(self.out, "a file is there", expected)
+            raise run_error(self.out, "it exists and is a file", expected)
         if self.out.children("") and not self.out.exists(RUN.name):
-            raise run_error(self.out, "something else is there", expected)
+            raise run_error(self.out, "it exists and has other contents", expected)
 
     def _take_lock(self) -> None:
         # A file system of Hadoop's has no locks: it is a file, which a run that was killed has left.
@@ -145,7 +145,7 @@ class HadoopRunStaging:
                 raise run_error(
                     self.out,
                     f"another run is writing there: process {holder.get('pid')} of host {holder.get('host')}",
-                    f"another folder, or its end; when it is no more, {self.storage}/{LOCK} removed",
+                    f"another folder, or to wait until it ends (if it no longer runs, remove {self.storage}/{LOCK})",
                 )
             self.storage.remove(LOCK)
         self._is_locked = True
@@ -182,7 +182,7 @@ def copy_run(place: str, folder: Path, address: SparkAddress | None = None) -> t
         storage = HadoopStorage(found, place)
         names = storage.children("")
         if not names:
-            raise run_error(place, "no run and no model is there", "the folder that `amqp-mesh whatif run -o` wrote")
+            raise run_error(place, "it is neither a run nor a model", "the folder that `amqp-mesh whatif run -o` wrote")
         folder.mkdir()
         left = [name for name in names if name == SCENARIO_LOAD.name]
         if PAIR_IMPACT.name in names and storage.size(PAIR_IMPACT.name) > MOST_PAIRS_BYTES:

@@ -48,4 +48,4 @@ def check_own_folder(folder: Path, marks: Collection[str], early: Collection[str
         return
     names = {path.name for path in folder.iterdir() if path.name != OF_FILE_SYSTEMS and not path.name.startswith(".")}
     if names.isdisjoint(marks) and not names <= set(early):
-        raise run_error(folder, "something else is there", expected)
+        raise run_error(folder, "it exists and has other contents", expected)

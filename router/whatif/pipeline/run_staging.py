@@ -131,13 +131,13 @@ class LocalRunStaging:
 
     def _check_place(self) -> None:
         if self.out.name in ("", ".."):  # `/`, `.`: in the end it could not be given its name
-            raise run_error(self.out, "a folder without a name", "a new folder, or a run to be replaced")
+            raise run_error(self.out, "not a named folder", "a new folder, or a run to replace")
         if not self.out.exists():
             return
         if not self.out.is_dir():
-            raise run_error(self.out, "a file is there", "a new folder, or a run to be replaced")
+            raise run_error(self.out, "it exists and is a file", "a new folder, or a run to replace")
         if any(self.out.iterdir()) and not (self.out / RUN.name).is_dir():
-            raise run_error(self.out, "something else is there", "a new folder, or a run to be replaced")
+            raise run_error(self.out, "it exists and has other contents", "a new folder, or a run to replace")
 
     def _take_lock(self) -> None:
         self._lock = (self.path / LOCK).open("w", encoding="utf-8")
@@ -146,7 +146,9 @@ class LocalRunStaging:
         except BlockingIOError:
             self._lock.close()
             self._lock = None
-            raise run_error(self.out, "another run is writing there", "another folder, or its end") from None
+            raise run_error(
+                self.out, "another run is writing there", "another folder, or to wait until it ends"
+            ) from None
 
     def _clear(self) -> None:
         for path in self.path.iterdir():
@@ -173,6 +175,6 @@ def check_identity(place: object, wanted: Mapping[str, object], there: Mapping[s
     if differing:
         raise run_error(
             place,
-            f"the run that was interrupted differs in {', '.join(differing)}",
+            f"the interrupted run differs in {', '.join(differing)}",
             "the same model and options, or a run without --resume",
         )

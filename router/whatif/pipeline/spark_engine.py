@@ -184,8 +184,12 @@ class _Play:
         written = len(self.storage.files(f"{unit}/{chunk_file_rows.TABLE}={SCENARIO.name}"))
         if written < tasks:
             self.storage.remove(unit)
-            expected = "a folder that this machine and all of Spark's see under the same path"
-            raise run_error(self.storage, "what Spark's executors write doesn't arrive here", expected)
+            expected = "a folder that all machines, this one and Spark's, see under the same path"
+            raise run_error(
+                self.storage,
+                "OUT is not shared: files written by Spark's executors are not visible on this machine",
+                expected,
+            )
         return time.monotonic() - began
 
 

@@ -160,7 +160,7 @@ def _reach(remote: str) -> None:
         try:
             socket.create_connection((place.hostname, place.port or CONNECT_PORT), REACHED_S).close()
         except OSError as error:
-            raise OSError(f"nobody answers at {remote}: {failure_words(error, place.hostname)}") from error
+            raise OSError(f"no answer from {remote}: {failure_words(error, place.hostname)}") from error
 
 
 def _master(address: SparkAddress) -> str | None:

@@ -286,7 +286,8 @@ ROUTER_SPOF: Final = Layout(
 
 CREDIT_PLAN: Final = Layout(
     name="credit_plan",
-    doc="Credit that each path needs for what is offered, and what is configured: at most credit / round trip passes.",
+    doc="Credit that each path needs for the messages offered, and the configured credit: the maximum "
+    "rate is credit / round trip.",
     key=("address", "src", "dst"),
     columns=(
         text("address", "The address; for a demand for a router, the router's name."),

@@ -99,21 +99,19 @@ def _mesh(facts: Facts, pictures: Pictures) -> list[Part]:
 
 def _spof(facts: Facts, pictures: Pictures) -> list[Part]:
     if not facts.spof:
-        return [
-            Paragraph(
-                "None: whatever fails alone, all others keep the paths that they have, and every address a subscriber."
-            )
-        ]
+        return [Paragraph("None: no single failure cuts off other routers or leaves an address without subscribers.")]
     columns = [
         name("kind", lambda row: row["kind"]),
         name("what fails", lambda row: row["element"]),
         Column("scenario", lambda row: row["scenario"]),
-        Column("pairs that lose each other", lambda row: row["unreachable_pairs"], _whole),
+        Column("pairs losing connectivity", lambda row: row["unreachable_pairs"], _whole),
         Column("msg/s lost", lambda row: row["lost_msgs_per_s"], amount),
         Column("addresses without subscriber", lambda row: row["dead_addresses"], _whole),
         Column("publishers without subscriber", lambda row: row["starved_publishers"], _whole),
     ]
-    caption = "What costs others a path or a subscriber when it fails alone. Pairs are ordered, of routers that run."
+    caption = (
+        "Elements whose single failure costs others a path or a subscriber. Pairs are ordered pairs of running routers."
+    )
     helping = _links_that_help(facts, "unreachable_pairs", "cut_pairs")
     return [Table(caption, columns, facts.spof, "router_spof"), *helping]
 
@@ -127,7 +125,7 @@ def _scenarios(facts: Facts, pictures: Pictures) -> list[Part]:
             Column("scenario", lambda row: row["scenario"], _whole),
             name("what fails", failure_of, is_long=True),
             Column("msg/s lost", lambda row: row["lost_msgs_per_s"], amount),
-            Column("pairs that lose each other", lambda row: row["unreachable_pairs"] - row["dead_end_pairs"], _whole),
+            Column("pairs losing connectivity", lambda row: row["unreachable_pairs"] - row["dead_end_pairs"], _whole),
             Column("highest utilisation", lambda row: row["max_utilisation"], percent),
             name("at link", lambda row: row["max_utilisation_link"]),
             Column("stretch, 99 %", lambda row: row["stretch_p99"], amount),
@@ -135,11 +133,12 @@ def _scenarios(facts: Facts, pictures: Pictures) -> list[Part]:
             Column("probability", lambda row: row["probability"], _probability),
         ]
         caption = (
-            "The worst scenarios by messages lost, pairs that lose each other, utilisation and stretch. Stretch is the "
-            "cost of a path by its cost when nothing fails; 99 % of the paths have no more of it, and of delay."
+            "The worst scenarios by messages lost, pairs losing connectivity, utilisation and stretch. "
+            "Stretch is the cost of a path divided by its cost when nothing fails; stretch and delay are 99th "
+            "percentiles over the paths."
         )
         parts.append(Table(caption, columns, facts.worst, "scenario"))
-        parts.append(Paragraph("tells all of one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER"))
+        parts.append(Paragraph("explains one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER"))
     return [*parts, *_links_that_help(facts, "mean_cost")]
 
 
@@ -147,13 +146,15 @@ def _families(facts: Facts) -> Table:
     columns = [
         name("what fails", lambda it: it.family),
         Column("scenarios", lambda it: it.scenarios, _whole),
-        Column("do harm", lambda it: it.harmful, _whole),
+        Column("harmful", lambda it: it.harmful, _whole),
         Column("most msg/s lost", lambda it: it.worst_lost_msgs_per_s, amount),
-        Column("most pairs that lose each other", lambda it: it.worst_living_pairs, _whole),
+        Column("most pairs losing connectivity", lambda it: it.worst_living_pairs, _whole),
         Column("highest utilisation", lambda it: it.worst_utilisation, percent),
         Column("highest stretch, 99 %", lambda it: it.worst_stretch_p99, amount),
     ]
-    caption = "Scenarios by family: by what fails. They do harm when routers that run lose a path or a subscriber."
+    caption = (
+        "Scenarios by family: by what fails. A scenario is harmful when running routers lose a path or a subscriber."
+    )
     rows: list[FamilyFacts] = [it for it in facts.families if it.variant == BASE]
     return Table(caption, columns, rows, "scenario")
 
@@ -192,7 +193,7 @@ def _addresses(facts: Facts, pictures: Pictures) -> list[Part]:
         name("address", lambda it: it.address),
         name("treatment", lambda it: it.treatment),
         Column("routers with subscribers", lambda it: it.subscriber_routers, _whole),
-        Column("scenarios that touch it", lambda it: it.harmful, _whole),
+        Column("scenarios affecting it", lambda it: it.harmful, _whole),
         Column("without any subscriber", lambda it: it.dead, _whole),
         Column("most msg/s lost", lambda it: it.worst_lost_msgs_per_s, amount),
         Column("in scenario", lambda it: it.worst_scenario, _whole),
@@ -212,13 +213,13 @@ def _credit(facts: Facts, pictures: Pictures) -> list[Part]:
         Column("round trip, ms", lambda row: row["rtt_ms"], amount),
         Column("service, ms", lambda row: row["service_ms"], amount),
         Column("credit needed", lambda row: row["needed"], _whole),
-        Column("by all that share it", lambda row: row["shared_needed"], _whole),
+        Column("credit needed (shared)", lambda row: row["shared_needed"], _whole),
         Column("configured", lambda row: row["configured"], _whole),
-        Column("msg/s it lets pass", lambda row: row["limit_msgs_per_s"], amount),
+        Column("msg/s possible", lambda row: row["limit_msgs_per_s"], amount),
         name("enough", lambda row: {True: "yes", False: "no", None: None}[row["is_enough"]]),
     ]
-    caption = "Credit that each path needs for what is offered to it; paths that have too little come first."
-    law = "A path carries at most its credit divided by the time from the grant of a credit to its next grant."
+    caption = "Credit that each path needs for the messages offered to it; paths that have too little come first."
+    law = "The maximum rate of a path is its credit divided by the time from the grant of a credit to its next grant."
     return [Paragraph(law), Table(caption, columns, facts.credit, "credit_plan")]
 
 
@@ -231,7 +232,7 @@ def _variants(facts: Facts, pictures: Pictures) -> list[Part]:
         Column("worst utilisation", lambda it: it.worst_utilisation, percent),
         Column("msg/s lost", lambda it: it.base_lost_msgs_per_s, amount),
         Column("most msg/s lost", lambda it: it.worst_lost_msgs_per_s, amount),
-        Column("most pairs that lose each other", lambda it: it.worst_living_pairs, _whole),
+        Column("most pairs losing connectivity", lambda it: it.worst_living_pairs, _whole),
     ]
     rows: tuple[VariantFacts, ...] = facts.variants
     caption = "Variants of the mesh: when nothing fails, and in the worst case."
@@ -268,16 +269,16 @@ def _availability(facts: Facts, pictures: Pictures) -> list[Part]:
             name("to", lambda it: it.dst),
             *_shares("time with a path", lambda it: it.connected),
         ]
-        caption = "Pairs of routers that are without a path for longest; both ends may fail too."
+        caption = "Pairs of routers that are without a path for the longest time, failures of both ends included."
         parts.append(Table(caption, pair_columns, pairs, "pair_impact"))
     return parts
 
 
 def _missing(share: Range) -> str:
     """Tell what is lost from what is not known."""
-    lost = f"In what was played {per_year(1 - share.at_most)} a year are lost"
+    lost = f"In the scenarios of the run {per_year(1 - share.at_most)} a year are lost"
     unknown = share.at_most - share.at_least
-    return f"{lost}; of another {per_year(unknown)} a year nothing is known." if unknown else f"{lost}."
+    return f"{lost}; another {per_year(unknown)} a year are not covered." if unknown else f"{lost}."
 
 
 def _range(share: Range) -> str:
@@ -309,7 +310,7 @@ def _subscribers_that_help(facts: Facts) -> list[Part]:
     """Places where subscribers had better sit, of the same table."""
     found: list[Part] = []
     for kind, caption in (
-        ("move", "What would help: where subscribers had better sit."),
+        ("move", "What would help: better routers for subscribers."),
         ("addition", "What would help: where one more subscriber helps most."),
     ):
         columns = [
@@ -332,7 +333,7 @@ def gain_columns() -> list[Column]:
         return told_apart(amount, row["before"], row["after"])
 
     return [
-        name("makes better", lambda row: MEASURES_OF_PLACEMENT[row["measure"]]),
+        name("improves", lambda row: MEASURES_OF_PLACEMENT[row["measure"]]),
         Column("before", lambda row: row["before"], of_row=lambda row: both(row)[0]),
         Column("after", lambda row: row["after"], of_row=lambda row: both(row)[1]),
         Column("gain", lambda row: row["gain"], amount),
@@ -343,16 +344,16 @@ def _not_looked_for(facts: Facts, pictures: Pictures) -> list[Part]:
     if facts.run["routers"] <= MOST_ROUTERS:
         return []
     said = f"With more than {MOST_ROUTERS} routers a run does not look for links that make paths or loads better: "
-    return [Paragraph(f"{said}ask amqp-mesh whatif suggest.")]
+    return [Paragraph(f"{said}use amqp-mesh whatif suggest.")]
 
 
 def _about(facts: Facts, pictures: Pictures) -> list[Part]:
     run = facts.run
     said = [
         ("Model", run["model"]),
-        ("from", facts.model.origin or "-"),
-        ("its hash", run["model_hash"]),
-        ("hash of the plan", run["plan_hash"]),
+        ("Source", facts.model.origin or "-"),
+        ("Model hash", run["model_hash"]),
+        ("Plan hash", run["plan_hash"]),
         ("Seed", run["seed"]),
         ("Pairs listed", run["pairs"]),
         ("Program", f"amqp-mesh {run['version']}, {run['speed']}"),

@@ -463,7 +463,7 @@ def _limits(steps: Sequence[VariantFacts]) -> str:
         if not within:
             said.append(f"{words} a link is overloaded with today's demand already")
         else:
-            most = ", the most that was played" if len(within) == len(steps) else ""
+            most = ", the largest growth that was run" if len(within) == len(steps) else ""
             upto = "with" if max(within) == 1 else f"up to {amount(max(within))} times"
             said.append(f"{words} no link is overloaded {upto} today's demand{most}")
     return "; ".join(said) + "."

@@ -96,7 +96,7 @@ def _spof(facts: Facts) -> Iterator[Verdict]:
     found = facts.spof
     label = "Single points of failure"
     if not found:
-        note = "Whatever fails alone, all others keep the paths that they have, and every address a subscriber."
+        note = "No single failure cuts off other routers or leaves an address without subscribers."
         yield Verdict(topic="spof", label=label, value="none", note=note, state=State.GOOD)
         return
     worst = found[0]
@@ -111,11 +111,11 @@ def _lost(facts: Facts) -> Iterator[Verdict]:
     if not facts.sent_msgs_per_s:
         return
     if worst is None:
-        note = "Every message finds its way in every scenario."
+        note = "No message is lost in any scenario."
         yield Verdict(topic="scenarios", label=label, value="none", note=note, state=State.GOOD)
         return
     share = min(1.0, worst["lost_msgs_per_s"] / facts.wanted_msgs_per_s)
-    own = ", what it sends itself and is sent included" if worst["failed_routers"] else ""
+    own = ", with the messages from and to itself" if worst["failed_routers"] else ""
     note = f"{rate(worst['lost_msgs_per_s'])}{own}, in {scenario_text(worst)}."
     state = State.BAD if share > MUCH_LOST else State.FAIR if share > SOME_LOST else State.GOOD
     remedy = _subscriber_remedy(facts, "lost_msgs") if state is not State.GOOD else ""
@@ -134,11 +134,13 @@ def _links(facts: Facts) -> Iterator[Verdict]:
     by_number = {row["scenario"]: row for row in facts.link_rows}
     cause = next((by_number[number] for number in worst.scenarios if number in by_number), None)
     where = f"{worst.src} to {worst.dst}"
-    note = f"Now {percent(before)} at most. In the worst case {where} has {rate(worst.worst_msgs_per_s)}"
+    note = (
+        f"At most {percent(before)} while nothing fails. In the worst case {where} has {rate(worst.worst_msgs_per_s)}"
+    )
     note += f" and {amount(worst.worst_bytes_per_s)} bytes/s" if worst.worst_bytes_per_s else ""
     note += f", in {scenario_text(cause)}." if cause else "."
     if not facts.has_capacities:
-        note += " The model has no capacities: 100 % is the busiest link as it is."
+        note += " The model has no capacities: 100 % is the busiest link while nothing fails."
     else:
         note += _without_capacities(facts.model.unknown_capacities)
     yield Verdict(topic="links", label="Busiest link", value=_of_full(after), note=note, state=state, remedy=remedy)
@@ -160,7 +162,7 @@ def _paths(facts: Facts) -> Iterator[Verdict]:
     label = "Longer paths"
     if worst is None:
         if facts.run["scenarios"] > 1:
-            note = "In no scenario more than 1 % of the paths cost more than before."
+            note = "At least 99 % of the paths keep their cost in every scenario."
             yield Verdict(topic="scenarios", label=label, value="none", note=note, state=State.GOOD)
         return
     value = worst["stretch_p99"]
@@ -175,14 +177,14 @@ def _addresses(facts: Facts) -> Iterator[Verdict]:
         return
     without = [it for it in facts.addresses if not it.subscriber_routers]
     single = [it for it in facts.addresses if it.subscriber_routers == 1]
-    label = "Addresses at one router at most"
+    label = "Addresses at no more than one router"
     if not single and not without:
         note = f"All {counted(len(facts.addresses), 'address')} have subscribers at two routers or more."
         yield Verdict(topic="addresses", label=label, value="none", note=note, state=State.GOOD)
         return
     said = []
     if single:
-        said.append(f"{listed([it.address for it in single], most=2)}: when that router fails, nobody is left.")
+        said.append(f"{listed([it.address for it in single], most=2)}: no subscriber is left when that router fails.")
     if without:
         said.append(f"Nobody subscribes to {listed([it.address for it in without], most=2)}.")
     state = State.BAD if without else State.FAIR
@@ -221,8 +223,8 @@ def _changes(facts: Facts) -> Iterator[Verdict]:
     for what, text, old, new in (
         ("the busiest link has {} while nothing fails", percent, before.base_utilisation, after.base_utilisation),
         ("the busiest link has {} in the worst case", percent, before.worst_utilisation, after.worst_utilisation),
-        ("{} get lost while nothing fails", rate, before.base_lost_msgs_per_s, after.base_lost_msgs_per_s),
-        ("{} get lost at most", rate, before.worst_lost_msgs_per_s, after.worst_lost_msgs_per_s),
+        ("{} lost while nothing fails", rate, before.base_lost_msgs_per_s, after.base_lost_msgs_per_s),
+        ("at most {} lost", rate, before.worst_lost_msgs_per_s, after.worst_lost_msgs_per_s),
         ("pairs without a path while nothing fails: {}", _whole, before.apart_pairs, after.apart_pairs),
         (
             "pairs without a path in the worst case: {}",
@@ -235,12 +237,12 @@ def _changes(facts: Facts) -> Iterator[Verdict]:
             signs.add(new > old)
             said.append(f"{what.format(text(new))}, not {text(old)}")
     value, state = {
-        (): ("no matter", State.FAIR),
+        (): ("no difference", State.FAIR),
         (False,): ("better", State.GOOD),
         (True,): ("worse", State.BAD),
         (False, True): ("better and worse", State.FAIR),
     }[tuple(sorted(signs))]
-    note = "; ".join(said) if said else "the busiest link has as much, and as much gets lost, in the worst case too"
+    note = "; ".join(said) if said else ("the same load of the busiest link and the same loss, also in the worst case")
     note = _sentence(note)
     if facts.has_capacities:
         note += _without_capacities(after.unknown_capacities)
@@ -249,7 +251,7 @@ def _changes(facts: Facts) -> Iterator[Verdict]:
 
 def _growth(facts: Facts) -> Iterator[Verdict]:
     """Tell how much more all can send."""
-    for is_changed, label in ((False, "Room to grow"), (True, "Room to grow with the changes")):
+    for is_changed, label in ((False, "Growth headroom"), (True, "Growth headroom with the changes")):
         steps = [it for it in facts.variants if it.is_changed == is_changed]
         steps.sort(key=_factor)
         if len(steps) < 2 or not facts.has_capacities:
@@ -258,7 +260,7 @@ def _growth(facts: Facts) -> Iterator[Verdict]:
         shown = steps[min(len(within), len(steps) - 1)]
         grown = f"With {amount(shown.growth)} times the messages"
         if shown.growth == 1:
-            grown = "With the changes alone" if is_changed else "As it is"
+            grown = "With only the changes" if is_changed else "Without growth"
         note = f"{grown} the busiest link has {_of_full(shown.base_utilisation)}"
         note += f", and {_of_full(shown.worst_utilisation)} in the worst case."
         note += _without_capacities(shown.unknown_capacities)
@@ -283,15 +285,15 @@ def _availability(facts: Facts) -> Iterator[Verdict]:
     found = facts.availability
     if found is None or (share := found.demand or found.pairs) is None:
         return
-    arrive = "of all messages arrive" if found.demand else "of all pairs reach each other"
+    arrive = "of all messages that arrive" if found.demand else "of all pairs that can reach each other"
     lost = per_year(1 - share.at_least)
     value = f"at least {served(share.at_least)}"
-    note = f"So much {arrive}: at most {lost} a year are lost"
+    note = f"Share {arrive}: at most {lost} a year are lost"
     if found.residual:
         note += f", with the {percent(found.residual)} of the time that the scenarios do not cover taken as lost"
     if found.residual > VAGUE:
         value = f"{served(share.at_least)} to {served(share.at_most)}"
-        note = f"So much {arrive}: {percent(found.residual)} of the time something else is down than was played"
+        note = f"Share {arrive}: {percent(found.residual)} of the time is not covered by the scenarios"
     note += "."
     if without := unrated(facts.model):
         note += f" Without rates, and taken never to fail: {without}."

@@ -144,7 +144,7 @@ class Plan:
                     sections.append(Section(variant=place, family=family, first=first, count=count, shuffle=shuffle))
                 first += count
         if first > MAX_SCENARIOS:
-            raise plan_error("--fail", f"{first} scenarios", f"at most {MAX_SCENARIOS}; --sample plays some of them")
+            raise plan_error("--fail", f"{first} scenarios", f"at most {MAX_SCENARIOS}; --sample runs some of them")
         named = tuple(VariantCandidates(name=name, elements=elements) for name, elements in variants)
         return cls(variants=named, sections=tuple(sections), seed=seed)
 

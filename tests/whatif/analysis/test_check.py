@@ -214,7 +214,7 @@ def test_what_is_counted_is_told_in_its_number(tmp_path: Path) -> None:
     folder = run(model, tmp_path / "run", Request(families="routers:1"))
     assert answer(folder, model, max_dead_addresses=0).found == "1 address without a subscriber"
     assert answer(folder, model, max_starved_publishers=0).faults == ("scenario 2: router B: 1 publisher",)
-    assert answer(folder, model, max_lost_pairs=0).found == "0 pairs that lose each other at most"
+    assert answer(folder, model, max_lost_pairs=0).found == "0 pairs losing connectivity at most"
 
 
 @pytest.mark.parametrize(

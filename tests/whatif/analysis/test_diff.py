@@ -180,7 +180,7 @@ def test_runs_are_compared_scenario_by_scenario(tmp_path: Path) -> None:
     assert {row["element"] for row in found.new_spof} == {"A--B", "A--D", "B--C", "A", "B"}
     worst = next(it for it in found.run.changes if it.measure == "living_pairs")
     assert (worst.fails, worst.before, worst.after) == ("link A--B", 0, 8)
-    assert "pairs that lose each other in the worst scenario: 8, 0 before" in list(found.worsenings())
+    assert "pairs losing connectivity in the worst scenario: 8, 0 before" in list(found.worsenings())
 
 
 def test_utilisation_is_compared_where_it_is_known_what_links_can_carry(tmp_path: Path) -> None:

@@ -75,11 +75,11 @@ def said(found: Explanation) -> str:
 def test_a_scenario_tells_who_loses_whom_and_what_is_lost() -> None:
     found = explain_scenario(BaseAndScenario.of_model(square(), down=["C"]))
     assert found.title == "Router C down"
-    assert "6 ordered pairs of routers that are up lose each other." in said(found)
+    assert "6 ordered pairs of routers that are up lose connectivity." in said(found)
     assert "E can't reach A, B and D." in said(found)
     assert "130 msg/s reach nobody, 100 % of what should arrive." in said(found)
     assert rows(found, "Addresses")[0] == {
-        "address": "q", "routers with subscribers": 1, "lost": 0, "publishers without": 1, "msg/s lost": 50.0,
+        "address": "q", "routers with subscribers": 1, "lost": 0, "starved publishers": 1, "msg/s lost": 50.0,
     }  # fmt: skip
     assert found.marks.failed_routers == {"C"}
 
@@ -106,7 +106,7 @@ def test_of_less_than_two_routers_it_is_not_said_that_they_reach_each_other(down
 def test_nothing_down_is_the_mesh_as_it_is() -> None:
     found = explain_scenario(BaseAndScenario.of_model(square()))
     assert found.title == "Nothing down"
-    assert found.sentences[0] == "Nothing fails: this is the mesh as it is."
+    assert found.sentences[0] == "Nothing fails: this is the base state of the mesh."
     assert "Every message still finds its way." in said(found)
 
 
@@ -130,11 +130,11 @@ def test_any_scenario_of_any_mesh_is_explained_as_the_kernel_has_it(model: Model
 def test_a_link_tells_what_it_carries_and_what_its_loss_does() -> None:
     found = explain_link(BaseAndScenario.of_model(square()), "C--E")
     assert "It joins C and E at cost 1, 1 ms one way, and can carry 100 msg/s each way." in said(found)
-    assert "without it 8 ordered pairs of others lose each other and 1 demand of others finds no subscriber," in said(
+    assert "without it 8 ordered pairs of others lose connectivity and 1 demand of others finds no subscriber," in said(
         found
     )
     assert "60 msg/s then reach nobody." in said(found)
-    assert [(row["from"], row["msg/s"]) for row in rows(found, "What it carries")] == [("C", 50), ("E", 10)]
+    assert [(row["from"], row["msg/s"]) for row in rows(found, "Load by direction")] == [("C", 50), ("E", 10)]
     assert rows(found, "All of it: 2 demands") == [
         {"from": "A", "to": "E", "address": "q", "msg/s": 50.0},
         {"from": "E", "to": "A", "address": None, "msg/s": 10.0},
@@ -166,7 +166,7 @@ def test_a_router_tells_its_clients_its_links_and_what_its_loss_does() -> None:
     assert "It is a single point of failure: without it 1 address has no subscriber and 1 demand of others" in said(
         found
     )
-    assert "60 msg/s then reach nobody, what it sends itself and is sent included." in said(found)
+    assert "60 msg/s then reach nobody, with the messages from and to itself." in said(found)
     (row,) = rows(found, "Its links")
     assert (row["neighbor"], row["msg/s out"], row["msg/s in"]) == ("C", 10, 50)
 
@@ -254,9 +254,9 @@ def tailed(*down: str, **parts: Any) -> BaseAndScenario:
 
 def test_the_loss_of_a_link_or_router_is_told_on_top_of_what_is_down() -> None:
     found = explain_link(tailed("A--B"), "C--D")
-    assert "It is a single point of failure: without it 12 ordered pairs of others lose each other." in said(found)
+    assert "It is a single point of failure: without it 12 ordered pairs of others lose connectivity." in said(found)
     found = explain_router(tailed("A--B"), "C")
-    assert "It is a single point of failure: without it 6 ordered pairs of others lose each other." in said(found)
+    assert "It is a single point of failure: without it 6 ordered pairs of others lose connectivity." in said(found)
     found = explain_router(tailed("D"), "B")
     assert "Without it all others still reach each other, as far as they do now." in said(found)
 

@@ -56,7 +56,7 @@ def distances(nodes: int, edges: Sequence[Edge]) -> link_placement.Floats:
 
 
 def pairs_lost(nodes: int, edges: Sequence[Edge]) -> int:
-    """Ordered pairs of living nodes that lose each other, over every single failure, by trying each."""
+    """Ordered pairs of living nodes that lose connectivity, over every single failure, by trying each."""
     whole = graph(nodes, edges)
 
     def connected(among: Any, without: int | None = None) -> int:

@@ -379,7 +379,7 @@ def test_a_history_that_is_none_is_named_with_what_it_lacks(tmp_path: Path) -> N
 def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
     model = triangle()
     with pytest.raises(
-        RunError, match="no history of addresses is there; expected a folder that `amqp-mesh whatif watch"
+        RunError, match="it has no history of addresses; expected a folder that `amqp-mesh whatif watch"
     ):
         check(tmp_path, model, tmp_path / "out")
     write_history(tmp_path / "rates", [each for each in growing() if each["begun"] < MONDAY + dt.timedelta(weeks=2)])
@@ -391,7 +391,7 @@ def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
     asked = CliRunner().invoke(main, ["whatif", *words])
     assert asked.exit_code == 2
     assert f"Error: {tmp_path / 'bare'}: no link of the model has a capacity; `amqp-mesh whatif" in asked.stderr
-    with pytest.raises(RunError, match="something else is there"):
+    with pytest.raises(RunError, match="it exists and has other contents"):
         check(tmp_path / "rates", model, tmp_path / "rates")
     words = r"2 whole weeks in the history; expected 3 at least; a week is whole if 135 of its 168 hours \(80%\)"
     with pytest.raises(RunError, match=words):

@@ -123,7 +123,7 @@ def test_with_an_error_nothing_is_written_and_what_was_there_stays(tmp_path: Pat
 def test_what_is_in_the_way_is_told(tmp_path: Path, mesh: Path) -> None:
     found = run("import", mesh, "-o", tmp_path)
     assert (found.exit_code, found.stderr) == (
-        2, f"{tmp_path}: error: something else is there; expected a new folder, or a model to be replaced\n",
+        2, f"{tmp_path}: error: it exists and has other contents; expected a new folder, or a model to replace\n",
     )  # fmt: skip
     assert run("import", mesh, "-o", tmp_path / "a" / "b").exit_code == 0, "folders above it are made, as by `run`"
     assert run("import", mesh, "--format", "gml", "-o", "x").exit_code == 2

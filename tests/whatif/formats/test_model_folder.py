@@ -47,7 +47,7 @@ def test_whatever_else_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "letters" / "a.txt").write_text("dear")
     (tmp_path / "file").write_text("x")
     for name in ("letters", "file"):
-        with pytest.raises(ModelError, match="something else is there; expected a new folder"):
+        with pytest.raises(ModelError, match="it exists and has other contents; expected a new folder"):
             model_folder.write_model(square(), tmp_path / name)
     assert (tmp_path / "letters" / "a.txt").read_text() == "dear"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "letters"]

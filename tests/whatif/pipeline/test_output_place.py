@@ -84,7 +84,7 @@ def test_addresses_that_are_written_nowhere_are_refused(tmp_path: Path) -> None:
     words = ["whatif", "watch", "amqp://127.0.0.1:1", "--addresses", "--checkpoint", str(tmp_path / "job")]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
-    assert "--addresses: its table is a part of OUT, and none is given; expected -o OUT too" in done.stderr
+    assert "--addresses: its table is a part of OUT, which is not given; expected -o OUT too" in done.stderr
     assert not any(tmp_path.iterdir())
 
 
@@ -96,7 +96,7 @@ def test_watch_adds_nothing_to_a_folder_that_is_something_else(tmp_path: Path, o
     done = CliRunner().invoke(main, ["whatif", "watch", "amqp://127.0.0.1:1", "--once", *words])
     assert done.exit_code == 2
     assert done.stderr.startswith(
-        f"{tmp_path / 'MODEL'}: error: something else is there; expected a new folder, or one "
+        f"{tmp_path / 'MODEL'}: error: it exists and has other contents; expected a new folder, or one "
     )
     assert sorted(tmp_path.rglob("*")) == before
 

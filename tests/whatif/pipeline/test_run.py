@@ -175,9 +175,9 @@ def test_bad_input_leaves_nothing_behind(model: Model, tmp_path: Path) -> None:
 
 def test_what_is_no_run_is_not_replaced(model: Model, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("x")
-    with pytest.raises(RunError, match="something else is there; expected a new folder"):
+    with pytest.raises(RunError, match="it exists and has other contents; expected a new folder"):
         made(model, REQUEST, tmp_path)
-    with pytest.raises(RunError, match="a file is there"):
+    with pytest.raises(RunError, match="it exists and is a file"):
         made(model, REQUEST, tmp_path / "precious")
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
     (tmp_path / "empty").mkdir()
@@ -193,7 +193,7 @@ def test_a_folder_without_a_name_is_refused_before_anything_is_played(place: str
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
-        with pytest.raises(RunError, match="a folder without a name; expected a new folder"):
+        with pytest.raises(RunError, match="not a named folder; expected a new folder"):
             run(model, REQUEST, place, HERE, on_progress=tell)
     assert told == ["planning"]
     assert not list(tmp_path.iterdir())
@@ -388,7 +388,7 @@ def test_a_terminal_gets_a_bar(model_folder: Path, tmp_path: Path) -> None:
 def test_a_run_of_several_variants_says_of_which_it_speaks(tmp_path: Path) -> None:
     write_model(everything(), tmp_path / "model")
     asked = ["whatif", "run", str(tmp_path / "model"), "--engine", "local"]
-    words = "Of the mesh as it is; the table family_summary has each variant.\n"
+    words = "The lines below are about the unchanged mesh; the table family_summary has each variant.\n"
     found = CliRunner().invoke(main, [*asked, "-o", str(tmp_path / "one"), "--fail", "links:1"])
     assert found.exit_code == 0
     assert words not in found.output

@@ -166,8 +166,8 @@ def test_what_cannot_be_is_told_in_one_line(spark: SparkSession, elsewhere: Else
     (elsewhere.behind / "notes").mkdir()
     (elsewhere.behind / "notes" / "diary").write_text("dear")
     for out, words in (
-        (f"{elsewhere.address}/notes", "something else is there; expected a new folder, or a run to be replaced"),
-        (f"{elsewhere.address}/notes/diary", "a file is there"),
+        (f"{elsewhere.address}/notes", "it exists and has other contents; expected a new folder, or a run to replace"),
+        (f"{elsewhere.address}/notes/diary", "it exists and is a file"),
         ("nothing://name/run", "Spark's package has no client for nothing://"),
         ("viewfs://nowhere/run", "nowhere"),
         ("hdfs://no-such-host.invalid/run", "UnknownHostException: no-such-host.invalid"),
@@ -178,7 +178,7 @@ def test_what_cannot_be_is_told_in_one_line(spark: SparkSession, elsewhere: Else
         assert len(str(caught.value).splitlines()) == 1
     with pytest.raises(RunError, match="the local engine writes to folders of this machine; expected --engine spark"):
         run(model, REQUEST, f"{elsewhere.address}/run", Options(engine="local"))
-    with pytest.raises(RunError, match="no run and no model is there"):
+    with pytest.raises(RunError, match="it is neither a run nor a model"):
         copy_run(f"{elsewhere.address}/none", elsewhere.behind / "copy")
     assert elsewhere.names() == {"notes"}
 

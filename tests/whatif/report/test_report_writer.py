@@ -164,7 +164,7 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
                     "fair",
                     "With 1.25 times the messages the busiest link has 94 %, and 125 % in the worst case.",
                 ),
-                "Room to grow with the changes": (
+                "Growth headroom with the changes": (
                     "1 x",
                     "fair",
                     "With 1.25 times the messages the busiest link has 125 %, and 125 % in the worst case.",
@@ -203,11 +203,11 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
                     "bad",
                     "As it is the busiest link has 150 %, and 200 % in the worst case.",
                 ),
-                "Room to grow with the changes": (
+                "Growth headroom with the changes": (
                     "none",
                     "bad",
                     (
-                        "With the changes alone the busiest link has 150 %, and 150 % in the worst case. "
+                        "With only the changes the busiest link has 150 %, and 150 % in the worst case. "
                         "Without 1 link of which no capacity is known."
                     ),
                 ),
@@ -261,10 +261,10 @@ def test_verdicts_name_what_is_wrong(tmp_path: Path) -> None:
     found = {verdict.label: verdict for verdict in verdicts(facts_of(folder, model))}
     spof = found["Single points of failure"]
     assert (spof.value, spof.state) == ("2", "bad")
-    assert spof.note == "The worst is link C--D: 6 pairs lose each other, 30 msg/s lost."
+    assert spof.note == "The worst is link C--D: 6 pairs lose connectivity, 30 msg/s lost."
     lost = found["Most demand lost"]
     assert lost.value == "100 %"
-    assert lost.note.startswith("40 msg/s, what it sends itself and is sent included, in scenario ")
+    assert lost.note.startswith("40 msg/s, with the messages from and to itself, in scenario ")
     assert lost.note.endswith(": router A.")
 
 
@@ -310,7 +310,7 @@ def test_what_is_lost_while_nothing_fails_is_told_and_is_no_harm_of_failures(tmp
 def test_suggestions_for_subscribers_are_shown(tmp_path: Path) -> None:
     model = mesh("A-B B-C C-D", addresses=[address("q")], subscribers=[site("q", "A")], demands=[demand("D", "q", 9)])
     page = (run(model, Request(), tmp_path / "run") / report.PAGE).read_text()
-    assert "What would help: where subscribers had better sit." in page
+    assert "What would help: better routers for subscribers." in page
     assert "where one more subscriber helps most." in page
 
 
@@ -543,7 +543,7 @@ def test_every_card_has_a_verdict_and_says_what_would_help(whole: Path) -> None:
         (row for row in read_table(whole, "placement").to_pylist() if row["measure"] == "cut_pairs"),
         key=lambda row: row["gain"],
     )
-    assert spof.remedy.startswith(f"One more link between {best['a']} and {best['b']}: pairs that lose each other ")
+    assert spof.remedy.startswith(f"One more link between {best['a']} and {best['b']}: pairs losing connectivity ")
     assert page.count("What would help:</em>") == sum(bool(each.remedy) for each in found.values()) > 1
 
 

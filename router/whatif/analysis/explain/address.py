@@ -204,7 +204,7 @@ def _subscribers(subject: BaseAndScenario, text: str) -> Listing | None:
         for site in subject.model.subscribers
         if site.address == text
     )
-    columns = ("router", "subscribers", "credit", "service, ms", "is")
+    columns = ("router", "subscribers", "credit", "service, ms", "state")
     return Listing(title="Subscribers", columns=columns, rows=rows) if rows else None
 
 
@@ -218,10 +218,10 @@ def _flows(subject: BaseAndScenario, number: int) -> Listing | None:
     found.sort(key=lambda row: (-row["msgs_per_s"], row["src"], row["dst"]))
     rows = [(*(row[key] for key in keys), words[row["is_enough"]]) for row in found[: 2 * subject.shown]]
     columns = (
-        "from", "to", "msg/s offered", "round trip, ms", "needs credit", "all need", "configured", "msg/s possible",
-        "enough",
+        "from", "to", "msg/s offered", "round trip, ms", "credit needed", "needed (shared)", "configured",
+        "msg/s possible", "enough",
     )  # fmt: skip
-    title = "What is offered to whom, and the credit that it takes"
+    title = "Messages offered on each path, and the credit that they need"
     return Listing(title=title, columns=columns, rows=tuple(rows))
 
 
@@ -237,4 +237,4 @@ def _harm(subject: BaseAndScenario, text: str) -> Listing | None:
         for row in rows[: subject.shown]
     )
     columns = ("scenario", "what is down", "routers with subscribers", "msg/s lost")
-    return Listing(title=f"Scenarios of the run that touch it: {len(rows):,}, the worst", columns=columns, rows=shown)
+    return Listing(title=f"Worst of the {len(rows):,} scenarios of the run that affect it", columns=columns, rows=shown)

@@ -101,7 +101,7 @@ class BaseAndScenario:
             most = read_table(folder, "run").to_pylist()[0]["scenarios"] - 1
             raise TableError(f"no scenario {scenario} in {folder}; expected a number from 0 to {most}")
         if down:
-            raise TableError("a scenario says what is down; expected no more")
+            raise TableError("the scenario already says what is down; expected only one of the two")
         if variant not in (BASE, row["variant"]):
             raise TableError(f"scenario {scenario} is of variant `{row['variant']}`; expected it, or no variant")
         return cls(

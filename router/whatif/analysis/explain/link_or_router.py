@@ -86,7 +86,9 @@ def _directions(subject: BaseAndScenario, place: int) -> Listing:
         share = percent(float(used[directed]))
         size = float(subject.network.byte_rates(sizes[directed])) / MICRO
         rows.append((src, dst, rates[directed] / MICRO, size, share))
-    return Listing(title="What it carries", columns=("from", "to", "msg/s", "bytes/s", "used"), rows=tuple(rows))
+    return Listing(
+        title="Load by direction", columns=("from", "to", "msg/s", "bytes/s", "utilisation"), rows=tuple(rows)
+    )
 
 
 def _carried(subject: BaseAndScenario, place: int) -> Listing | None:
@@ -98,9 +100,9 @@ def _carried(subject: BaseAndScenario, place: int) -> Listing | None:
         return None
     names = ("demand_src", "demand_dst", "address", "msgs_per_s")
     rows = sorted(zip(*(table.column(name).to_pylist() for name in names), strict=True), key=lambda row: -row[3])
-    title = f"All of it: {counted(len(rows), 'demand')}"
+    title = f"Demands on the link: all {len(rows):,}"
     if len(rows) > subject.shown:
-        title = f"Most of it: {subject.shown} of {counted(len(rows), 'demand')}"
+        title = f"Demands on the link: the largest {subject.shown} of {len(rows):,}"
     return Listing(title=title, columns=("from", "to", "address", "msg/s"), rows=tuple(rows[: subject.shown]))
 
 
@@ -117,12 +119,12 @@ def _worst(subject: BaseAndScenario, name: str) -> Listing | None:
     if not found:
         return None
     found.sort(key=lambda each: (-each[0], each[1], each[2]))
-    columns = ("from", "msg/s", "bytes/s", "used", "scenario", "what is down")
+    columns = ("from", "msg/s", "bytes/s", "utilisation", "scenario", "what is down")
     shown = tuple(
         (src, sent, size, percent(share), number, failures.get(number))
         for share, number, src, sent, size in found[: subject.shown]
     )
-    return Listing(title="Its worst cases in the run", columns=columns, rows=shown)
+    return Listing(title="Worst scenarios of the run for the link", columns=columns, rows=shown)
 
 
 def _loss(subject: BaseAndScenario, without: Routes) -> Iterator[str]:
@@ -133,7 +135,7 @@ def _loss(subject: BaseAndScenario, without: Routes) -> Iterator[str]:
     starved = kernel.starved_publishers - now.starved_publishers
     harm = []  # what makes it one in the table `router_spof`
     if pairs:
-        harm.append(f"{counted(pairs, 'ordered pair')} of others lose each other")
+        harm.append(f"{counted(pairs, 'ordered pair')} of other routers lose connectivity")
     if dead > 0:
         harm.append(f"{counted(dead, 'address')} {'has' if dead == 1 else 'have'} no subscriber")
     if starved > 0:

@@ -63,7 +63,7 @@ def marks(subject: BaseAndScenario) -> PictureHighlights:
 
 def _what(subject: BaseAndScenario) -> Iterator[str]:
     if not subject.is_failing:
-        yield "Nothing fails: this is the mesh as it is."
+        yield "Nothing fails: this is the base state of the mesh."
     probability = subject.row["probability"] if subject.row else None
     if subject.row and probability:
         if subject.row["family"] == MAINTENANCE:  # on condition of which the probability is
@@ -156,7 +156,9 @@ def _paths(subject: BaseAndScenario) -> Iterator[str]:
         return
     yield f"{counted(longer, 'pair')} {'has' if longer == 1 else 'have'} a path that costs more."
     half, most, nearly = (amount(each / 1000) for each in (kernel.stretch_p50, kernel.stretch_p95, kernel.stretch_p99))
-    yield f"Half of all paths cost at most {half}, 95 % at most {most}, 99 % at most {nearly} times what they did."
+    yield (
+        f"Half of all paths cost at most {half}, 95 % at most {most}, 99 % at most {nearly} times as much as before."
+    )
 
 
 def _addresses(subject: BaseAndScenario) -> Listing | None:
@@ -167,8 +169,8 @@ def _addresses(subject: BaseAndScenario) -> Listing | None:
     if not rows:
         return None
     rows.sort(key=lambda row: (-row[4], row[1], row[0]))
-    columns = ("address", "routers with subscribers", "lost", "publishers without", "msg/s lost")
-    return Listing(title="Addresses that lose something", columns=columns, rows=tuple(rows[: subject.shown]))
+    columns = ("address", "subscriber routers left", "subscriber routers lost", "starved publishers", "msg/s lost")
+    return Listing(title="Affected addresses", columns=columns, rows=tuple(rows[: subject.shown]))
 
 
 def _rising(subject: BaseAndScenario) -> Listing | None:
@@ -192,8 +194,8 @@ def rising(subject: BaseAndScenario, old: Routes, new: Routes) -> Listing | None
         link, src, dst = subject.network.directed_link(place)
         share = told_apart(percent, *(float(each[place]) for each in shares))
         rows.append((link, src, dst, before[place] / MICRO, now[place] / MICRO, *share))
-    columns = ("link", "from", "to", "msg/s before", "msg/s", "used before", "used")
-    return Listing(title="Links that get more to carry", columns=columns, rows=tuple(rows))
+    columns = ("link", "from", "to", "msg/s before", "msg/s", "utilisation before", "utilisation")
+    return Listing(title="Links whose load rises", columns=columns, rows=tuple(rows))
 
 
 def _longer(subject: BaseAndScenario) -> Listing | None:
