@@ -59,9 +59,7 @@ class RouterRow(Row):
     )
     memory_usage: int = attribute("Resident memory in bytes; 0 where the system does not report it.")
     charged_bytes: int = attribute("Bytes held because of peers: messages, unread windows, unwritten output.")
-    charged_mark_bytes: int = attribute(
-        "Mark of held bytes above which connections with more than their share have to wait."
-    )
+    charged_mark_bytes: int = attribute("Mark of held bytes: above it, connections with more than their share wait.")
     is_above_mark: bool = attribute("Whether the held bytes exceed the mark now.")
     connections_above_mark: int = attribute("Connections above their own mark, or above their share of the process's.")
     worker_threads: int = attribute("Number of threads that route: always 1.")
@@ -136,32 +134,22 @@ class ConnectionRow(Row):
     held_bytes: int = attribute("Bytes of incomplete messages held now for the connection.")
     charged_bytes: int = attribute("Bytes held because of the peer: messages, unread windows, unwritten output.")
     reading: str = attribute(
-        "What the router reads from the connection: `all`; `no messages`, when it is above its mark; "
-        "`nothing`, when it is far above."
+        "What the router reads from the connection: `all`; `no messages` above its mark; `nothing` far above it."
     )
     sending: str = attribute(
-        "What the router sends on the connection: `all`, or `nothing` while the peer takes too little."
+        "What the router sends on the connection: `all`, or `nothing` if the peer takes too little."
     )
     deliveries_in: int = attribute("Messages received on the connection's links, closed links included.")
     deliveries_out: int = attribute("Messages and copies sent on the connection's links, closed links included.")
-    bytes_in: int | None = attribute(
-        "Bytes received, with AMQP framing and control links; null where the system does not report it."
-    )
-    bytes_out: int | None = attribute(
-        "Bytes sent, with AMQP framing and control links; null where the system does not report it."
-    )
-    round_trip_micros: int | None = attribute(
-        "Shortest recent TCP round trip, microseconds; null where the system does not report it."
-    )
+    bytes_in: int | None = attribute("Bytes received, AMQP framing and control links included; null if unknown.")
+    bytes_out: int | None = attribute("Bytes sent, AMQP framing and control links included; null if unknown.")
+    round_trip_micros: int | None = attribute("Shortest recent TCP round trip, microseconds; null if unknown.")
     neighbor_state: str | None = attribute(
-        "State of the neighbor by its HELLOs: `silent`, `one-way` or `two-way`; null for clients and "
-        "without control links."
+        "State by the neighbor's HELLOs: `silent`, `one-way` or `two-way`; null for clients and without control links."
     )
     cost: int | None = attribute("Cost of the link to a neighbor; the larger of both ends. Null for clients.")
     is_standby: bool = attribute("Whether another connection to the same neighbor is in use.")
-    last_dlv_seconds: int | None = attribute(
-        "Seconds since the last message on any of its links, sampled once a second; null for none."
-    )
+    last_dlv_seconds: int | None = attribute("Seconds since the last message, sampled once a second; null for none.")
     enable_protocol_trace: bool = attribute("Always false.")
 
 
@@ -186,8 +174,7 @@ class LinkRow(Row):
     admin_status: str = attribute("`enabled`.")
     oper_status: str = attribute("`up`.")
     capacity: int = attribute(
-        "Maximum number of messages under way on the link now: for `in` its window, for `out` the credit "
-        "granted by the peer."
+        "Maximum number of messages under way: for `in` the link's window, for `out` the credit granted by the peer."
     )
     priority: int = attribute("Priority of a data link to a neighbor, 0 to 9; 0 for other links.")
     credit_available: int = attribute("Credit now: messages that the sending side may still send.")
@@ -232,18 +219,14 @@ class AddressRow(Row):
 
     key: str = attribute("The same.")
     distribution: str = attribute("Treatment: `multicast`, `closest` or `balanced`.")
-    is_open: bool = attribute(
-        "Whether a subscriber of the address can be reached. Publishers have credit once it is granted."
-    )
+    is_open: bool = attribute("Whether a subscriber can be reached. Publishers have credit once it is granted.")
     in_process: int = attribute("1 when the router itself answers, as for `$management`.")
     subscriber_count: int = attribute("Subscribers attached here.")
     publisher_count: int = attribute("Publishers attached here to this address.")
     remote_count: int = attribute("Other reachable routers with subscribers.")
     container_count: int = attribute("Always 0: there are no route containers.")
     remote_host_routers: Sequence[str] = attribute("Other reachable routers with subscribers, sorted.")
-    transit_outstanding: Sequence[int] = attribute(
-        "Messages sent toward each router of `remoteHostRouters` and not yet settled."
-    )
+    transit_outstanding: Sequence[int] = attribute("Unsettled messages sent toward each router of `remoteHostRouters`.")
     credit_available: int = attribute("Credit of the subscribers attached here.")
     waiting_count: int = attribute("Messages that wait here now for a subscriber's credit.")
     waiting_bytes: int = attribute("Bytes of the messages that wait here now.")
@@ -287,7 +270,7 @@ class CreditRow(Row):
     publisher_count: int = attribute("Publishers attached here.")
     blocked_count: int = attribute("Publishers attached here that have no credit now.")
     blocked_seconds: int = attribute(
-        "Longest time that a publisher attached here has had no credit, seconds; 0 when all have some."
+        "Longest time without credit of a publisher attached here, seconds; 0 when all have some."
     )
     waiting_count: int = attribute("Messages that wait here now for credit.")
     departed_count: int = attribute("Messages that wait here now and whose publishers have left.")
@@ -354,7 +337,7 @@ class PartyRow(Row):
         default=None,
     )
     missed_count: int = attribute(
-        "Copies that a multicast subscriber, or an outgoing circuit, missed while it was excluded.", default=0
+        "Copies that a multicast subscriber or an outgoing circuit missed while excluded.", default=0
     )
     zero_credit_seconds: int | None = attribute(
         "Seconds that a publisher, or a multicast subscriber that is not excluded, has had no credit; "
@@ -378,12 +361,8 @@ class NodeRow(Row):
     id: str = attribute("Name of the router.")
     address: str = attribute("Address of its own terminuses: `amqp:/_topo/0/<id>`.")
     is_reachable: bool = attribute("Whether there is a path to it now.")
-    is_draining: bool = attribute(
-        "Whether the router is drained, draining or stopping: paths lead around it where they can."
-    )
-    is_configured: bool = attribute(
-        "Whether the mesh file names it. What it does not name is forgotten a day after it is gone."
-    )
+    is_draining: bool = attribute("Whether the router is drained, draining or stopping: paths avoid it if they can.")
+    is_configured: bool = attribute("Whether the mesh file names it; what it doesn't name is forgotten after a day.")
     since: int = attribute(
         "Time at which it was reached or lost: seconds since 1970, UTC; for one that was never there, the "
         "start of this router."
@@ -423,12 +402,8 @@ class MeshLinkRow(Row):
     state: str = attribute("`up`; `absent`; or `unknown`, when neither of its routers can be reached.")
     cost: int | None = attribute("Current cost, or the last one known; null for a link that was never there.")
     configured_cost: int | None = attribute("Cost in the mesh file; null when it doesn't name the link.")
-    is_configured: bool = attribute(
-        "Whether the mesh file names it. What it does not name is forgotten a day after it is gone."
-    )
-    since: int = attribute(
-        "Time at which the link came up or was lost: seconds since 1970, UTC; else the start of this router."
-    )
+    is_configured: bool = attribute("Whether the mesh file names it; what it doesn't name is forgotten after a day.")
+    since: int = attribute("Time when it came up or was lost: seconds since 1970, UTC; else the start of this router.")
     reason: str | None = attribute("Reason why it is absent, as far as this router knows; null when it is up.")
     flap_count: int = attribute("Number of times it was lost since this router started.")
     recent_flaps: int = attribute("Number of times it was lost within the last five minutes, at most 16.")
@@ -446,9 +421,7 @@ class ProblemRow(Row):
     kind: str = attribute(f"One of {', '.join(f'`{kind}`' for kind in PROBLEM_KINDS)}.")
     subject: str = attribute("Router, link, connector, address, connection or file that the problem is about.")
     sentence: str = attribute("Explanation of the problem in one sentence.")
-    since: int | None = attribute(
-        "Time at which the problem began: seconds since 1970, UTC; null where that is not known."
-    )
+    since: int | None = attribute("Time when the problem began: seconds since 1970, UTC; null if unknown.")
     command: str = attribute("Command that shows more.")
     last: int | None = attribute(
         "Time of the last occurrence of a repeated problem: seconds since 1970, UTC; else null.", default=None

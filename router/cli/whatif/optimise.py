@@ -87,7 +87,7 @@ def optimise(
         )
         chosen = importlib.import_module("router.whatif.scenarios.scenario_plan").families_of(",".join(families))
         found = searching.better_costs(
-            model, chosen, limits, lambda done, total: on_progress("playing costs", done, total)
+            model, chosen, limits, lambda done, total: on_progress("evaluating costs", done, total)
         )
         edited = None if file is None else settings.with_link_costs(file, found.costs)
     own = {link.id: link.cost for link in model.links}

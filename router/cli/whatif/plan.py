@@ -83,7 +83,7 @@ def plan(
         priced = importlib.import_module("router.whatif.formats.price_file").read_prices(prices, model)
         chosen = importlib.import_module("router.whatif.scenarios.scenario_plan").families_of(",".join(families))
         search = planning.PlanSearch(model, priced, wanted, chosen)
-        found = search.find(tries, lambda done, total: on_progress("playing plans", done, total))
+        found = search.find(tries, lambda done, total: on_progress("evaluating plans", done, total))
         if output is not None and found.price is not None:
             importlib.import_module("router.whatif.formats.model_folder").write_model(search.planned(found), output)
     if is_json:

@@ -98,7 +98,7 @@ def suggest(
             if has_links:
                 rows += _links(suggesting, mesh, goals or GOALS[:3], on_progress)
             if has_subscribers:
-                on_progress("looking for places of subscribers", 0, 0)
+                on_progress("evaluating places for subscribers", 0, 0)
                 rows += suggesting.subscriber_rows(mesh, addresses or None)
     if is_json:
         say_json(rows)

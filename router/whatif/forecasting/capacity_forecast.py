@@ -236,12 +236,12 @@ class _Forecast:
         shutil.rmtree(self.folder / HOURS)
         rows = self._read(DEMAND_PERIOD).toArrow().to_pylist()
         numbers = self._numbers(history, rows)
-        self.on_progress("working out the trend of demands", 0, 0)
+        self.on_progress("computing the trend of demands", 0, 0)
         expected, high = self._demands(numbers)
         write_model(expected, self.folder / EXPECTED)
         write_model(high, self.folder / HIGH)
         self._play(rows, numbers)
-        self.on_progress("working out when links are full", 0, 0)
+        self.on_progress("computing when links are full", 0, 0)
         self._links(numbers)
 
     def _numbers(self, history: Path, rows: Sequence[dict[str, Any]]) -> dict[Any, int]:

@@ -50,7 +50,7 @@ LONG_S: Final = 20.0
 FASTER: Final = 1.5
 """Than `second_of_work` assumes, as measured: 179,701 scenarios of 300 routers in 15 s on two cores."""
 
-PLAYING: Final = "playing scenarios"
+PLAYING: Final = "running scenarios"
 MAKING: Final = "writing tables"
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is; the last is 0 where that isn't known."""

@@ -91,7 +91,7 @@ def local(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_spark_makes_the_tables_of_this_process(by_spark: Made, local: Path) -> None:
     assert by_spark.summary.engine == "spark local[2,2]"
     assert_equal(local, by_spark.folder)
-    assert [done for what, done, _ in by_spark.steps if what == "playing scenarios"][-1] == by_spark.summary.scenarios
+    assert [done for what, done, _ in by_spark.steps if what == "running scenarios"][-1] == by_spark.summary.scenarios
     assert nothing_beside(by_spark.folder)
     assert sorted(path.name for path in by_spark.folder.iterdir()) == sorted([*TABLES, "scenario_load"])
 
@@ -119,9 +119,9 @@ class Interrupt:
         self.played: list[int] = []
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        if what == "playing scenarios":
+        if what == "running scenarios":
             self.played.append(done)
-        if (what == "playing scenarios" and done > self.after) or what == "writing tables":
+        if (what == "running scenarios" and done > self.after) or what == "writing tables":
             raise KeyboardInterrupt
 
 

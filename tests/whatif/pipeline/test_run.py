@@ -61,7 +61,7 @@ class Interrupt:
         self.how = how
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        if what == "playing scenarios" and self.after < done < total:
+        if what == "running scenarios" and self.after < done < total:
             self.how()
 
 
@@ -143,7 +143,7 @@ def test_a_run_is_not_there_until_it_is_complete(model: Model, tmp_path: Path) -
         (folder / "report.html").write_text("all is well")
 
     run(model, REQUEST, out, HERE, on_progress=look, finish=finish)
-    assert list(dict.fromkeys(seen)) == ["planning", "playing scenarios", "writing tables", "writing the report"]
+    assert list(dict.fromkeys(seen)) == ["planning", "running scenarios", "writing tables", "writing the report"]
     assert (out / "report.html").read_text() == "all is well"
     assert nothing_beside(out)
 
@@ -204,7 +204,7 @@ def test_two_runs_do_not_write_into_one_folder(model: Model, tmp_path: Path) -> 
     refused: list[str] = []
 
     def another(what: str, done: int, total: int) -> None:
-        if what == "playing scenarios" and not refused:
+        if what == "running scenarios" and not refused:
             with pytest.raises(RunError, match="another run is writing there"):
                 made(model, REQUEST, out)
             refused.append(what)
@@ -288,7 +288,7 @@ def test_the_command_writes_a_run(model_folder: Path, whole: Path, tmp_path: Pat
     result = invoke(model_folder, "-o", tmp_path / "run", *options, "--no-report", "--engine", "local")
     assert result.exit_code == 0, result.output
     assert_equal(whole, tmp_path / "run")
-    assert "playing scenarios: 0 of " in result.stderr
+    assert "running scenarios: 0 of " in result.stderr
     assert "scenarios in" in result.stdout
     assert not list((tmp_path / "run").glob("*.*")), "no report, no summary"
     for words in (

@@ -92,7 +92,7 @@ def test_a_cluster_that_loses_a_worker_loses_no_scenario(model: Model, local: Pa
         lines = []
         for line in process.stderr:
             lines.append(line)
-            if re.search(r"playing scenarios: [1-9]", line):
+            if re.search(r"running scenarios: [1-9]", line):
                 break
         done = int(re.findall(r"\((\d+) %\)", lines[-1])[0])
         assert done < 80, "there is something left to do"

@@ -177,5 +177,7 @@ def test_a_link_can_be_added_between_routers_whose_ids_have_commas() -> None:
     ]
     (link,) = changed.links
     assert (link.a, link.b, link.cost, link.delay_ms) == ("a,b", "x=1", 2, 3.0)
-    with pytest.raises(PlanError, match="`a` and `b,c` or `a,b` and `c`; expected router ids that can be distinguished"):
+    with pytest.raises(
+        PlanError, match="`a` and `b,c` or `a,b` and `c`; expected router ids that can be distinguished"
+    ):
         list(Request(links=("a,b,c,1",)).variants(model))
