@@ -21,7 +21,7 @@ class AddressConfigRow(Row):
     pattern: str | None = attribute("Words, with `*` for one and `#` for any number; null where there is a prefix.")
     distribution: str = attribute("Treatment: `multicast`, `closest` or `balanced`.")
     distance_messages: int | None = attribute("Messages that one unit of cost is worth; null for the router's setting.")
-    is_builtin: bool = attribute("Whether it is built in: such an entry can't be deleted, only overridden.")
+    is_builtin: bool = attribute("Whether the entry is built in: it can't be deleted, only overridden.")
     waypoint: bool = attribute("Always false: there are no waypoints.")
     ingress_phase: int | None = attribute("Always null.")
     egress_phase: int | None = attribute("Always null.")
@@ -137,7 +137,9 @@ class PolicyRow(Row):
     max_connections: int = attribute("Always 65535: listeners and groups have bounds of their own.")
     max_message_size: int = attribute("Always 0: listeners and groups have bounds of their own.")
     enable_vhost_policy: bool = attribute("Whether any virtual host is configured.")
-    enable_vhost_name_patterns: bool = attribute("Whether names of hosts may be patterns: as above.")
+    enable_vhost_name_patterns: bool = attribute(
+        "Whether host names of virtual hosts may be patterns: true if any is configured."
+    )
     policy_dir: str = attribute("Always empty.")
     default_vhost: str = attribute("Name of the virtual host of clients that name none; empty where there is none.")
     connections_processed: int = attribute("Connections of clients that were accepted or denied.")

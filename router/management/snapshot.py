@@ -116,7 +116,7 @@ class ConnectionRow(Row):
     user: str = attribute("Authenticated user; `anonymous` when there is none.")
     sasl: str | None = attribute("SASL mechanism; null without a SASL layer.")
     is_encrypted: bool = attribute("Whether the connection is encrypted with TLS.")
-    ssl: bool = attribute("The same.")
+    ssl: bool = attribute("Whether the connection is encrypted, as `isEncrypted`.")
     ssl_proto: str | None = attribute("Version of TLS.")
     ssl_cipher: str | None = attribute("Cipher of TLS.")
     ssl_ssf: int = attribute("Strength of the cipher in bits; 0 in the clear.")
@@ -157,7 +157,7 @@ class ConnectionRow(Row):
 class LinkRow(Row):
     """A link of messages. `name` is the link's own name."""
 
-    link_name: str = attribute("The same.")
+    link_name: str = attribute("Name of the link, as `name`.")
     link_type: str = attribute(
         "`endpoint` for clients, `inter-router` for circuits and data links to a neighbor, `router-control` for the two"
         " on which routers speak of the mesh."
@@ -204,7 +204,9 @@ class LinkRow(Row):
     modified_count: int = attribute("Messages that ended MODIFIED.")
     deliveries_delayed1_sec: int = attribute("Messages under way on the link now that arrived more than 1 s ago.")
     deliveries_delayed10_sec: int = attribute("Messages under way on the link now that arrived more than 10 s ago.")
-    deliveries_stuck: int = attribute("The same.")
+    deliveries_stuck: int = attribute(
+        "Messages under way on the link now that count as stuck: they arrived more than 10 s ago."
+    )
     rate: int = attribute("Messages/s between the last two samples: one sample a second, fewer from 2,000 links on.")
     settle_rate: int = attribute("Messages settled per second, between the last two samples.")
 
@@ -217,7 +219,7 @@ class AddressRow(Row):
     address after the router's id.
     """
 
-    key: str = attribute("The same.")
+    key: str = attribute("Key of the address, as `name`.")
     distribution: str = attribute("Treatment: `multicast`, `closest` or `balanced`.")
     is_open: bool = attribute("Whether a subscriber can be reached. Publishers have credit once it is granted.")
     in_process: int = attribute("1 when the router itself answers, as for `$management`.")
@@ -253,7 +255,7 @@ class CreditRow(Row):
     circuit here are left out.
     """
 
-    key: str = attribute("The same.")
+    key: str = attribute("Key of the address, as `name`.")
     treatment: str = attribute("`multicast`, `closest` or `balanced`.")
     has_subscriber: bool = attribute("Whether a subscriber of the address can be reached.")
     is_open: bool = attribute(
@@ -299,7 +301,7 @@ class PartyRow(Row):
         "Router at the other end of a circuit or a window; null for clients.", default=None
     )
     root: str | None = attribute(
-        "Of a circuit or a window: the egress router; for a multicast, the ingress router. Null for clients.",
+        "Egress router of a circuit or a window; for a multicast, the ingress router. Null for clients.",
         default=None,
     )
     granted: int = attribute(
