@@ -78,7 +78,7 @@ def check_router(path: FilePath, router_id: str | None = None) -> tuple[RouterSe
 def check_router_and_mesh(
     path: FilePath, router_id: str | None = None
 ) -> tuple[RouterSettings, MeshSettings | None, tuple[Finding, ...]]:
-    """As `check_router`, with the mesh that the router is part of.
+    """Check a router's settings like `check_router`, with the mesh that the router is part of.
 
     Args:
         path: of the file.

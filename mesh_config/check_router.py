@@ -20,7 +20,7 @@ from mesh_config.value_rules import fault_of, fields_of, kind_of
 from mesh_config.yaml_text import Place
 
 ATTACH_BYTES = 512
-"""Of an Attach of a circuit beside its address; 163 were seen."""
+"""Bytes of a circuit's Attach without its address; 163 were seen."""
 MOST_PATTERN_WORDS = 10_000
 """Words of all patterns of a router. An address of 1 kB has 500 words at most, which take some 2 ms then."""
 TOPOLOGICAL: Final = {

@@ -19,7 +19,7 @@ class Link:
     router: str
     """Key of the router that connects."""
     index: int
-    """Of the connector in that router, from 0."""
+    """Index of the connector in that router, from 0."""
     connector: ConnectorSettings
     target: str
     """Key of the router that listens."""

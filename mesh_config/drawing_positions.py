@@ -21,7 +21,7 @@ _ALL_PAIRS = 80
 """Up to so many routers every pair is looked at; beyond, neighbors and a choice of pivots."""
 _PIVOTS = 40
 _SIBLINGS = 40
-"""Of the neighbors of one, so many mind each other: else those that are alike would lie on each other."""
+"""Number of neighbors of one router that repel each other: else those that are alike would lie on each other."""
 
 
 def place(graph: nx.Graph[str]) -> dict[str, Point]:

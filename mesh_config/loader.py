@@ -146,7 +146,7 @@ def read_document(path: FilePath) -> Document:
 
 
 def parse_document(text: str, file: str) -> Document:
-    """As `read_document`, of text that is at hand; *file* is for the findings."""
+    """Parse a settings document from text, like `read_document`; *file* is for the findings."""
     root, findings = yaml_text.read(text, file)
     if root is None:
         return Document(file=file, mesh=MeshSettings(), findings=findings, is_whole_mesh=False, nodes={})

@@ -50,7 +50,7 @@ class _Part:
     beginnings: dict[str, int] = attrs.field(factory=dict)
     """and those that every word with this beginning leads to."""
     lengths: set[int] = attrs.field(factory=set)
-    """Of the beginnings, characters."""
+    """Lengths of the prefixes, characters."""
     numbers: dict[int, int] = attrs.field(factory=dict)
     """Number of the pattern, by its last place."""
 

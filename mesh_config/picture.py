@@ -26,9 +26,9 @@ _TITLE = 34
 _NEAREST = 44
 """Pixels between the middles of any two discs, if the picture need not grow beyond twice its size for it."""
 _SHARES = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7)
-"""Of a link, at which its cost may stand."""
+"""Positions along a link at which its cost may stand, as shares of its length."""
 _MANY_LINKS = 24
-"""With more links of one and the same cost, the title says it instead of each link."""
+"""Number of links of one and the same cost above which the title says it instead of each link."""
 
 
 def svg(graph: nx.Graph[str]) -> str:
@@ -82,7 +82,7 @@ def _pixels(points: dict[str, Point], shapes: dict[str, Capsule]) -> dict[str, P
 
 
 def _shifted(points: dict[str, Point], shapes: dict[str, Capsule]) -> dict[str, Point]:
-    """The same in the corner of the picture, below its title."""
+    """Move positions into the corner of the picture, below its title."""
     left = min((x - shapes[node].half for node, (x, _) in points.items()), default=0.0)
     top = min((y for _, y in points.values()), default=0.0)
     return {node: (x - left + _MARGIN, y - top + _MARGIN + _TITLE) for node, (x, y) in points.items()}

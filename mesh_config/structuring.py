@@ -37,7 +37,7 @@ _OTHER_WORDS = ("true", "false", "null", *_TRUTH)
 _PLAIN_TEXT = r"[A-Za-z_][\w.-]*"
 """Texts that YAML takes for such without quotes, but for other words."""
 MOST_DIGITS: Final = 100
-"""Of a text that is suggested as a number."""
+"""Maximum digits of a text that is suggested as a number."""
 MOST_SUGGESTED: Final = 3
 """Settings of a mapping that is suggested as the item of a list."""
 _PORTS: Final = {"amqp": "5672", "amqps": "5671"}
@@ -85,7 +85,7 @@ def default_of(field: attrs.Attribute[Any]) -> Any:
 
 
 def plain_value(value: Any, *, with_defaults: bool) -> Any:
-    """As `unstructure`, of any value of a setting."""
+    """Turn any value of a setting into plain values, like `unstructure`."""
     if attrs.has(type(value)):
         return unstructure(value, with_defaults=with_defaults)
     if isinstance(value, tuple):

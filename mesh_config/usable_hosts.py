@@ -15,7 +15,7 @@ import idna
 
 MOST_LABEL_BYTES: Final = 63
 MOST_NAME_BYTES: Final = 253
-"""Of a name, as it is written: its length bytes and the root's end make it 255. Source: RFC 1035, 2.3.4."""
+"""Maximum length of a host name as written: length bytes and the root label make it 255. Source: RFC 1035, 2.3.4."""
 EXPECTED: Final = "a host name or an address"
 
 _UNWRITABLE: Final = re.compile(r"[\s/\x00-\x1f\x7f-\x9f]")

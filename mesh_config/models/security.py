@@ -64,7 +64,7 @@ class Mechanism(enum.StrEnum):
 
 
 PASSWORD_MECHANISMS = (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)
-"""Those that need a file of users at a listener, and a user with a password at a connector."""
+"""Mechanisms that need a file of users at a listener, and a user with a password at a connector."""
 
 
 @attrs.frozen(kw_only=True)

@@ -18,8 +18,8 @@ UNSEEN = (
 direction of writing or is shown as nothing. Two names that look alike would be two; or one would look like another.
 Source: Unicode, Default_Ignorable_Code_Point, without the selectors of a form, which emoji have."""
 ID_PATTERN = f"(?!all$)[^\\s/{UNSEEN}]{{1,255}}"
-"""Of what a router id consists: it becomes a word of `amqp:/_topo/0/<id>/...`, so no blank and no `/` may be in it, and
-`all` means every router there. Neighbors take no longer one."""
+"""Pattern of a router id: it becomes a word of `amqp:/_topo/0/<id>/...`, so no blank and no `/` may be in it, and `all`
+means every router there. Neighbors take no longer one."""
 NAME_PATTERN = f"(?!\\s)[^{UNSEEN}]+(?<!\\s)"
 """A name by which people and settings refer to something."""
 HOST_PATTERN = "[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+"

@@ -9,8 +9,8 @@ import attrs
 from mesh_config.models.setting_field import MIB, NAME_PATTERN, UNSEEN, setting
 
 VHOST_PATTERN = f"(?![$_])[^\\s/:{UNSEEN}]{{1,255}}"
-"""Of which the name of a virtual host consists: it becomes the first word of addresses, which `$` and `_` would make
-the router's own, and a `:` a scheme."""
+"""Pattern of a virtual host's name: it becomes the first word of addresses, which `$` and `_` would make the router's
+own, and a `:` a scheme."""
 
 
 class ManagementRight(enum.StrEnum):
