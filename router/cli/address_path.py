@@ -44,7 +44,7 @@ class RouterState:
     nodes: dict[str, Row] = attrs.field(factory=dict)
     """All routers, as this one knows them."""
     connections: dict[str, Row] = attrs.field(factory=dict)
-    """Those to neighbors, by neighbor."""
+    """Connections to neighbors, by neighbor."""
     credit: Row | None = None
     parties: Sequence[Row] = ()
     address: Row | None = None
@@ -342,7 +342,7 @@ def is_served(row: Row | None) -> bool:
 
 
 def nearest_address(client: ManagementClient, text: str, *, vhost: str = "", router: str | None = None) -> str | None:
-    """Of the addresses with subscribers that a router knows, the one most like an address that has none.
+    """Find the address with subscribers, known to a router, that is most like an address without any.
 
     Args:
         client: attached to some router of the mesh.

@@ -46,7 +46,7 @@ class HintingChoice(click.Choice[str]):
 
 
 def with_nearest_option(error: click.NoSuchOption) -> click.UsageError:
-    """The same error in the words of all others: click itself lists whatever is near by the alphabet."""
+    """Reword an error of click like all others: click itself lists whatever is near by the alphabet."""
     context = error.ctx
     options = context.command.get_params(context) if context is not None else []
     names = [name for each in options for name in (*each.opts, *each.secondary_opts) if name.startswith(_DASHES)]
@@ -64,5 +64,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def suggestion(near: str) -> str:
-    """The same text for a right word that is found already."""
+    """Text of a suggestion for a right word that is already found."""
     return f" Did you mean '{near}'?"

@@ -15,7 +15,7 @@ CLASSES: Final[Mapping[Kind, type | tuple[type, ...]]] = {
     Kind.LIST: (list, tuple),
     Kind.MAP: dict,
 }
-"""Of the values of a kind, as they are decoded."""
+"""Classes of the decoded values of each kind."""
 
 
 class UntoldError(ManagementError):

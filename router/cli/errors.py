@@ -57,12 +57,12 @@ def unreadable(error: OSError, path: object, *, option: str = "", exit_code: int
 
 
 def unwritable(error: OSError, path: object, exit_code: int = FAILED) -> CommandError:
-    """The same of what can't be written."""
+    """Make the error for a file that can't be written."""
     return CommandError(f"{path}: cannot be written: {error.strerror or error}", exit_code)
 
 
 def file_error(error: OSError, path: object, exit_code: int = FAILED) -> CommandError:
-    """The same of what may have been read or written."""
+    """Make the error for a file that could not be read or written."""
     return CommandError(f"{path}: {error.strerror or error}", exit_code)
 
 

@@ -42,12 +42,12 @@ class LinkSample:
     credit: int
     unsettled: int
     is_blocked: bool
-    """Of a publisher: whether it, or a message of it, waits for credit."""
+    """Whether a publisher, or one of its messages, waits for credit."""
     deliveries: int
     is_full: bool = False
-    """Of a sender that names no address: whether it has about as many messages under way as it may, and they wait."""
+    """Whether a sender without an address of its own has about as many messages under way as it may, and they wait."""
     is_slow: bool = False
-    """Of a subscriber: whether messages wait for it, since it grants no credit."""
+    """Whether messages wait for a subscriber because it grants no credit."""
     user: str = ""
     host: str = ""
 

@@ -68,7 +68,7 @@ class FailedOutcome:
     condition: str | None = None
     description: str | None = None
     is_failed: bool = False
-    """Of MODIFIED: whether it has `delivery-failed`, as that of a router which had sent the message on."""
+    """Whether a MODIFIED outcome has `delivery-failed`, as one of a router that had sent the message on."""
 
     def __str__(self) -> str:
         said = ": ".join(filter(None, (self.condition, self.description)))
@@ -107,7 +107,7 @@ class Sender(OutgoingMessageHandler):
         self.link: Any = None
         self.sent = 0
         self.outcomes: Counter[FailedOutcome] = Counter()
-        """Of messages that were not sent settled."""
+        """Outcomes of messages that were not sent settled."""
         self._waiting: set[str] = set()
         """Tags of those that have none yet: proton tells of an outcome again when the link is closed behind it."""
 

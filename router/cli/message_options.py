@@ -23,7 +23,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 TEXT, BINARY, JSON = "text", "binary", "json"
 
 MAX_BODY_BYTES: Final = 1 << 30
-"""Of a body from a file, so that a wrong file name doesn't fill the memory."""
+"""Maximum size of a body from a file, bytes, so that a wrong file name doesn't fill the memory."""
 
 
 def property_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, object]:
@@ -56,7 +56,7 @@ class MessageTemplate:
     is_by_lines: bool
     """Each line of the file is a message."""
     size_bytes: int | None
-    """Of a filled body."""
+    """Size of a filled body, bytes."""
     form: str
     """`text`, `binary` or `json`: the AMQP type of the body."""
     count: int

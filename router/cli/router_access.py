@@ -45,7 +45,7 @@ MECHANISMS: Final = (
 WITH_PASSWORD: Final = tuple(
     each for each in MECHANISMS if each not in ("ANONYMOUS", "EXTERNAL", "GSSAPI", "GSS-SPNEGO")
 )
-"""Those for which a user needs a password, or a token."""
+"""Mechanisms for which a user needs a password, or a token."""
 ASK_FOR_IT: Final = "-"
 """File of a password that is asked for."""
 DEFAULT_PORTS: Final = {"amqp": 5672, "amqps": 5671}
@@ -313,12 +313,12 @@ def access_options(command: Command) -> Command:
 
 
 def access_options_beside_url(command: Command) -> Command:
-    """The same for a command that has its URL as an argument, `url`, which becomes a part of `access`."""
+    """Add the options of access to a command with the argument `url`, which becomes a part of `access`."""
     return _with_options(command, _OPTIONS[1:])
 
 
 def access_options_beside_urls(command: Command) -> Command:
-    """The same for a command that has several URLs as an argument, `urls`: it gets `accesses`, one for each."""
+    """Add the options of access to a command with the argument `urls`: it gets `accesses`, one for each."""
     return _with_options(command, _OPTIONS[1:])
 
 

@@ -21,7 +21,7 @@ from router.cli.stat_columns import printable
 from router.cli.waiting_reasons import why_released, why_waiting
 
 SEEN: Final = "delivery-failed: a subscriber may have seen it"
-"""Of a message that a router had sent on, and the next router or the subscriber was lost."""
+"""Explanation for a message that a router had sent on before the next router or the subscriber was lost."""
 NOT_SEEN: Final = "a subscriber gave it back"
 
 
@@ -190,7 +190,7 @@ class _Sending:
         return "\n".join(lines)
 
     def result(self, error: str | None) -> dict[str, object]:
-        """The same for a program."""
+        """Result of the command for a program."""
         sender = self.sender
         return {
             "address": self._address,

@@ -55,7 +55,7 @@ from router.cli.table_output_width import UNBOUNDED_WIDTH, console, write_plain
 from router.management.schema import find_type
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
-"""With these a formula begins for some spreadsheet, also in full width."""
+"""Characters that begin a formula in some spreadsheet, also in full width."""
 
 UNTOLD: Final[object] = "?"
 """Cell of what a router of another version does not tell."""
@@ -208,9 +208,9 @@ class StatSelection:
 
     what: str
     address: str | None
-    """Of `credit`: this one alone."""
+    """For `credit`: the only address to show; None: all."""
     limit: int | None
-    """Of `credit`: at most so many addresses."""
+    """For `credit`: maximum number of addresses; None: the default."""
     is_verbose: bool
     router: str | None
     is_everywhere: bool
@@ -231,13 +231,14 @@ class StatAnswers:
     silent: list[str] = attrs.field(factory=list)
     """These routers."""
     counts: dict[str, int] = attrs.field(factory=dict)
-    """Of a table, by router: its rows before any was chosen."""
+    """Number of rows of a table by router, before any was filtered out."""
     floods: Sequence[FloodingClient] = ()
-    """Of `credit`: clients that send too much, where somebody waits."""
+    """For `credit`: clients that send too much, where somebody waits."""
     of_vhosts: dict[str, list[str]] = attrs.field(factory=dict)
-    """Of `credit`, by router that has nobody at an address: what clients of virtual hosts mean by it."""
+    """For `credit`: the addresses of virtual hosts that clients may mean, per router without subscribers of the
+    address."""
     near: dict[str, str | None] = attrs.field(factory=dict)
-    """Of these routers, where no virtual host has it either: the address most like it."""
+    """For `credit`: the most similar address, per router where no virtual host has the address either."""
 
 
 def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> StatAnswers:

@@ -53,7 +53,7 @@ def _number(title: str, attribute: str, *, is_detail: bool = False, is_spare: bo
 
 
 def printable(text: str) -> str:
-    """With an escape for what would move the cursor, ring a bell or turn the direction of writing, as in the log."""
+    """Escape what would move the cursor, ring a bell or turn the direction of writing, as in the log."""
     return escaped(text)
 
 

@@ -26,9 +26,9 @@ PARTIES: Final = "amqp-mesh.credit.party"
 ADDRESSES_SHOWN: Final = 20
 """In a table, unless it is said."""
 ADDRESSES_NAMED: Final = 5
-"""Of virtual hosts, where nobody is found outside them."""
+"""Maximum number of addresses of virtual hosts to name where nobody is found outside them."""
 PARTIES_SHOWN: Final = 5
-"""Of one role at one address, in a table with several addresses."""
+"""Maximum rows of one role at one address, in a table with several addresses."""
 
 HANGS: Final = "hangs"
 """State of a subscriber that has messages without outcome, and has given none for a minute."""

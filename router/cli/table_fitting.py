@@ -23,7 +23,7 @@ WIDER: Final = "widen the terminal, or --json"
 def fitted(
     columns: Sequence[Column], cells: Sequence[list[str]], width: int
 ) -> tuple[list[Column], list[list[str]], list[str]]:
-    """The same columns in a width: names are cut, then columns left out, the spare ones first.
+    """Fit columns into a width: names are cut, then columns are left out, the spare ones first.
 
     Args:
         columns: of the table, the most telling ones first.

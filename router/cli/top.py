@@ -123,7 +123,7 @@ class Row:
     waiting: int = 0
     waited_s: int = 0
     credit: int = 0
-    """Of those links that its state is of: a subscriber that grants none may be of a client that sends too."""
+    """Credit of the links that determine the state: a subscriber that grants none may be of a client that sends too."""
     unsettled: int = 0
     links: int = 0
     is_blocked: bool = False
@@ -297,5 +297,5 @@ def _json(looking: LinkSampler, by: str, order: str, match: str | None, most: in
 
 
 def _failed_json(router: str, error: ManagementError) -> RenderableType:
-    """The same of a look that could not be had, since *router* did not answer."""
+    """JSON of a refresh that failed because *router* did not answer."""
     return Text(json.dumps({"rows": [], "errors": {router: str(error)}}))

@@ -21,7 +21,7 @@ from router.management.client_display_name import client_name
 from router.management.overdue_outcomes import is_hanging, overdue
 
 ROUTERS_ASKED: Final = 3
-"""Of those with subscribers, to which publishers here send."""
+"""Maximum number of routers with subscribers to query, to which publishers here send."""
 ASKED_S: Final = 2.0
 """For each answer: the timeout has passed already."""
 NAMED: Final = 3
@@ -30,7 +30,7 @@ NAMED: Final = 3
 NO_RIGHT: Final = " This user may not ask the router why: its group needs `management: own`."
 """Rights without which the router tells nothing."""
 GIVEN_BACK: Final = "A subscriber gave it back, or no way led to one any more."
-"""Of a message that was released, and whose address has subscribers."""
+"""Explanation for a message that was released although its address has subscribers."""
 
 
 def why_waiting(access: RouterAccess, address: str, *, is_sent: bool) -> str:
@@ -48,7 +48,7 @@ def why_waiting(access: RouterAccess, address: str, *, is_sent: bool) -> str:
 
 
 def why_released(access: RouterAccess, address: str) -> str:
-    """As `why_waiting`, of messages that came back; none where there are subscribers, who may have released them."""
+    """Reasons why messages came back, like `why_waiting`; none if there are subscribers, who may have released them."""
     try:
         return _asked(access, address, _nobody)
     except UnauthorizedError:
@@ -56,7 +56,7 @@ def why_released(access: RouterAccess, address: str) -> str:
 
 
 def who_released(access: RouterAccess, address: str) -> str:
-    """As `why_released`, and of subscribers that there are, that it was one of these, or the way to them."""
+    """Reasons, like `why_released`; if there are subscribers, that one of them or the path to them released them."""
     try:
         return _asked(access, address, lambda asked: _nobody(asked) or GIVEN_BACK)
     except UnauthorizedError:
@@ -73,7 +73,7 @@ class AskedAddress:
     name: str
     """The address as a client writes it."""
     text: str
-    """The same as the mesh knows it."""
+    """Address as the mesh knows it."""
     vhost: str
     """Virtual host that stands before it; empty for none."""
 

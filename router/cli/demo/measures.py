@@ -38,7 +38,7 @@ class PhaseCalls:
     """The calls of one stream before or after the cut."""
 
     latencies: array[float] = attrs.field(factory=lambda: array("d"))
-    """Of the calls that were answered, seconds."""
+    """Latencies of the answered calls, seconds."""
     errors: int = 0
     servers: Counter[str] = attrs.field(factory=Counter)
     """Calls answered, by server."""

@@ -26,7 +26,7 @@ class Command:
 
     module: str
     name: str
-    """Of the click command in that module."""
+    """Name of the click command in that module."""
     help: str
 
 

@@ -27,7 +27,7 @@ from router.cli.whatif.options import (
 from router.cli.whatif.progress_bar import progress
 
 ROWS: Final = 40
-"""Of a table that is shown; the others are in the files."""
+"""Maximum rows of a table that is shown; the others are in the files."""
 UNKNOWN: Final = 5
 """Routers that are named of those that the model lacks."""
 LOG: Final = ".spark.log"

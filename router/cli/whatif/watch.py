@@ -38,7 +38,7 @@ STARTS: Final = 3
 LATE: Final = "Python worker failed to connect back"
 """Spark gives a Python that it starts ten seconds, which a busy machine may need, and no setting for more."""
 ROWS: Final = 40
-"""Of a table that is shown; the others are in the files."""
+"""Maximum rows of a table that is shown; the others are in the files."""
 NAMED: Final = 3
 """Links that are named of those that a router told nothing of, and lines of that kind."""
 
@@ -307,7 +307,7 @@ class Screen:
     def __init__(self, reachable: Callable[[], Collection[str] | None], urls: Sequence[str]) -> None:
         self._reachable = reachable
         self.where = without_passwords(" or ".join(urls))
-        """Their addresses, as they are shown."""
+        """Addresses of the routers, as they are shown."""
         self.count = 0
         """Intervals shown."""
         self._console = console()
