@@ -26,7 +26,7 @@ class Access:
     vhost: str | None = None
     """Virtual host of a requester that may see what is of it alone."""
     connection: ConnectionId | None = None
-    """Of a requester that is connected here."""
+    """Connection of a requester that is connected here."""
 
     def allows(self, operation: str) -> bool:
         """Whether it may ask for an operation at all."""

@@ -15,7 +15,7 @@ CERTAIN: Final = 2
 """Closeness of a router to the cause of a problem: it tries in vain to connect, its own subscriber hangs, or it saw
 with which router the subscribers were lost."""
 OF_ADDRESS: Final = ("publishers-blocked", "subscriber-slow")
-"""Of an address, the trouble of those who wait for a subscriber, at its own router or another."""
+"""Kinds of problems of those who wait for a subscriber of an address, at its own router or another."""
 FOLLOWING: Final = ("router-absent", "link-absent", "no-subscriber", *OF_ADDRESS, "memory", "dropped")
 """Problems that follow from the one beside which they are told; others are what else is known of it."""
 MOST_BESIDE: Final = 4
@@ -38,8 +38,8 @@ CAUSES_FIRST: Final = (
     "wrong-role",
     "router-refused",
 )
-"""Of two kinds that are about one thing, the one that is told by itself is the earlier one; `address-hangs` stands for
-those of an address of which its router is certain."""
+"""Kinds of problems, causes first: of two kinds about one thing the earlier one is shown by itself; `address-hangs`
+stands for problems of an address of which its router is certain."""
 
 
 @attrs.define

@@ -96,11 +96,11 @@ class Request:
 
     operation: str
     type: EntityType | None
-    """Of the entity, or of those that a QUERY asks for; None for all."""
+    """Type of the entity, or of those that a QUERY asks for; None for all."""
     name: str | None
     identity: str | None
     key: str | None
-    """Of the address that a QUERY is limited to."""
+    """Key of the address to which a QUERY is limited."""
     offset: int
     count: int
     limit: int | None
@@ -143,7 +143,7 @@ class ManagementNode:
             "GET-JSON-SCHEMA": self._get_json_schema,
         }
         self._long: dict[str, Callable[[Request], Steps]] = {"QUERY": self._query, "GET-LOG": self._get_log}
-        """Those whose answers are made in pieces."""
+        """Operations whose answers are made in pieces."""
         self._of_entity: dict[str, Callable[[Request], Steps]] = {
             "READ": self._read,
             "CREATE": self._create,
@@ -171,7 +171,7 @@ class ManagementNode:
                 return found
 
     def work(self, request: Message, access: Access = EVERYTHING) -> Work:
-        """The same, by pieces: pauses after each row, so that whoever asks for the next one may do so later.
+        """Answer a request in pieces: pauses after each row, so that the caller may ask for the next one later.
 
         Args:
             request: to be answered.
@@ -219,7 +219,7 @@ class ManagementNode:
         return (yield from self._of_entity[request.operation](request))
 
     def _with_type(self, request: Request) -> Generator[None, None, Request]:
-        """The same request with the type of the entity that it names, which need not be said of an identity."""
+        """Complete a request with the type of the entity that it names, which may be left out with an identity."""
         if request.operation == "CREATE" or (request.name is None and request.identity is None):
             raise RefusedError(BAD_REQUEST, f"{request.operation} needs the `type` of the entity")
         for kind in TYPES.values():

@@ -27,9 +27,9 @@ PROBLEM_KINDS: Final = (
 )
 """Kinds of problems, the most urgent first. These words are stable: metrics have them as labels."""
 NOTICES: Final = ("lost-for-a-while",)
-"""Those that are over, and told of for some minutes all the same."""
+"""Kinds of problems that are over, but still shown for some minutes."""
 SEEN_BY_ALL: Final = (
     "router-absent", "link-absent", "duplicate-router-id", "no-subscriber", "flapping", "router-drained",
     "lost-for-a-while",
 )  # fmt: skip
-"""Those that each router of the mesh tells of, each in its own way."""
+"""Kinds of problems that each router of the mesh reports, each in its own way."""

@@ -47,7 +47,7 @@ from router.management.snapshot import (
 PREFIX: Final = "org.apache.qpid.dispatch."
 """Prefix that may be left out of the name of a type."""
 OWN_PREFIX: Final = "amqp-mesh."
-"""Of types that Qpid Dispatch does not have."""
+"""Prefix of the types that Qpid Dispatch does not have."""
 MANAGEMENT: Final = "org.amqp.management"
 
 GENERAL_OPERATIONS: Final = (
@@ -61,9 +61,9 @@ GENERAL_OPERATIONS: Final = (
     "GET-JSON-SCHEMA",
     "GET-LOG",
 )
-"""Operations of the management node itself that change nothing,"""
+"""Operations of the management node itself that change nothing."""
 CHANGING_OPERATIONS: Final = ("RELOAD", "DRAIN", "RESUME")
-"""and those that do; the others are those of one entity."""
+"""Operations of the management node itself that change something; the others are those of one entity."""
 NODE_OPERATIONS: Final = (*GENERAL_OPERATIONS, *CHANGING_OPERATIONS)
 
 
@@ -88,7 +88,7 @@ class Attribute:
     """Whether it may be null."""
     doc: str
     field: str
-    """Of the row; empty for `type`."""
+    """Field of the row; empty for `type`."""
 
 
 @attrs.frozen(kw_only=True)

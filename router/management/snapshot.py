@@ -579,7 +579,7 @@ class View(Protocol):
         """Do in pieces what the next call of `rows`, with the same arguments, would do at once."""
 
     def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
-        """Those of one address, of a kind that belongs to addresses."""
+        """Entities of one address, of a kind that belongs to addresses."""
 
     def of_vhost(self, vhost: str) -> View:
         """The part of it that belongs to one virtual host."""

@@ -41,7 +41,7 @@ ROWS_AT_ONCE: Final = 10
 """and rows made in one."""
 MOST_PROBLEMS: Final = 200
 MOST_CHARS: Final = 200
-"""Of a text that a peer chose."""
+"""Maximum length of a text that a peer chose."""
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
 """Address at which commands look for a router without `--url`."""
@@ -318,7 +318,7 @@ def _made(things: Iterable[object], make: Callable[..., Fields]) -> Generator[No
 
 
 def _largest(things: Sequence[Thing], weight: Callable[[Thing], tuple[int, ...]]) -> Generator[None, None, list[Thing]]:
-    """Those with the most weight, heaviest first; some are looked at in each step."""
+    """Find the items with the most weight, heaviest first; each step examines some of them."""
     best: list[Thing] = []
     for begin in range(0, len(things), AT_ONCE):
         best = nlargest(MOST_ROWS, [*best, *things[begin : begin + AT_ONCE]], key=weight)

@@ -91,7 +91,7 @@ def _controller_of(link: AnyLink) -> CreditController | None:
 
 
 def parties_of(entry: AddressEntry) -> Iterator[Party]:
-    """Those of one address: who grants before who holds."""
+    """Parties of one address: grantors before holders."""
     yield from local_subscribers(entry)
     controller = _broker_of(entry)
     if controller is None:

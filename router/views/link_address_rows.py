@@ -121,7 +121,7 @@ class ConnectionMessageCounts:
 
 
 def passed(connection: Connection, data_plane: RouterDataPlane) -> ConnectionMessageCounts:
-    """Those of all its links of messages, and of a neighbor's that are gone."""
+    """Totals of all message links of a neighbor, closed links included."""
     gone_ingress = data_plane.gone_ingress_of.get(connection.id)
     gone_egress = data_plane.gone_egress_of.get(connection.id)
     received = gone_ingress.deliveries if gone_ingress is not None else 0

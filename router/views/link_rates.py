@@ -41,8 +41,8 @@ class LinkSample:
     last_outcome: float | None = None
     """and of the last one that found new outcomes."""
     owing_since: float | None = None
-    """Of a subscriber that has messages without outcome: time of the first look since which it has given none, seconds;
-    None of others."""
+    """Time of the first sample since which a subscriber that has messages without outcome has given none, seconds; None
+    for others."""
 
 
 @attrs.frozen

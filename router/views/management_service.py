@@ -85,9 +85,9 @@ class ConnectionRequests:
     """The requests of one connection."""
 
     requests: deque[WaitingRequest] = attrs.field(factory=deque)
-    """Those not begun, oldest first."""
+    """Requests that were not begun, oldest first."""
     size: int = 0
-    """Their bytes."""
+    """Bytes of the waiting requests."""
     work: Generator[None, None, None] | None = None
     """The one whose answer is being made, which pauses after each row."""
 

@@ -33,7 +33,7 @@ MOST_PROBLEMS: Final = 20
 MOST_THINGS: Final = 5
 """Words of one list of a problem."""
 MOST_BYTES: Final = 65536
-"""Of one answer."""
+"""Maximum size of one answer, bytes."""
 MOST_VALUES: Final = 2000
 MOST_CHARS: Final = 500
 PROBLEMS: Final = "problem"

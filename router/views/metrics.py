@@ -80,7 +80,7 @@ class AddressGroupTotals:
 
 
 WORST: Final = ("oldest_s", "blocked_s", "is_used")
-"""Of these the greatest counts, of all others the sum."""
+"""Metrics of which the maximum counts; of all others the sum does."""
 
 
 @attrs.define

@@ -175,7 +175,7 @@ class ProblemInputs:
     """Router ids that two routers have."""
     floods: Sequence[TooFastAnonymousPublisher] = ()
     hanging: Sequence[HangingSubscriber] = ()
-    """Those first that have hung longest."""
+    """Hanging subscribers, those that have hung longest first."""
     addresses: Sequence[AddressTrouble] = ()
     is_above_mark: bool = False
     """Whether the process holds more than its mark."""
@@ -183,6 +183,6 @@ class ProblemInputs:
     full_listeners: Sequence[FullListener] = ()
     dropped: Sequence[DroppedMessages] = ()
     dropped_to_nobody: DroppedMessages | None = None
-    """Of addresses without an entry, and of messages that were refused, all together."""
+    """Dropped messages of addresses without an entry, and refused messages, all together."""
     certificates: Sequence[CertificateExpiry] = ()
     unusable: Sequence[UnusableFile] = ()

@@ -118,7 +118,7 @@ class ProblemScan:
         self._dropped: dict[AddressEntry, tuple[int, float]] = {}
         """Messages dropped, and when there were more of them last, seconds."""
         self._unaddressed = (0, -math.inf)
-        """The same of messages without an entry."""
+        """Dropped messages of addresses without an entry."""
         self._offset = 0
         self._prepared: list[Problem] | None = None
         self._certificates: Callable[[], Sequence[CertificateExpiry]] = lambda: ()
@@ -199,11 +199,11 @@ class ProblemScan:
         return problems(self.snapshot())
 
     def find_problems(self) -> Generator[None, None, list[Problem]]:
-        """The same in pieces: pauses after each few routers and links that it has looked at."""
+        """Find the problems in pieces: pauses after each few routers and links."""
         return problems((yield from self._take_snapshot()))
 
     def rows(self) -> LazyRows:
-        """The same for management: what `prepare` has found since the last call, else all at once."""
+        """Problems for management: what `prepare` has found since the last call, else found at once."""
         found, self._prepared = self._prepared, None
         return LazyRows([_row(problem) for problem in (self.problems() if found is None else found)])
 

@@ -335,7 +335,7 @@ def _differences(what: str, old: Mapping[str, object], new: Mapping[str, object]
 
 
 def _still_there(named: tuple[Socket, ...], held: Sequence[Socket]) -> tuple[Socket, ...]:
-    """Those of *named* that are held; equal ones are counted."""
+    """Problems of *named* that are held; equal ones are counted."""
     return tuple((Counter(named) & Counter(held)).elements())
 
 
