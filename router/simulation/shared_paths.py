@@ -41,7 +41,7 @@ class Graph:
         self.size = _size(edges)
         """Number of its edges."""
         self.number = number
-        """Of no other graph of its store."""
+        """Unique id of the graph within its store."""
         self.paths: dict[RouterId, Paths] = {}
         """By root."""
         self._change: tuple[int, Change | None] = (0, None)
