@@ -10,7 +10,7 @@ LISTED: Final = 4
 """Names of a list that are written out; after these, how many more there are."""
 
 NAMED: Final = 10
-"""The same of names that might have been meant, in an error."""
+"""Maximum number of suggested names in an error."""
 
 BASE: Final = "base"
 """The variant that is the mesh as it is."""

@@ -50,9 +50,9 @@ class AddressAvailability:
 
     address: str
     demand: Range
-    """Of its messages, the share that reaches a subscriber; a multicast counts for each router with subscribers."""
+    """Share of its messages that reaches a subscriber; a multicast counts for each router with subscribers."""
     subscribed: Range
-    """Of the time, the share in which it has a subscriber that lives."""
+    """Share of the time in which it has a subscriber at a running router."""
 
 
 @attrs.frozen(kw_only=True)
@@ -71,17 +71,18 @@ class Availability:
     scenarios: int
     """That have a probability and were counted."""
     coverage: float
-    """Their probabilities together."""
+    """Sum of the probabilities of the scenarios."""
     residual: float
     """1 - coverage."""
     demand: Range | None
-    """Of all messages, the share that is delivered, multicasts as above; None when nothing is sent."""
+    """Share of all messages that is delivered, each multicast counted for each router with subscribers; None when
+    nothing is sent."""
     lost_msgs_per_s: float
     """The mean, over what was played."""
     pairs: Range | None
-    """Of all pairs of routers with a path when nothing fails, the mean share that has one; both routers live."""
+    """Mean share of the pairs of routers with a path when nothing fails that have one; both routers are up."""
     addresses: tuple[AddressAvailability, ...]
-    """Those with subscribers or publishers, the least available first."""
+    """Addresses with subscribers or publishers, the least available first."""
     worst_pairs: tuple[PairAvailability, ...]
     """The least available first; empty when the run lists no pairs."""
 

@@ -55,7 +55,7 @@ class Limits:
     max_util: float | None = None
     """Utilisation of any link in any scenario, as a share."""
     max_base_util: float | None = None
-    """The same when nothing fails."""
+    """Maximum utilisation of any link while nothing fails."""
     no_single_point_of_failure: bool = False
     """Whatever fails alone, all others keep their paths, and every address a subscriber."""
     max_lost_pairs: int | None = None
@@ -73,13 +73,14 @@ class Limits:
     max_address_delay_ms: Mapping[str, float] = attrs.field(factory=dict)
     """By address: one-way delay of 99 % of its messages in any scenario."""
     max_class_delay_ms: Mapping[str, float] = attrs.field(factory=dict)
-    """The same by class of demands."""
+    """Maximum delay by class of demands, milliseconds."""
     min_availability: float | None = None
-    """Of all messages, or without demands of all pairs: the share served, what was not played counted as lost."""
+    """Minimum share of all messages (without demands: of all pairs) that is served; time not covered by scenarios
+    counts as lost."""
     enough_credit: bool = False
     """Every path has the credit that its rate needs while nothing fails."""
     enough_credit_always: bool = False
-    """The same in every scenario."""
+    """Whether every path must have enough credit in every scenario."""
     allowed: Collection[str] = ()
     """Ids of routers, links and groups that may be single points of failure."""
     families: Collection[str] = ()
@@ -93,7 +94,7 @@ class LimitResult:
     """One limit, and whether the run keeps it."""
 
     limit: str
-    """As an operator asks for it: `--max-util 0.8`."""
+    """Limit as an operator writes it: `--max-util 0.8`."""
     is_kept: bool
     found: str
     """In words."""
@@ -102,7 +103,7 @@ class LimitResult:
     count: int = 0
     """Number of items at fault."""
     scenarios: tuple[int, ...] = ()
-    """Of the faults, where these are scenarios."""
+    """Numbers of the faulty scenarios, where the faults are scenarios."""
 
 
 def check(folder: Path, limits: Limits, model: Model) -> list[LimitResult]:

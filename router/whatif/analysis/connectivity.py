@@ -73,7 +73,7 @@ class Connectivity:
         return labels
 
     def labels_without_link(self, link: int) -> Ints:
-        """The same when *link* has failed."""
+        """Labels of the connected parts when *link* has failed."""
         labels = self.component.copy()
         if link in self.bridges:
             first, last = self.bridges[link]

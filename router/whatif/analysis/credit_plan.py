@@ -47,7 +47,7 @@ class ClientCreditHabits:
         return least + self.batch - 1 if self.batch is not None else max(1, least, 2 * (least - 1))
 
     def usable(self, credit: int) -> int:
-        """Of a subscriber's credit, what can be under way although it grants in batches: `needed` turned around."""
+        """Part of a subscriber's credit that is usable although it grants in batches: inverse of `needed`."""
         if self.batch is None:
             return credit // 2 + 1 if credit > 1 else credit
         return max(0, credit - self.batch + 1)
@@ -75,7 +75,7 @@ class CreditCounts:
     known: int
     """Paths of which it is known whether their credit is enough."""
     short: int
-    """Those of them whose credit is not enough."""
+    """Paths whose credit is known and not enough."""
     unknown: int
     """Paths of which the credit or the delay is not known."""
 
@@ -115,7 +115,7 @@ def credit_rows(routes: Routes, model: Model, terms: ClientCreditHabits) -> list
 def address_rows(
     routes: Routes, model: Model, terms: ClientCreditHabits, addresses: Collection[int] | None = None
 ) -> list[dict[str, Any]]:
-    """Those of paths to addresses, all or some: of them alone it is known what credit there is."""
+    """Rows of paths to addresses, all or some: only for these the credit is known."""
     pools: dict[tuple[str, int], list[PlanRow]] = {}
     for path in _address_paths(routes, model, terms, addresses):
         pools.setdefault((path.address, path.dst), []).append(path)

@@ -62,7 +62,7 @@ class BaseStateImpact:
     """Ordered pairs that have a path in the first model only; the first SHOWN."""
     lost_count: int
     gained_count: int
-    """Those that have one in the second model only."""
+    """Pairs that have a path only in the second model."""
     longer: int
     shorter: int
     """Pairs whose path costs more, or less."""
@@ -72,7 +72,7 @@ class BaseStateImpact:
     lost_after: float
     """Messages/s that reach nobody."""
     links: tuple[LinkLoadChange, ...]
-    """Those whose load changes most."""
+    """Links whose load changes most."""
 
 
 @attrs.frozen(kw_only=True)
@@ -99,7 +99,7 @@ class RunDifference:
     better: Mapping[str, int]
     """By measure: common scenarios in which it is higher, or lower, in the second run."""
     changes: tuple[ScenarioChange, ...]
-    """Those that grow worse the most; the first SHOWN of each measure."""
+    """Scenarios that get worse most; the first SHOWN of each measure."""
     highest: Mapping[str, tuple[float, float]]
     """By measure: the highest value over the scenarios that both have, of each run."""
     unknown_capacities: tuple[int, int] = (0, 0)
@@ -121,7 +121,7 @@ class RunDifference:
 
 @attrs.frozen(kw_only=True)
 class Difference:
-    """Of two models or runs."""
+    """Difference of two models or runs."""
 
     changes: tuple[ModelElementChange, ...]
     impact: BaseStateImpact
@@ -131,7 +131,7 @@ class Difference:
     counters: tuple[tuple[str, str, int], ...]
     """Link, sender, messages: what passed between two snapshots; empty where they are none."""
     run: RunDifference | None
-    """Of two runs."""
+    """Difference of two runs; None for models."""
 
     @property
     def is_none(self) -> bool:

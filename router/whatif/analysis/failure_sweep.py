@@ -1,4 +1,4 @@
-"""Worst of all scenarios of some families, played here: for searches that judge many meshes."""
+"""Maximum load and loss over the scenarios of some families, computed in process: for searches over many meshes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FailureSweep:
     """Worst of what happens to a mesh; the mesh as it is, with nothing failed, is one scenario."""
 
     max_utilisation: float
-    """Of any link with a known capacity in any scenario."""
+    """Maximum utilisation of any link with a known capacity in any scenario."""
     lost_pairs: int
     """Most ordered pairs of living routers that lose each other."""
     lost_msgs_per_s: float

@@ -28,11 +28,11 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 MOST_CELLS: Final = 4_000_000
-"""Of the histograms by which all candidates are judged at once."""
+"""Maximum cells of the histograms by which all candidates are evaluated at once."""
 
 
 class Goal(enum.StrEnum):
-    """By what candidates are compared."""
+    """Measure by which candidates are compared."""
 
     DISTANCE = "distance"
     """Mean cost of the shortest path of two routers."""
@@ -49,10 +49,8 @@ class LinkGain:
     joined_pairs: int
     """Ordered pairs that have no path now and would have one: the two ends are in different parts of the mesh."""
     amount: float
-    """Of a distance: what its sum over all pairs, weighted, falls by. Of resilience: pairs no longer lost.
-
-    Where pairs are joined, whatever the goal: the sum of their new distances, weighted; negative, as less is better.
-    """
+    """Gain of the link. For distance goals: reduction of the weighted sum of all distances. For resilience: pairs no
+    longer lost. For links that join parts, whatever the goal: the negative weighted sum of the new distances."""
     u: int
     v: int
     """The two routers; u < v."""

@@ -31,7 +31,7 @@ class Flow:
     rate: int
     """Millionths of messages/s."""
     cost: int
-    """Of the path; 0 without one."""
+    """Cost of the path; 0 without one."""
 
 
 class Routes:
@@ -94,7 +94,7 @@ class Routes:
         return SlowestEqualCostPath(self.network, self.kernel, self.failed_links)
 
     def longest_delay_us(self, src: int, dst: int) -> tuple[int, bool]:
-        """As `delay_us`; of the slowest of all shortest paths where traffic is split over them."""
+        """Delay like `delay_us`, but of the slowest shortest path where traffic is split over all of them."""
         if not self.kernel.is_split:
             return self.delay_us(src, dst)
         delay, is_known = self._split_delays.toward(dst)

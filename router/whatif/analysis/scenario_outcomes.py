@@ -25,7 +25,7 @@ ALONE_BY: Final = ("variant", "family", "group", "failed_links", "failed_routers
 """Columns that say whether one thing alone fails."""
 
 WHOLE_ROWS: Final = 400_000
-"""Of runs with more, columns are read one by one: all of a row are some hundred bytes in memory."""
+"""Rows of a run above which columns are read one by one: a whole row takes some hundred bytes in memory."""
 
 Places = NDArray[np.intp]
 """Rows of the table, counted from 0."""
@@ -36,13 +36,13 @@ class Outcomes:
     """Outcome of each scenario of a run, of which those columns are in memory that have been asked for."""
 
     folder: Path | None
-    """Of the run; None where there is none, and only what needs no column may be asked."""
+    """Folder of the run; None without one: then only what needs no column may be called."""
     _columns: dict[str, NDArray[Any]] = attrs.field(factory=dict, init=False, repr=False)
     _texts: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, init=False, repr=False)
 
     @classmethod
     def read(cls, folder: Path) -> Outcomes:
-        """Those of the run in *folder*.
+        """Read the outcomes of the run in *folder*.
 
         Raises: TableError
         """
@@ -154,7 +154,7 @@ class Outcomes:
                 yield "router", row["failed_routers"][0], row
 
     def _rows_alone(self, variant: str) -> Iterator[dict[str, Any]]:
-        """Their rows. Of many only one file at a time is in memory, and of that only what tells which they are."""
+        """Rows of these scenarios; of many, only one file at a time is in memory, and only what identifies them."""
         if self._whole is not None:
             yield from self._whole.filter(_is_alone(self._whole, variant)).to_pylist()
             return

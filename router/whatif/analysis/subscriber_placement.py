@@ -175,12 +175,12 @@ class SingleFailures:
 
     @property
     def routers_that_split(self) -> tuple[int, ...]:
-        """Those of `that_split`."""
+        """Routers of `that_split`."""
         return tuple(router for router, _ in self.that_split if router is not None)
 
     @classmethod
     def of(cls, connectivity: Connectivity, links: int, sites: Sequence[int]) -> SingleFailures:
-        """Those of a mesh.
+        """Find the failures of a mesh that split it.
 
         Args:
             connectivity: of the mesh.

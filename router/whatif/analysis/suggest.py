@@ -51,7 +51,7 @@ class SuggestOptions:
 
     count: int = COUNT
     cost: int | None = None
-    """Of a link that is added; None: the cost that half of the links do not exceed."""
+    """Cost of an added link; None: the median cost of links."""
     max_km: float | None = None
     """Links between routers that are farther apart, or whose places are not known, are not suggested."""
 
@@ -207,7 +207,7 @@ def _whole(mesh: SuggestInput, goal: Goal, weight: Floats) -> float:
 
 
 def _scale(mesh: SuggestInput, goal: Goal) -> float:
-    """By what a sum is divided: for a mean, how many pairs there are."""
+    """Divisor of a sum: for a mean, the number of pairs."""
     if goal is not Goal.DISTANCE:
         return 1.0
     return max(1.0, float(np.isfinite(mesh.distance).sum() - len(mesh.distance)))

@@ -25,7 +25,7 @@ from router.whatif.model.demands import NOBODY
 from router.whatif.model.mesh_model import Model
 
 PERCENT: Final = 99
-"""Of the messages with a path: so many are not under way for longer."""
+"""Percentile of the delays: this share of the messages with a path is not under way for longer."""
 
 Sent = tuple[int, int]
 """Messages of one demand: delay in microseconds, millionths of messages/s."""
@@ -138,7 +138,7 @@ def _failed(
 
 
 def _delays(routes: Routes, traffic: Sequence[TrafficSelection]) -> Iterator[int | None]:
-    """Of each traffic the delay of 99 % of its messages, microseconds; None when none of them has a path."""
+    """99th percentile of the delay of each kind of traffic, microseconds; None when none of its messages has a path."""
     flows: dict[tuple[int, int], list[Flow]] = {}
     for flow in routes.flows({address for each in traffic for address, _ in each.parts}):
         flows.setdefault((flow.address, flow.src), []).append(flow)

@@ -1,4 +1,4 @@
-"""Under what a twin runs: the network, the machines, and what work costs there.
+"""Simulation parameters of a twin: network, CPU, and cost per operation.
 
 The costs were measured on real router processes (`python -m tests.measure.twin cpu_costs`);
 docs/explanation/measurements.md has what came out, on which machine, and how far the twin's times are from those of
@@ -32,7 +32,7 @@ class SimulationParameters:
     """Simulation parameters of a twin: network, processors, cost of each operation."""
 
     network: NetworkConditions = NetworkConditions(delay_s=0.0005, jitter_s=0.0005)
-    """Of links without a delay of their own."""
+    """Network conditions of links without a delay of their own."""
     cpu_costs: CpuCosts | None = CPU_COSTS
     """None: computing takes no time, as on machines of infinite speed."""
     detection_s: float = 0.005

@@ -64,13 +64,13 @@ class TwinTopology:
     """Source of a twin's mesh: the routers and links of a model, or a shape that is generated."""
 
     name: str
-    """Of the model or the shape."""
+    """Name of the model or the shape."""
     routers: int
     """Number of routers."""
     ids: tuple[str, ...] | None = None
-    """Of the routers of a model, those without links too; None: a shape."""
+    """Ids of the routers of a model, those without links too; None: a shape."""
     links: tuple[tuple[str, str, int, float | None], ...] = ()
-    """Of a model: two routers, cost, and time on the way in seconds or None."""
+    """Links of a model: two routers, cost, and one-way delay in seconds or None."""
 
     @classmethod
     def of_model(cls, model: Model) -> TwinTopology:
@@ -96,7 +96,7 @@ class TwinCase:
 
     ground: TwinTopology
     seed: int
-    """Of the shape, where it takes one, of delays and jitter, and of what fails."""
+    """Seed of the shape, where it takes one, of delays and jitter, and of the choice of failures."""
     timers: LinkStateSettings = LinkStateSettings()
     conditions: SimulationParameters = SimulationParameters()
     failures: int = 20
@@ -260,7 +260,7 @@ class _Counts:
 
     @classmethod
     def of(cls, mesh: Mesh) -> _Counts:
-        """As it is now."""
+        """Current values of the counters."""
         living = list(mesh.living())
         return cls(
             sent={router.id: dict(router.sent) for router in mesh.routers.values()},

@@ -144,7 +144,7 @@ class Engine:
     master: str | None = None
     remote: str | None = None
     settings: Mapping[str, str] = attrs.field(factory=dict)
-    """Of Spark."""
+    """Configuration settings of Spark."""
     workers: int | None = None
     """Processes on this machine; None: as many as there are processors."""
 

@@ -28,7 +28,7 @@ class ForecastParameters:
     horizon: int
     """Periods."""
     confidence: float = 0.9
-    """Of the band: so many periods are within it."""
+    """Confidence level of the prediction band: the share of periods within it."""
     limit: float = 1.0
     """Utilisation at which a link is full."""
 
@@ -116,7 +116,7 @@ def _factors(confidence: float, periods: int) -> list[float]:
 
 
 def soonest(found: DataFrame) -> DataFrame:
-    """Of each directed link the row without a failure, and that of the failure which fills it first.
+    """Choose for each directed link the row without a failure, and the row of the failure that fills it first.
 
     Args:
         found: trends by `link`, `src`, `dst` and `failure`, the number of the failure, 0 for none.

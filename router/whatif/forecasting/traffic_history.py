@@ -30,7 +30,7 @@ NUMBER: Final = "a number"
 COLUMNS: Final = {
     "begun": MOMENT, "ended": MOMENT, "router": TEXT, "address": TEXT, "messages": NUMBER, "msg_bytes": NUMBER,
 }  # fmt: skip
-"""Of a history, those that are used, and what is in them."""
+"""Columns of a history that are used, with their types."""
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 

@@ -34,7 +34,7 @@ class InputTable:
     """Columns that a file has."""
 
     table: pa.Table
-    """Of CSV every column is text, with null where nothing stands."""
+    """Rows of the file; from CSV every column is text, with null for empty cells."""
     file: str
     is_csv: bool
 

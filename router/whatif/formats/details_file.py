@@ -97,7 +97,7 @@ class Defaults:
     """Values that many have in common."""
 
     router: RouterDefaults = setting("Of routers.", factory=RouterDefaults)
-    link: LinkDefaults = setting("Of links.", factory=LinkDefaults)
+    link: LinkDefaults = setting("Check the counters of links.", factory=LinkDefaults)
 
 
 LISTS: Final[Mapping[str, type[attrs.AttrsInstance]]] = {
@@ -111,7 +111,7 @@ LISTS: Final[Mapping[str, type[attrs.AttrsInstance]]] = {
 """Keys of the file under which a list stands, and what its items are."""
 KEYS: Final = ("defaults", *LISTS)
 OWN_KEYS: Final = frozenset({"links", "new_links", "subscribers", "groups"})
-"""Those that settings of a mesh don't have."""
+"""Keys that the settings of a mesh don't have."""
 IDENTITY: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
     "routers": lambda it: (it.id,),
     "links": lambda it: (it.id,),

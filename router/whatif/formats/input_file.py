@@ -15,7 +15,8 @@ from mesh_config.value_rules import SettingsClass, expectation, fault_of, field_
 from mesh_config.yaml_text import Place
 
 MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
-"""Of YAML, JSON, XML and SNDlib's text, which are kept in memory as trees, at ten to thirty times their size."""
+"""Maximum size of YAML, JSON, XML and SNDlib text, bytes: they are kept in memory as trees, at ten to thirty times
+their size."""
 MAX_FINDINGS: Final = 100
 """Errors told of one file; what is beyond them is counted."""
 FilePath = str | os.PathLike[str]

@@ -75,9 +75,9 @@ class Reading:
     asked: str
     """The router through which the others were asked."""
     nodes: tuple[Row, ...]
-    """Of `router.node`, as that router has them."""
+    """Rows of `router.node`, as that router has them."""
     routers: Mapping[str, RouterReading]
-    """Those that can be reached."""
+    """Routers that can be reached."""
     is_settled: bool
     """Whether links and routers were the same before and after."""
 

@@ -51,7 +51,7 @@ class Attribute:
 
 
 def checked_rows(rows: Iterable[Row], attributes: Sequence[Attribute], *, entity: str, router: str) -> tuple[Row, ...]:
-    """Those attributes of entities that a router has told of; what it leaves out is None.
+    """Check attributes of entities as reported by a router; what it leaves out is None.
 
     Args:
         rows: as they came, by attribute.

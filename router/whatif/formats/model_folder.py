@@ -62,7 +62,7 @@ DEMAND_SCHEMA: Final = pa.schema(
         pa.field("class", pa.dictionary(pa.int32(), pa.string()), nullable=False),
     ]
 )
-"""As whoever writes a file of demands has it."""
+"""Schema of demands, as in a file of demands."""
 WRITTEN: Final = "a folder that `amqp-mesh whatif import` or `snapshot` wrote"
 OTHERS: Final = ("model", "expected", "high")
 """Folders of models in what isn't one: in that of a run, and of a forecast."""

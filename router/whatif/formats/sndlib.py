@@ -22,7 +22,7 @@ from router.whatif.model.mesh_model import Model
 HEADER: Final = "?SNDlib native format"
 SECTIONS: Final = ("META", "NODES", "LINKS", "DEMANDS", "ADMISSIBLE_PATHS")
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
-"""As editors count lines: for Python a vertical tab ends one too."""
+"""End of a line as editors count lines: for Python a vertical tab ends one too."""
 _TOKEN: Final = re.compile(r"[()]|[^\s()]+")
 
 Tokens = Sequence[str]

@@ -11,7 +11,7 @@ from router.whatif.formats.input_file import FileFindings
 MAX_ELEMENTS: Final = 5_000_000
 
 Element: TypeAlias = etree._Element
-"""With `tag`, `sourceline`, `get`, `find` and `iterchildren`."""
+"""Element of an XML tree, with `tag`, `sourceline`, `get`, `find` and `iterchildren`."""
 
 _OPTIONS: Final[dict[str, Any]] = {
     "encoding": "utf-8",  # whatever the document declares: it was decoded already

@@ -318,7 +318,7 @@ class AddressDelivery:
         return self.site_firsts[address + 1] - self.site_firsts[address]
 
     def living_sites(self, address: int) -> int:
-        """Those of them that live."""
+        """Routers with subscribers that are up."""
         count = 0
         for site in range(self.site_firsts[address], self.site_firsts[address + 1]):
             count += not self.trees.dead[self.site_routers[site]]
@@ -355,7 +355,7 @@ class AddressDelivery:
         return starved, missing
 
     def restore(self) -> None:
-        """As if nothing had failed."""
+        """Restore the base state, in which nothing has failed."""
         for index in range(self.reviewed_count):
             publisher = self.reviewed[index]
             self.missing[2 * publisher] = self.base_missing[2 * publisher]

@@ -25,17 +25,17 @@ BOUNDED: Final = 3
 
 
 def bytes_of(cells: array[int]) -> array[int]:
-    """Of 8 bits, type code `b`."""
+    """View as 8-bit ints, type code `b`."""
     return cells
 
 
 def shorts(cells: array[int]) -> array[int]:
-    """Of 16 bits, type code `h`."""
+    """View as 16-bit ints, type code `h`."""
     return cells
 
 
 def ints(cells: array[int]) -> array[int]:
-    """Of 32 bits, type code `i`."""
+    """View as 32-bit ints, type code `i`."""
     return cells
 
 

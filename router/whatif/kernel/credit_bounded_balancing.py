@@ -29,7 +29,7 @@ class BalancedAddresses:
     """Chooses for the publishers of bounded addresses."""
 
     def __init__(self, trees: SpfTrees, audience: AddressDelivery, delays: PathDelays | None, network: Network) -> None:
-        """Those of one base state.
+        """Prepare the balancing of one base state.
 
         Args:
             trees: shortest paths.

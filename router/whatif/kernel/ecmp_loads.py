@@ -174,7 +174,7 @@ class EcmpLoads(LinkLoads):
                 turn += 1
 
     def _base_distance_to(self, dst: int, node: int) -> int:
-        """As `distance_to` of trees, in the base state."""
+        """Distance in the base state, like `distance_to` of trees."""
         trees = self.trees
         if trees.graph.has_asymmetric_costs:
             return self.base_distances[node * trees.size + dst]
@@ -223,7 +223,7 @@ class EcmpLoads(LinkLoads):
         return self.trees.costs[arc] != self.base_costs[arc] or self._width(arc, False) != self._width(arc, True)
 
     def _shift_multicasts(self, arc: int) -> None:
-        """Of parallel links another one is the first that is up: it has what goes along trees."""
+        """Move multicasts to the parallel link that is now the first one up: it carries what goes along trees."""
         before, now = self.trees.graph.base_links[arc], self.trees.used_links[arc]
         if now != NONE and now != before:
             rate, size = self.spread[2 * arc], self.spread[2 * arc + 1]
@@ -294,7 +294,7 @@ class EcmpLoads(LinkLoads):
                 turn += width
 
     def restore(self) -> None:
-        """As if nothing had failed."""
+        """Restore the base state, in which nothing has failed."""
         for index in range(self.move_count):
             at = self.moves[3 * index]
             self.entering[at] -= self.moves[3 * index + 1]
@@ -304,7 +304,7 @@ class EcmpLoads(LinkLoads):
 
 
 def _shares(amount: int, parts: int, turn: int, count: int) -> int:
-    """Of an amount in so many parts those of *count* who follow each other, the first of them the *turn*-th of all.
+    """Shares of *count* consecutive parts of an amount that is split into equal parts, from the *turn*-th part on.
 
     What can't be split evenly goes to the first, one each. A negative amount is split as if it weren't.
     """

@@ -36,7 +36,7 @@ class LinkLoads:
         self._make_scratch(n)
 
     def _make_lanes(self, lanes: int) -> None:
-        """Of each lane its directed link, NONE when that is down, and its load; now and in the base state."""
+        """Make the arrays of lanes: directed link (NONE when down) and load of each; now and in the base state."""
         self.lanes = lanes
         self._numbers = array("i", bytes(4 * lanes + 4))
         self.numbers = ints(self._numbers)
@@ -261,7 +261,7 @@ class LinkLoads:
         """All is moved."""
 
     def restore(self) -> None:
-        """As if nothing had failed."""
+        """Restore the base state, in which nothing has failed."""
         for place in range(2 * self.lanes):
             self.carried[place] = self.base_carried[place]
         self._restore_numbers()

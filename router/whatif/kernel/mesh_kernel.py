@@ -63,11 +63,11 @@ class Kernel:
         self.unreachable_pairs = 0
         """Ordered pairs of routers that had a path and have none, those with a failed router included."""
         self.dead_end_pairs = 0
-        """Those of them of which a router has failed."""
+        """Unreachable pairs with a failed router."""
         self.lost_rate = 0
         """Messages/s that reach nobody, millionths; of a multicast each copy. What reached nobody before counts too."""
         self.lost_bytes = 0
-        """The same in bytes/s."""
+        """Bytes/s that reach nobody, counted as `lost_rate`."""
         self.dead_addresses = 0
         """Addresses that had subscribers and have none alive."""
         self.starved_publishers = 0
@@ -381,7 +381,7 @@ class Kernel:
         return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
     def base_loads(self) -> tuple[Longs, Longs]:
-        """The same of the base state."""
+        """Loads in the base state."""
         both = np.frombuffer(self._carried(True), dtype=np.int64).reshape(-1, 2)
         return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
@@ -480,7 +480,7 @@ class Kernel:
         return 0 if delays is None else delays.between(src, dst)
 
     def longest_delay_us(self) -> int:
-        """Of all ordered pairs that have a path; -1 when there is none, or no percentiles of delays."""
+        """Longest delay over all pairs with a path, microseconds; -1 without such pairs or without delays."""
         delays = self.state.delays
         return NONE if delays is None or not self.has_percentiles else delays.percentile(100)
 

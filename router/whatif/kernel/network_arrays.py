@@ -65,8 +65,8 @@ class Network:
     link_capacity: Floats
     """By link: millionths of messages/s and bytes/s in their unit, in each direction; infinite where not given."""
     free_capacity: Floats
-    """The same two of links of which neither is given; 0: what the busiest direction of this mesh has. Infinite, so
-    that such links are never busy, where any link's capacity is known: that tells nothing of the others."""
+    """Capacities of links that have neither; 0: the load of the busiest direction of this mesh. Infinite, so that such
+    links are never busy, where any link's capacity is known: that tells nothing of the others."""
     first: Ints
     """By router, and one more: its first arc."""
     head: Ints
@@ -80,7 +80,7 @@ class Network:
     parallel: Ints
     """Links by adjacency, by (cost, id) in direction 0: the first that works is the one that is used."""
     parallel_back: Ints
-    """The same in direction 1."""
+    """Links by adjacency, by (cost, id) in direction 1, like `parallel`."""
     demand_src: Ints
     demand_dst: Ints
     demand_rate: Longs
@@ -153,7 +153,7 @@ class Network:
             )
 
     def measured_as(self, base: Network, busiest: Floats) -> Network:
-        """The same with links measured as those of *base*, of which it is a variant: else both could not be compared.
+        """Copy of the network with links measured like those of its base, so that both can be compared.
 
         Where nothing is known of what links of *base* can carry, all are measured by the busiest of them, links too
         that a change has added with a capacity.
@@ -169,7 +169,7 @@ class Network:
         return attrs.evolve(self, link_capacity=np.full_like(self.link_capacity, np.inf), free_capacity=same)
 
     def publishing(self, is_kept: NDArray[np.bool_]) -> Network:
-        """The same with some of its publishers, by a mask of them, and without demands for routers."""
+        """Copy of the network with some of its publishers, by a mask, and without demands for routers."""
         none = slice(0)
         return attrs.evolve(
             self,

@@ -15,7 +15,7 @@ class OrderStatistics:
     """Numbers, some taken out and some put in."""
 
     def __init__(self, values: array[int]) -> None:
-        """Those that are there first.
+        """Keep the first values.
 
         Args:
             values: type code `q`, ascending, none negative, and one more cell.
@@ -112,7 +112,7 @@ class OrderStatistics:
         return near
 
     def _count_to(self, value: int) -> int:
-        """Of those that were there first, how many are not greater."""
+        """Number of the first values that are not greater."""
         first = 0
         last = self.count
         while first < last:
@@ -124,7 +124,7 @@ class OrderStatistics:
         return first
 
     def _select(self, place: int) -> int:
-        """Of those that were put in, the one that has *place* others before it (Hoare's selection)."""
+        """Value of the added ones that has *place* others before it (Hoare's selection)."""
         values = self.added
         low = 0
         high = self.added_count - 1

@@ -89,11 +89,11 @@ class PathDelays:
             self.delays[row + node] = self.delays[row + trees.heads[arc]] + self._delay(arc)
 
     def _delay(self, arc: int) -> int:
-        """Of the link that is used now."""
+        """Delay of the link in use."""
         return self.link_delays[self.trees.used_links[arc]]
 
     def _sorted_delays(self) -> array[int]:
-        """Of all pairs with a path, ascending, and one more cell."""
+        """Delays of all pairs with a path, ascending, and one more cell."""
         n = self.trees.size
         is_joined = np.frombuffer(self.trees.costs_now(), dtype=np.int32).reshape(n, n) < FAR
         np.fill_diagonal(is_joined, False)
@@ -131,7 +131,7 @@ class PathDelays:
             self._mark_users(arc)
 
     def between(self, src: int, dst: int) -> int:
-        """Of the path of now, one way, microseconds; there has to be one."""
+        """One-way delay of the current path, microseconds; a path must exist."""
         if not self.is_ranked:
             return self._added_up(src, dst)
         at = dst * self.trees.size + src

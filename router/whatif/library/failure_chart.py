@@ -15,7 +15,7 @@ from router.whatif.wording import counted, failure_of
 
 BARS: Final = 15
 _MOST_LETTERS: Final = 27
-"""Of the name of a failure, and of a link."""
+"""Maximum length of the name of a failure, and of a link."""
 
 
 def failures(facts: Facts, folder: Path) -> CaptionedPicture | None:

@@ -47,5 +47,5 @@ class TableFolder:
         return read_with_implied(self.folder, table, names if columns is None else columns)
 
     def pandas(self, table: str, columns: Sequence[str] | None = None) -> Any:
-        """The same as a DataFrame of pandas. See `arrow`."""
+        """Table as a pandas DataFrame. See `arrow`."""
         return self.arrow(table, columns).to_pandas()

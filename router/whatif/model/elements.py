@@ -13,7 +13,7 @@ from mesh_config.findings import nearest
 from mesh_config.models import ID_PATTERN, TEXT_PATTERN, Treatment, setting
 
 MAX_COST: Final = 65535
-"""As in the settings of routers."""
+"""Maximum cost of a link, as in the settings of routers."""
 
 
 class GroupKind(enum.StrEnum):

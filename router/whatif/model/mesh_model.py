@@ -80,7 +80,7 @@ class Model:
     """Read as a sequence of Demand, or by column."""
     groups: tuple[Group, ...] = attrs.field(default=(), converter=_groups)
     counters: tuple[LinkCounter, ...] = attrs.field(default=(), converter=_counters)
-    """Of a snapshot of a live mesh; empty in others."""
+    """Counters of a snapshot of a live mesh; empty in other models."""
     origin: str = attrs.field(default="", eq=False)
     """Origin of the model, for reports. Not part of what it is: equal models may have different origins."""
 

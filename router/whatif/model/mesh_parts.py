@@ -16,7 +16,7 @@ class MeshParts:
 
     @classmethod
     def of(cls, model: Model) -> MeshParts:
-        """Those of a model in which nothing fails."""
+        """Find the parts of a model in which nothing fails."""
         near: dict[str, list[str]] = {router.id: [] for router in model.routers}
         for link in model.links:
             near[link.a].append(link.b)

@@ -60,19 +60,19 @@ class Parts(Protocol):
 
     @property
     def subscribers(self) -> tuple[SubscriberSite, ...]:
-        """Of addresses, at routers."""
+        """Check the subscribers of addresses at routers."""
 
     @property
     def demands(self) -> Demands:
-        """Of publishers."""
+        """Check the demands of publishers."""
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Of links and routers."""
+        """Check the groups of links and routers."""
 
     @property
     def counters(self) -> tuple[LinkCounter, ...]:
-        """Of links."""
+        """Check the counters of links."""
 
 
 def model_findings(model: Parts) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ _SHOWN: Final = 200
 
 
 def with_plain_values(item: _T) -> _T:
-    """The same item with values as Python has them: no numbers of numpy, no words of an enumeration.
+    """Copy of an item with plain Python values: no numbers of numpy, no words of an enumeration.
 
     A text where a list of names belongs is a list of this one, and not of its letters.
 

@@ -100,7 +100,7 @@ def directions(elements: FailureCandidates) -> tuple[pa.Array, pa.Array, pa.Arra
 
 
 def _highest(worst: pa.Table) -> pa.Table:
-    """Of each directed link the first KEPT rows, by link, then the worst first."""
+    """Keep the first KEPT rows of each directed link, by link, then the worst first."""
     link, share, number = (worst.column(name).to_numpy() for name in ("link", "share", "scenario"))
     order = np.lexsort((number, -share, link))
     starts = np.searchsorted(link[order], link[order], side="left")

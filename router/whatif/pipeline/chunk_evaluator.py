@@ -78,13 +78,13 @@ class VariantWork:
     key: str
     """Two works with the same key are the same."""
     network: bytes
-    """As `network_codec.encode_network` makes them."""
+    """Network, encoded by `network_codec.encode_network`."""
     plan: Plan
     pairs: str
     routing: str
     loads: str = NO_LOADS
     version: str = __version__
-    """Of who asks: another one might come to other results."""
+    """Version of the driver; a worker of another version refuses the work."""
 
 
 @attrs.frozen(kw_only=True)

@@ -24,7 +24,7 @@ TABLE: Final = "table"
 VARIANT: Final = "variant"
 FAMILY: Final = "family"
 SCENARIO: Final = "scenario"
-"""Of the row of a file: the first of its chunk."""
+"""Scenario of the row of a file: the first one of its chunk."""
 NAME: Final = "name"
 DATA: Final = "data"
 PLACE: Final = "place"
@@ -36,16 +36,16 @@ SCHEMA: Final = pa.schema(
     ]
 )  # fmt: skip
 SPARK_SCHEMA: Final = f"{TABLE} string, {VARIANT} string, {SCENARIO} bigint, {NAME} string, {DATA} binary"
-"""The same in Spark's words."""
+"""Schema of the rows, as a schema of Spark."""
 LINKS_SCHEMA: Final = pa.schema([*LINK_LOAD.schema, (PLACE, pa.int64())])
-"""Of the rows of `link_load` that a task makes."""
+"""Schema of the rows of `link_load` that a task makes."""
 
 ROW_GROUP: Final = 500_000
 """Rows that are encoded together, unless files of chunks have more."""
 FILE_BYTES: Final = 32 * 1024 * 1024
 """A file has not much more: Java has it in memory as a whole."""
 MAGIC: Final = b"PAR1"
-"""With which a Parquet file ends."""
+"""Bytes with which a Parquet file ends."""
 
 _TYPES: Final = {
     "int64": "bigint",
@@ -126,7 +126,7 @@ def counted_in_files(
 
 
 def sections_of(plan: Plan) -> tuple[Section, ...]:
-    """Those of a plan, in their order."""
+    """Sections of a plan, in their order."""
     return tuple((each.stop, plan.variants[each.variant].name, each.family.text) for each in plan.sections)
 
 

@@ -42,13 +42,13 @@ _PACKED: Final = [("values", pa.binary()), ("counts", pa.binary())]
 BIN_SCHEMA: Final = pa.schema([*_TEXTS, ("bin", pa.int64()), ("count", pa.int64()), *_PACKED])
 """Values of a group in one bin: how many scenarios have one, and both parts of `Counted` as bytes."""
 VALUE_COLUMNS: Final = columns_of((*PERCENTILES, *STRETCHES))
-"""Of `scenario`: what `bins_by_part` needs beside `variant` and `family`."""
+"""Columns of `scenario` that `bins_by_part` needs beside `variant` and `family`."""
 MOST: Final = (*PERCENTILES, "stretch_p99")
-"""Measures of which each family has the most."""
+"""Measures whose maximum is kept per family."""
 WORSE: Final = ("starved_publishers", "dead_addresses")
-"""Columns of which more than while nothing fails is harm."""
+"""Columns counted as harm when above the base state."""
 TALLY_COLUMNS: Final = (*columns_of(MOST), *WORSE)
-"""Of `scenario`: what `tallies_by_part` needs beside `variant` and `family`."""
+"""Columns of `scenario` that `tallies_by_part` needs beside `variant` and `family`."""
 TALLY_SCHEMA: Final = pa.schema(
     [
         *_TEXTS[:2],

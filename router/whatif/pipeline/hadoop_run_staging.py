@@ -28,7 +28,7 @@ from router.whatif.pipeline.table_layouts import OF_LINKS, OF_SCENARIOS, PAIR_IM
 TOO_LARGE: Final = (SCENARIO_LOAD, PAIR_IMPACT)
 """Tables that are not copied, the second one only where it is large."""
 MOST_PAIRS_BYTES: Final = 256 * 1024 * 1024
-"""Of `pair_impact`: a larger one isn't copied, and no pairs are named."""
+"""Maximum size of `pair_impact`, bytes: a larger one isn't copied, and no pairs are named."""
 
 
 @contextlib.contextmanager

@@ -69,7 +69,7 @@ class HadoopStorage(RunStorage):
 
     @property
     def name(self) -> str:
-        """Of the folder; empty for a whole file system."""
+        """Name of the folder; empty for a whole file system."""
         return PurePosixPath(self._address.partition("://")[2].partition("/")[2]).name
 
     def address(self, name: str, *, is_read: bool = True) -> str:

@@ -49,7 +49,7 @@ class Layout:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """As pyarrow has it, unit and meaning of each column included as `unit` and `doc`."""
+        """Schema for pyarrow, with the unit and meaning of each column as `unit` and `doc`."""
         fields = [
             pa.field(each.name, each.kind, each.is_nullable, {"doc": each.doc, "unit": each.unit})
             for each in self.columns
@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its columns."""
+        """Names of the columns."""
         return tuple(column.name for column in self.columns)
 
 

@@ -30,7 +30,7 @@ def unguarded_place() -> str | None:
 
 
 def lacks_guard() -> bool:
-    """Whether the program is one that new processes run again, and nothing in it is kept from them."""
+    """Whether spawned workers would run the main script again because it has no `if __name__ == "__main__"` guard."""
     file = _read_again()
     tree = None if file is None else _tree(file)
     return tree is not None and not any(

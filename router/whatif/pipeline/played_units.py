@@ -27,7 +27,7 @@ PLAYED: Final = "played"
 LEFT: Final = "left"
 """Folder in that of the run with the files of chunks, when Spark goes on with a run that the local engine began."""
 TABLES: Final = (PAIR_IMPACT.name, SCENARIO_LOAD.name, ADDRESS_IMPACT.name, WORST_LOADS, BASE_LOADS, SCENARIO.name)
-"""Of the scenarios that are played, in the order in which they are written."""
+"""Tables of the scenarios, in the order in which they are written."""
 
 _UNIT: Final = re.compile(r"unit=(\d+)-(\d+)")
 _PART: Final = re.compile(r"part-(\d+)-\d+" + re.escape(SUFFIX))
@@ -42,7 +42,7 @@ class PlayedUnit:
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """Name of the folder of the unit."""
         return f"unit={self.first:07}-{self.last:07}"
 
     @classmethod

@@ -46,7 +46,7 @@ SPARK_VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
 """Set by spark-submit, and by who wants Spark Connect: then `auto` means Spark."""
 
 LONG_S: Final = 20.0
-"""With more to be done than this, `auto` takes Spark."""
+"""Estimated seconds of work above which `auto` takes Spark."""
 FASTER: Final = 1.5
 """Than `second_of_work` assumes, as measured: 179,701 scenarios of 300 routers in 15 s on two cores."""
 
@@ -88,7 +88,7 @@ class Options:
     remote: str | None = None
     """A server of Spark Connect, `sc://host:15002`."""
     settings: Mapping[str, str] = attrs.field(factory=dict)
-    """Of Spark."""
+    """Configuration settings of Spark."""
     workers: int | None = None
     """Processes on this machine; None: as many as there are processors."""
     is_resumed: bool = False
@@ -290,7 +290,7 @@ class _Works:
     identity: Mapping[str, object]
 
     def of(self, chunks: Iterable[Chunk]) -> dict[int, VariantWork]:
-        """Of each variant that has one of *chunks*."""
+        """Make the work of each variant that has one of *chunks*."""
         places = sorted({chunk.variant for chunk in chunks})
         networks = {place: _network(*self.variants[place]) for place in sorted({0, *places})}
         if self.identity["routing"] != ECMP:
@@ -331,7 +331,7 @@ class _Made:
     engine: str
     """In words."""
     coverage: float | None
-    """As in the table `run`."""
+    """Coverage, as in the table `run`."""
     summaries: Mapping[str, pa.Table]
     """Tables that sum up scenarios, by name."""
 

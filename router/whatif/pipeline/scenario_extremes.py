@@ -17,9 +17,9 @@ from router.whatif.wording import BASE, NOTHING
 WORST: Final = 20
 """Scenarios by each harm, at most."""
 HARMS: Final = ("lost_msgs_per_s", "lost_pairs", "max_utilisation", "stretch_p99")
-"""Measures by which scenarios are bad, each in a way of its own."""
+"""Measures by which scenarios are ranked."""
 POINTS: Final = 160
-"""Of a curve, about, by each of two scales."""
+"""Approximate number of points of a curve on each of two scales."""
 FALLING: Final = ("lost_msgs_per_s", "max_utilisation")
 """Measures of which there is a curve for each family."""
 STRETCHES: Final = ("stretch_p50", "stretch_p95", "stretch_p99")
@@ -38,7 +38,7 @@ _POINT_KINDS: Final = (pa.string(), pa.string(), pa.string(), pa.int64(), pa.int
 POINT_SCHEMA: Final = pa.schema(
     zip(("variant", "family", "measure", "percentile", "rank", "value", "larger"), _POINT_KINDS, strict=True)
 )
-"""Of points: of a curve with `percentile` 0, else of percentiles."""
+"""Schema of points: points of a curve have `percentile` 0, others are percentiles."""
 HARM_SCHEMA: Final = pa.schema(
     [("variant", pa.string()), ("measure", pa.string()), ("scenario", pa.int64()), ("value", pa.float64())]
 )

@@ -45,11 +45,11 @@ from router.whatif.pipeline.table_layouts import LINK_LOAD, OF_LINKS, OF_SCENARI
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, second_of_work
 
 JOBS: Final = 2
-"""At the same time: while the last tasks of one end, those of the next begin."""
+"""Jobs in flight: while the last tasks of one end, those of the next begin."""
 WORK_PER_CORE_S: Final = 2.0
-"""Of the first units, about."""
+"""Approximate seconds of work per core in the first units."""
 TASK_S: Final = 2.0
-"""Of work, about, at most: what is lost with an executor."""
+"""Approximate upper bound of a task's work, seconds: lost when an executor dies."""
 TASKS_PER_CORE: Final = 2
 """At least, in each unit."""
 SHORT_UNIT_S: Final = 20.0
@@ -74,7 +74,7 @@ class SparkRunResult:
     engine: str
     """In words."""
     coverage: float | None
-    """As in the table `run`."""
+    """Coverage, as in the table `run`."""
     summaries: Mapping[str, pa.Table]
     """Tables that sum up scenarios, by name: a few rows each."""
 

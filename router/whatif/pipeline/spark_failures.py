@@ -16,7 +16,7 @@ from typing import Final
 from router.whatif.pipeline.run_staging import RunError, RunExecutionError, run_error
 
 LAST_LINES: Final = 3
-"""Of a log, in an error."""
+"""Lines of a log that an error shows."""
 UNRESPONSIVE: Final = "All masters are unresponsive"
 """Line that Spark logs when a master has not answered it for a minute."""
 MAX_WORDS: Final = 200

@@ -54,7 +54,7 @@ HERE: Final[Mapping[str, str]] = {
 """Further ones when Spark works on this machine alone. Java's quick compiler is enough for who hands bytes on, and
 saves a short run two seconds."""
 PARTITIONS_PER_CORE: Final = 4
-"""Of what is shuffled on this machine; those that are small are put together by adaptive execution."""
+"""Shuffle partitions per core on this machine; adaptive execution merges small ones."""
 
 WRITERS: Final = "spark.sql.maxConcurrentOutputFileWriters"
 FILES_AT_ONCE: Final = 64
@@ -63,7 +63,7 @@ LOGGED_BY_PY4J: Final = "Exception while sending command."
 """By the root logger, with a traceback, beside the exception that it raises."""
 
 CONNECT_PORT: Final = 15002
-"""Of Spark Connect, unless an address says another one."""
+"""Default port of Spark Connect."""
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 """Exceptions with which a job ends when its tasks die: of Spark Connect, or a driver in Java."""

@@ -215,7 +215,7 @@ class SparkSummaries:
         )
 
     def _end_rows(self, scenarios: DataFrame) -> DataFrame:
-        """The same for each router that has failed, which is both its ends, and for each two that have."""
+        """Rows for each failed router, which is both ends of a pair, and for each two failed routers."""
         sql = functions_of(scenarios)
         rows = scenarios.where(sql.size("failed_routers") > 0)
         ends = rows.select(

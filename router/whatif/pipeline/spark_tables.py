@@ -45,12 +45,12 @@ from router.whatif.scenarios.scenario_plan import Plan
 from router.whatif.wording import BASE, MAINTENANCE
 
 SPARK_METADATA: Final = "org.apache.spark.sql.parquet.row.metadata"
-"""Of a Parquet file: its columns as Spark has them."""
+"""Metadata key of a Parquet file for its columns as Spark has them."""
 _MANTISSA_BITS: Final = 53
 _RANGE_LOADS: Final = 5_000_000
 """Loads in a partition, about: a task makes files of them."""
 _TEXT: Final = ".txt"
-"""With which names of files end that Spark writes as texts."""
+"""Suffix of the files that Spark writes as texts."""
 
 
 def read_played(session: SparkSession, address: str) -> DataFrame:
@@ -182,7 +182,7 @@ def link_worst(played: DataFrame) -> DataFrame:
 
 
 def _real(sql: Any, name: str) -> Column:
-    """Of millionths."""
+    """Convert a column of millionths to a double."""
     found: Column = (sql.col(name).cast("double") / sql.lit(float(MICRO))).alias(name)
     return found
 
@@ -254,7 +254,7 @@ def _put_together(name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def described(frame: DataFrame, columns: Iterable[LayoutColumn]) -> DataFrame:
-    """The same with unit and meaning of each column, which Spark keeps with the files and shows as comments.
+    """Add unit and meaning to each column, which Spark keeps with the files and shows as comments.
 
     Args:
         frame: whose columns they are.

@@ -45,9 +45,9 @@ from router.whatif.scenarios.scenario_plan import Plan
 from router.whatif.wording import BASE, MAINTENANCE, NOTHING
 
 PAIRS: Final = 10
-"""Of each variant."""
+"""Number of pairs kept for each variant."""
 MOST_PAIR_ROWS: Final = 4_000_000
-"""Of `pair_impact`: with more, no pairs are named, since it would take longer than all else together."""
+"""Maximum rows of `pair_impact`: with more, no pairs are named, since it would take longer than all else together."""
 
 Row = dict[str, Any]
 

@@ -87,7 +87,7 @@ Pictures = dict[str, CaptionedPicture]
 
 
 def _figures(pictures: Pictures, *names: str) -> list[Part]:
-    """Those pictures of *names* that there are, beside each other if several are asked for."""
+    """Existing pictures of *names*, beside each other if several are wanted."""
     found = [pictures[key] for key in names if key in pictures]
     return [PictureRow(found, are_beside=len(names) > 1)] if found else []
 

@@ -16,7 +16,7 @@ from router.whatif.wording import failure_of
 
 SCHEMA: Final = "amqp-mesh-whatif"
 VERSION: Final = 1
-"""Of the summary's form; it grows when a reader of the old one would be wrong."""
+"""Version of the summary's format; it grows when a reader of the old one would be wrong."""
 LISTED: Final = 20
 """Rows of each list."""
 

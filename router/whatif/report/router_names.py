@@ -19,7 +19,7 @@ FONT: Final = 9.5
 CHARACTER: Final = 0.62 * FONT
 """Width of a letter, about; capitals are as wide in most fonts."""
 LETTER_HEIGHT: Final = FONT
-"""With what some letters have below the line."""
+"""Height of a letter, descenders included."""
 GAP: Final = 2.0
 """Pixels between a mark and its name."""
 CROSS: Final = 4.0
@@ -54,7 +54,7 @@ class NamePlace:
 
     @property
     def vertical(self) -> str:
-        """The same of its height."""
+        """Vertical alignment of the text, as matplotlib names it."""
         return RAISED[self.side[1]]
 
     def box(self, point: Floats, text: str) -> Floats:

@@ -16,7 +16,7 @@ from router.whatif.model.mesh_model import Model
 Floats = NDArray[np.float64]
 
 MAP_SHARE: Final = 0.8
-"""So many of the routers must have coordinates for a map; the others are put near their neighbors."""
+"""Minimum share of routers with coordinates for a map; the others are put near their neighbors."""
 PIVOTS: Final = 40
 STRESS_CELLS: Final = 16_000_000
 """Pairs of routers times rounds of improvement: about half a second."""

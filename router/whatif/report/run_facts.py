@@ -51,7 +51,7 @@ HARMS: Final[Mapping[str, str]] = {
     "max_utilisation": "max_utilisation",
     "stretch_p99": "stretch_p99",
 }
-"""By what scenarios are bad, each in a way of its own: with its measure in `worst_scenario`."""
+"""Measures by which scenarios are ranked, with the name of each in `worst_scenario`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -150,7 +150,7 @@ class Facts:
     placement: tuple[Row, ...]
     availability: Availability | None
     single_failures: tuple[SingleFailure, ...]
-    """Of the mesh as it is, played here; none where they are too many."""
+    """Single failures of the unchanged mesh, evaluated here; empty where they are too many."""
 
     @property
     def sent_msgs_per_s(self) -> float:

@@ -24,7 +24,7 @@ class SingleFailure:
     """A link or router that fails alone."""
 
     name: str
-    """With its kind: `link A--B`."""
+    """Name with its kind: `link A--B`."""
     said: str
     """Effect, in a sentence."""
     links: str

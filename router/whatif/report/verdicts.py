@@ -34,13 +34,13 @@ from router.whatif.wording import (
 BUSY: Final = 0.8
 """From this utilisation on a link is said to be busy: bursts find little room."""
 VAGUE: Final = 0.1
-"""With more of the time not covered, only both ends of an availability tell something."""
+"""Share of the time not covered above which an availability is shown as a range."""
 LONG: Final = 2.0
 """From this stretch on paths are said to be long."""
 SOME_LOST: Final = 0.01
-"""With more of what should arrive lost in a scenario it is said to be fair, ..."""
+"""Share of the messages lost in a scenario above which it is rated fair."""
 MUCH_LOST: Final = 0.1
-"""... and with more than this to be bad."""
+"""Share of the messages lost in a scenario above which it is rated bad."""
 THREE_NINES: Final = 0.999
 """An availability is good from here on, ..."""
 TWO_NINES: Final = 0.99
@@ -72,7 +72,7 @@ class Verdict:
 
 
 def verdicts(facts: Facts) -> list[Verdict]:
-    """Of a run, in the order of the report."""
+    """Verdicts on a run, in the order of the report."""
     makers: tuple[Callable[[Facts], Iterator[Verdict]], ...] = (
         _parts, _spof, _lost, _links, _paths, _addresses, _credit, _changes, _growth, _availability,
     )  # fmt: skip

@@ -62,7 +62,7 @@ class FailureCandidates:
 
     @classmethod
     def of(cls, model: Model) -> FailureCandidates:
-        """Those of a model. The site of routers is a group too, unless a group has its name."""
+        """Groups of a model. The site of routers is a group too, unless a group has its name."""
         routers = {router.id: place for place, router in enumerate(model.routers)}
         links = {link.id: place for place, link in enumerate(model.links)}
         groups = [
@@ -165,7 +165,7 @@ class Family(Protocol):
 
     @property
     def text(self) -> str:
-        """As an operator writes it, and as it stands in tables."""
+        """Family as an operator writes it, and as tables show it."""
 
     @property
     def group(self) -> str | None:
@@ -213,7 +213,7 @@ class Combinations:
         return math.comb(len(elements.links), self.links) * math.comb(len(elements.routers), self.routers)
 
     def batch(self, elements: FailureCandidates, numbers: Ranks) -> Batch:
-        """Unranked."""
+        """Failures of these numbers (combinatorial unranking)."""
         choices = math.comb(len(elements.links), self.links)
         links = unrank(numbers % choices, len(elements.links), self.links)
         routers = unrank(numbers // choices, len(elements.routers), self.routers)
@@ -254,11 +254,11 @@ class Groups:
 
     @property
     def text(self) -> str:
-        """As in WORDS."""
+        """Family as in WORDS."""
         return WORDS[self.kind]
 
     def places(self, elements: FailureCandidates) -> list[int]:
-        """Of its groups."""
+        """Indices of its groups."""
         return [place for place, group in enumerate(elements.groups) if group.kind is self.kind]
 
     def count(self, elements: FailureCandidates) -> int:

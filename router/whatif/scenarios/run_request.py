@@ -24,7 +24,7 @@ MAX_GROWTH_STEPS: Final = 1000
 MAX_NUMBER: Final = 2**63
 """Above those that a table has room for."""
 STEP_DIGITS: Final = 6
-"""Of a step that is proposed instead of one that doesn't end at TO."""
+"""Maximum digits of a suggested STEP, instead of one that doesn't end at TO."""
 FIELDS: Final[Mapping[str, str]] = {
     "--fail": "families",
     "--maintenance": "maintenance",
@@ -82,7 +82,7 @@ class Request:
     """
 
     families: str = attrs.field(default=DEFAULT_FAMILIES, validator=_is_text)
-    """As after `--fail`."""
+    """Families of failures, in the syntax of `--fail`."""
     maintenance: tuple[str, ...] = attrs.field(default=(), converter=_texts, validator=_are_texts)
     """Names of groups, each held down while everything else fails one by one."""
     growth: str = attrs.field(default="", validator=_is_text)
@@ -96,7 +96,7 @@ class Request:
     subscribers: tuple[str, ...] = attrs.field(default=(), converter=_texts, validator=_are_texts)
     """`ADDRESS,ROUTER`: subscribers that are added."""
     sample: int | None = attrs.field(default=None, validator=_is_from(1))
-    """Of families with more failures, only so many are played."""
+    """Sample size of families with more failures; None: all are run."""
     seed: int = attrs.field(default=0, validator=_is_from(0))
 
     def variants(self, model: Model) -> tuple[tuple[str, Model], ...]:
@@ -127,7 +127,7 @@ class Request:
         )
 
     def to_json(self) -> str:
-        """As JSON, in one form."""
+        """Request as JSON, in a canonical form."""
         return json.dumps(attrs.asdict(self), sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -152,7 +152,7 @@ class Request:
 
 
 def of_fields(error: PlanError) -> PlanError:
-    """The same error in words of who has no options of a command, but fields of a request."""
+    """Reword an error about options for callers that use fields of a request."""
 
     def said(text: str) -> str:
         for option, field in FIELDS.items():

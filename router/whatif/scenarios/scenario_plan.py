@@ -76,7 +76,7 @@ class Section:
     first: int
     count: int
     shuffle: Shuffle | None
-    """Of which the scenarios are the first places, when not all are played."""
+    """Permutation whose first `count` entries are run (sampling); None: all are run."""
 
     @property
     def stop(self) -> int:

@@ -48,7 +48,8 @@ PASSED: Final = """
     link string, src string, dst string, begun bigint, ended bigint, messages bigint, bytes bigint, is_reset boolean,
     address string, msg_bytes double
 """
-"""Of a row about what has entered at a router, that one is `src`, and `link` null; `address` is null of the others."""
+"""Schema of readings. In a row about traffic that entered at a router, that router is `src`, and `link` is null; in
+others `address` is null."""
 
 T = TypeVar("T")
 Connect = Callable[[str], AbstractContextManager[link_counters.ManagementQueries]]
@@ -68,7 +69,7 @@ class CounterSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """As `spark.readStream.format` takes it."""
+        """Name of the source for `spark.readStream.format`."""
         return FORMAT
 
     def schema(self) -> str:
@@ -181,9 +182,9 @@ class WatchSpec:
     has_addresses: bool = False
     """Whether what enters the mesh at each router is watched too."""
     links: tuple[LinkEdge, ...] = ()
-    """Of the model: ids and capacities."""
+    """Links of the model, with ids and capacities."""
     capacity_msgs: float | None = None
-    """Of links whose capacity isn't told there, messages/s,"""
+    """Capacity of links that have none there, messages/s."""
     capacity_bytes: float | None = None
     """and bytes/s, in each direction."""
 

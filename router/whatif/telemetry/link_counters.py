@@ -162,7 +162,7 @@ def _connections(router: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str,
 
 
 def _entered(rows: list[dict[str, Any]]) -> Iterator[tuple[str, int]]:
-    """Of mobile addresses, which have such keys, but for those of replies: each client has one of its own."""
+    """Traffic of mobile addresses, which have such keys, except those for replies: each client has one of its own."""
     for row in rows:
         text = str(row["key"])[2:] if str(row["key"]).startswith("M") else ""
         if text and not is_volatile_reply(text):

@@ -215,7 +215,7 @@ class BaseAndScenario:
         return read_rows(self.folder, table, values)
 
     def variant_rows(self, table: str, **values: object) -> list[dict[str, Any]]:
-        """The same of a table by scenario: rows of the scenarios of this variant."""
+        """Rows of a table by scenario, for the scenarios of this variant."""
         found = self.rows(table, **values)
         if not found:
             return []
@@ -225,7 +225,7 @@ class BaseAndScenario:
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        """Those of the run, which there must be."""
+        """Outcomes of the run, which must exist."""
         assert self.folder is not None
         return Outcomes.read(self.folder)
 

@@ -43,11 +43,11 @@ class Explanation:
     marks: PictureHighlights = PictureHighlights()
 
     def noting(self, sentence: str) -> Explanation:
-        """The same with another sentence at its end."""
+        """Explanation with another sentence at its end."""
         return attrs.evolve(self, sentences=(*self.sentences, sentence))
 
     def plain(self) -> dict[str, object]:
-        """As JSON can hold it."""
+        """Explanation as plain values for JSON."""
         return {
             "title": self.title,
             "sentences": list(self.sentences),
