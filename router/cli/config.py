@@ -171,7 +171,7 @@ def reference(output: str) -> None:
 )
 @_output
 def generate(kind: str, routers: int, seed: int, base_port: int, output: str) -> None:
-    """Generate the settings of a mesh of a well-known shape, all on loopback.
+    """Generate a mesh of a well-known shape, all on loopback.
 
     SHAPE is line, ring, star, tree (each router has two below it), full (every router is a neighbor of every other),
     geometric (routers at random places in a square, neighbors where they are near), chords (a ring with random links,

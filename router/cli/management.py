@@ -31,7 +31,7 @@ from router.management.node import FORBIDDEN, OWN_CONNECTION, SHOWN_ALONE
 PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""
 MOST_ENTITIES: Final = 1_000_000
-"""Entities of one type that are taken for the whole of them: a router that tells of more never comes to an end."""
+"""Entities of one type that are taken for the whole of them: a router that reports more never comes to an end."""
 MOST_NAMED: Final = 20
 """Routers that an error lists."""
 

@@ -64,7 +64,7 @@ NOTHING: Final = ("0", "-", "0s")
 
 PROBLEMS: Final = "amqp-mesh.problem"
 OF_ALL: Final = ("problems", "routers", "mesh", "connectors", "listeners")
-"""Choices of the mesh or a whole router, not shown to who sees a virtual host alone."""
+"""Choices of the mesh or a whole router, not shown to users who may see only one virtual host."""
 
 WHAT: Final = ("general", "problems", *VIEWS, "credit")
 

@@ -21,7 +21,7 @@ def problem_parts(
     """Lines for a person.
 
     Args: found: routers asked, each with its problems. suffix: what commands need beside what the routers say, such as
-    `--url`. silent: routers that  could not be queried.
+    `--url`. silent: routers that could not be queried.
     """
     told = merged((router, row) for router, rows in found for row in rows)
     problems = [each for each in told if each.row["kind"] not in NOTICES]
@@ -31,7 +31,7 @@ def problem_parts(
     asked = f"; {_counted(len(found), 'router')} asked"
     if silent:
         there_are = _counted(len(found) + len(silent), "router")
-        asked = f" at {len(found)} of {there_are}; {_listed(silent)}  could not be queried"
+        asked = f" at {len(found)} of {there_are}; {_listed(silent)} could not be queried"
     parts = [Text(count + also + asked)]
     for each in problems:
         parts += _lines(each, suffix, "red")

@@ -155,4 +155,4 @@ def test_without_a_reply_nothing_is_written_but_why_also_as_json(url: str) -> No
     assert (asked.returncode, asked.stdout) == (1, "")
     assert asked.stderr.startswith("Error: ")
     told = " ".join(CliRunner().invoke(main, ["call", "--help"], terminal_width=200).stdout.split())
-    assert "Then nothing is written to standard output, with --json neither" in told
+    assert "Then nothing is written to standard output, not even with --json" in told

@@ -142,7 +142,7 @@ def test_rows_that_were_chosen_are_counted_among_all(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("_topo/0/R7/x", "_topo/0/R7/x is an address of router R7 alone: see amqp-mesh stat addresses --router R7"),
+        ("_topo/0/R7/x", "_topo/0/R7/x is an address of router R7 only: see amqp-mesh stat addresses --router R7"),
         ("amqp:/_topo/0/all/x", "is an address of every router, not of subscribers"),
         ("_edge/E/x", "_edge/E/x is an address of edge router E"),
         ("/", "/ names nothing; expected an address that clients receive from"),

@@ -73,9 +73,9 @@ def test_a_command_ends_with_an_error_and_no_traceback(answer: Answer) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"id": 5}, "R tells a value of another type (int) for `id` of router, which is of type string"),
-        ({"id": None}, "R tells nothing for `id` of router, which is of type string"),
-        ({"memoryUsage": True}, "R tells a value of another type (bool) for `memoryUsage` of router"),
+        ({"id": 5}, "R reports a value of another type (int) for `id` of router, which is of type string"),
+        ({"id": None}, "R reports nothing for `id` of router, which is of type string"),
+        ({"memoryUsage": True}, "R reports a value of another type (bool) for `memoryUsage` of router"),
     ],
 )
 def test_an_attribute_of_another_type_is_no_entity(row: dict[str, object], said: str) -> None:
@@ -88,7 +88,7 @@ def test_what_a_router_has_not_told_is_an_error_when_it_is_asked_for() -> None:
     (found,) = checked("router", [{"id": "A", "whatNoneHas": object()}], "R")
     assert found["id"] == "A"
     assert found.get("version") is None
-    with pytest.raises(ManagementError, match="R tells no `version`"):
+    with pytest.raises(ManagementError, match="R reports no `version`"):
         found["version"]
 
 
@@ -96,6 +96,6 @@ def test_what_a_router_has_not_told_is_an_error_when_it_is_asked_for() -> None:
 def test_a_router_that_has_ever_more_entities_is_asked_for_no_more_than_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(management, "MOST_ENTITIES", 1000)
     with fake_management(of_ever_more) as url, management.ManagementClient(url) as client:
-        with pytest.raises(ManagementError, match="tells of more than 1,000 entities of type connection"):
+        with pytest.raises(ManagementError, match="reports more than 1,000 entities of type connection"):
             client.query("connection")
         assert len(client.query("connection", limit=700)) == 700

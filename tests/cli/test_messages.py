@@ -192,9 +192,9 @@ def test_of_what_is_sent_settled_nobody_tells(mesh: MeshProcesses, count: int, w
     with receiving(mesh, "settled"):
         sent = call(mesh, "send", "settled", "x", "--settled", "--count", str(count))
     assert sent.returncode == 0, sent.stderr
-    whose = "its" if count == 1 else "their"
+    what = "its outcome is" if count == 1 else "their outcomes are"
     assert re.fullmatch(
-        rf"{words} sent settled to settled in [\d.]+ s(, \d+ a second)?: nobody tells of {whose} outcome\n", sent.stdout
+        rf"{words} sent settled to settled in [\d.]+ s(, \d+ a second)?: {what} not reported\n", sent.stdout
     )
 
 

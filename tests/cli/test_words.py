@@ -43,7 +43,7 @@ def test_the_help_of_a_command_says_what_is_so() -> None:
     said = CliRunner().invoke(main, ["replay", "--help"]).output
     assert "None" not in said
     said = " ".join(CliRunner().invoke(main, ["top", "--help"]).output.split())
-    assert "by default all of the mesh" in said
+    assert "by default all routers of the mesh" in said
 
 
 def test_a_group_without_a_command_shows_its_help() -> None:

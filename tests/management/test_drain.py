@@ -244,7 +244,7 @@ def test_who_drains_a_router_without_neighbors_is_told_how_it_serves_again(tmp_p
         lone.start()
         found = command(lone, "R1", "drain", "R1")
         assert found.exit_code == 0
-        assert "no neighbor by which it could be asked: SIGUSR2 has it serve again" in found.output
+        assert "no neighbor by which it could be reached: SIGUSR2 makes it serve again" in found.output
         lone["R1"].send_signal(signal.SIGUSR2)
         wait_until(lambda: bool(lone["R1"].log_lines("resumed")), "it serves again", WAIT_S)
         with ManagementClient(lone.url("R1"), timeout_s=WAIT_S) as client:

@@ -400,7 +400,7 @@ def test_a_router_that_does_not_tell_all_attributes_is_shown_without(
     assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
     if what == "routers":
         assert re.search(r"^R2 +\? ", found.stdout, re.MULTILINE)
-        assert "?: not told by this router; is it another version?" in found.stdout
+        assert "?: not reported by this router; is it another version?" in found.stdout
         assert found.exit_code == 0
         monkeypatch.setenv("COLUMNS", "6")
         folded = CliRunner().invoke(main, ["stat", what, "--url", mesh.url("R1")]).stdout

@@ -90,8 +90,8 @@ def test_a_tenant_sees_its_own(stat: Callable[..., Result]) -> None:
     [
         (("general", "--vhost", "blue"), "is of the whole router, and not of a virtual host (403)"),
         (("connections", "--vhost", "green"), "may not use the management of this router in virtual host `green`"),
-        (("problems", "--vhost", "blue"), "problems: not shown to who sees a virtual host alone"),
-        (("listeners", "--vhost", "blue"), "listeners: not shown to who sees a virtual host alone"),
+        (("problems", "--vhost", "blue"), "problems: not shown to users who may see only one virtual host"),
+        (("listeners", "--vhost", "blue"), "listeners: not shown to users who may see only one virtual host"),
         (("routers", "--vhost", "blue"), "needs `management: read`"),
         (("general", "--router", "B", "--vhost", "blue"), "this user may not ask router B: its group has no"),
         (("general", "--url", "amqp://bob:secret@127.0.0.1:1"), "no router answers at amqp://bob:***@127.0.0.1:1"),
@@ -110,11 +110,11 @@ def test_who_may_not_is_told_why(stat: Callable[..., Result], words: tuple[str, 
 def test_ping_and_query_say_that_a_tenant_sees_its_own_alone(call: Callable[..., Result]) -> None:
     pinged = call("ping", "--vhost", "blue")
     assert (pinged.exit_code, pinged.stdout) == (1, "")
-    assert "ping: not shown to who sees a virtual host alone; needs `management: read`" in pinged.stderr
+    assert "ping: not shown to users who may see only one virtual host; needs `management: read`" in pinged.stderr
     listeners = call("manage", "query", "--type", "listener", "--vhost", "blue")
     assert (listeners.stdout, listeners.stderr) == (
         "[]\n",
-        "Shown alone: what is of virtual host blue (`management: own`)\n",
+        "Only shown: what belongs to virtual host blue (`management: own`)\n",
     )
     assert call("manage", "query", "--type", "listener", "--vhost", "operators").stderr == ""
 

@@ -47,7 +47,7 @@ CASES = (
         "EXTERNAL without certificates of clients",
     ),
     row("a mechanism twice", listener("sasl: [ANONYMOUS, ANONYMOUS]"), "router.listeners[0].sasl", "twice"),
-    row("no mechanism", listener("sasl: []"), "router.listeners[0].sasl", "nobody could enter"),
+    row("no mechanism", listener("sasl: []"), "router.listeners[0].sasl", "no client could connect"),
     row(
         "passwords without users",
         listener("sasl: [SCRAM-SHA-256]"),

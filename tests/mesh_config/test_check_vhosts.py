@@ -106,7 +106,7 @@ CASES = (
         "router.vhosts[0].groups[0].sources[0]",
         "outside every isolated virtual host",
     ),
-    warning("nobody", f"{HEAD}  vhosts:\n  - name: a  # here", "router.vhosts[0].name", "nobody may come"),
+    warning("nobody", f"{HEAD}  vhosts:\n  - name: a  # here", "router.vhosts[0].name", "nobody may connect"),
     warning(
         "no users",
         f"{HEAD}  vhosts:\n  - {{name: a, groups: [{{name: x}}]}}  # here",

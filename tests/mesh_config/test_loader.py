@@ -477,7 +477,7 @@ CASES = (
             f"router:\n  id: A\n  connectors:\n  - host: '{value}'  # here",
             "router.connectors[0].host",
             "is a host and a port",
-            "the host alone",
+            "only the host",
             host,
         )
         for value, host in (("10.0.0.1:25672", "10.0.0.1"), ("broker:5672", "broker"), ("[::1]:5672", "::1"))

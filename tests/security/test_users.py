@@ -89,13 +89,13 @@ def test_users_that_are_added_at_the_same_time_are_all_there(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "password", "said"),
     [
-        (("add", "FILE", "alice"), "x", "alice is there already"),
+        (("add", "FILE", "alice"), "x", "alice exists already"),
         (("add", "FILE", "a\x00b"), "x", r"user 'a\x00b': no name has the character \x00; expected visible characters"),
         (("add", "FILE", "a\u202eb"), "x", r"no name has the character \u202e"),
         (("add", "FILE", "a\udcffb"), "x", r"user 'a\xffb': no name has the character \xff"),
         (("add", "FILE", " sp"), "x", "user ' sp': the name begins or ends with a blank"),
         (("add", "FILE", 256 * "n"), "x", "...: the name has 256 characters; expected at most 255"),
-        (("add", "FILE", "sp\u00a0"), "x", "blanks between them alone; did you mean 'sp'?"),
+        (("add", "FILE", "sp\u00a0"), "x", "with blanks only between them; did you mean 'sp'?"),
         (("add", "FILE", ""), "x", "user '': an empty name"),
         (("add", "FILE", "\u200b"), "x", r"user '\u200b': an empty name"),
         (("add", "FILE", "אa"), "x", "mixes directions of writing"),

@@ -88,7 +88,7 @@ class _Commands(HintingGroup):
 
 @click.command(cls=_Commands)
 def whatif() -> None:
-    """Evaluate what would happen to a mesh: failures, growth, changes.
+    """Evaluate failures, growth and changes of a mesh.
 
     What if this router or those links fail, if traffic grows, if subscribers move? A model of the mesh is made from a
     live mesh (snapshot) or a file (import); the other commands run scenarios on it and show their effects.
