@@ -40,7 +40,7 @@ ENDED = str(2**31 - 1)
         (["--compare-pid", "4711"], "--compare-pid 4711: there is no --compare whose process it could be"),
         (["--router-command", "'"], "--router-command"),
         (["--picture", "found.pdf"], "the name of a picture ends in .png or .svg"),
-        (["memory", "--picture", "found.png"], "there is no picture of oslo, spill, memory, idle, start alone"),
+        (["memory", "--picture", "found.png"], "oslo, spill, memory, idle, start can't be drawn without other cases"),
     ],
 )
 def test_a_wrong_command_is_refused_before_anything_is_started(words: list[str], hint: str) -> None:

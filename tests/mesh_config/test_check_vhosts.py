@@ -163,7 +163,7 @@ CASES = (
         "no hosts",
         f"{HEAD}  vhosts:\n  - {{name: a, groups: [{{name: x, users: [u], hosts: []}}]}}  # here",
         "router.vhosts[0].groups[0].hosts",
-        "from anywhere",
+        "from any host",
         nearest="*",
     ),
 )

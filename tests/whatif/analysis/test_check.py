@@ -138,7 +138,7 @@ def test_availability_is_kept_when_its_lower_end_is(whole: Path, model: Model) -
     found = answer(whole, model, min_availability=between)
     assert not found.is_kept
     rest = percent(summary["availability"]["residual"])
-    assert found.faults == (f"{rest} of the time something else is down than was counted: more scenarios may tell",)
+    assert found.faults == (f"{rest} of the time is not covered by the scenarios: more of them may give an answer",)
 
 
 def test_what_breaks_a_limit_never_looks_like_it(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_what_a_run_cannot_tell_is_not_kept(limits: dict[str, Any], why: str, tm
     )
     found = answer(run(model, tmp_path / "run", Request()), model, **limits)
     assert not found.is_kept
-    assert found.found.startswith("can't be told: ")
+    assert found.found.startswith("can't be determined: ")
     assert why in found.found
 
 
@@ -205,7 +205,7 @@ def test_credit_of_a_mesh_that_sends_nothing_to_subscribers_cannot_be_told(tmp_p
     folder = run(model, tmp_path / "run", Request())
     for limit in ("enough_credit", "enough_credit_always"):
         found = answer(folder, model, **{limit: True})
-        assert (found.is_kept, found.found) == (False, "can't be told: the model sends nothing to subscribers")
+        assert (found.is_kept, found.found) == (False, "can't be determined: the model sends nothing to subscribers")
 
 
 def test_what_is_counted_is_told_in_its_number(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_no_delay_can_be_told_where_no_path_is_the_only_one(tmp_path: Path) -> N
     made(model, Request(), tmp_path / "run", engine="local", routing="ecmp")
     finish_run.complete_run(tmp_path / "run", model)
     found = answer(tmp_path / "run", model, max_delay_ms=5)
-    assert (found.is_kept, found.found) == (False, "can't be told: no path is the only one with --routing ecmp")
+    assert (found.is_kept, found.found) == (False, "can't be determined: no path is the only one with --routing ecmp")
 
 
 # Availability and credit by family
@@ -357,7 +357,7 @@ def test_credit_is_looked_at_in_every_scenario_of_a_family(tmp_path: Path) -> No
     folder = run(model, tmp_path / "run", Request())
     assert answer(folder, model, enough_credit=True, families=("links:1",)).is_kept
     found = answer(folder, model, enough_credit_always=True, families=("routers:1",))
-    assert (found.is_kept, found.found) == (True, "every path with enough in 4 scenarios")
+    assert (found.is_kept, found.found) == (True, "enough credit on every path in 4 scenarios")
     assert not answer(folder, model, enough_credit_always=True).is_kept
     found = answer(folder, model, enough_credit_always=True, families=("links:1",))
     assert (found.limit, found.is_kept, found.found, found.count) == (
@@ -450,7 +450,7 @@ def test_delays_of_every_address_are_those_that_the_naive_evaluation_finds(whole
 def test_delays_of_an_address_that_can_not_be_told_are_not_within_limits(tmp_path: Path) -> None:
     model = mesh("A-B", addresses=[address("q")], subscribers=[site("q", "B")], demands=[demand("A", "q", 1)])
     found = answer(run(model, tmp_path / "run", Request()), model, max_address_delay_ms={"q": 5})
-    assert (found.is_kept, found.found) == (False, "can't be told: the model has no delays of links")
+    assert (found.is_kept, found.found) == (False, "can't be determined: the model has no delays of links")
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_a_scenario_tells_what_gets_more_to_carry_and_which_paths_grow() -> None
     assert "All routers that are up still reach each other, as far as they did before." in said(found)
     assert "Every message still finds its way." in said(found)
     assert "The busiest link is A--D from A to D: 80 %, 0 % when nothing fails." in said(found)
-    more = rows(found, "Links that get more")
+    more = rows(found, "Links whose load rises")
     assert (more[0]["link"], more[0]["msg/s before"], more[0]["msg/s"]) == ("A--D", 0, 80)
     assert rows(found, "Paths that grow")[0] == {
         "from": "B", "to": "C", "cost before": 1, "cost": 3, "path": "B - A - D - C",
@@ -211,7 +211,7 @@ def test_an_address_tells_who_sends_to_whom_and_whether_credit_is_enough() -> No
     assert "All its subscribers are at E: without that router it has none." in said(found)
     assert "keeps some of its publishers from all subscribers: link C--E, router C and router E." in said(found)
     (row,) = rows(found, "What is offered")
-    assert (row["from"], row["to"], row["round trip, ms"], row["needs credit"], row["enough"]) == (
+    assert (row["from"], row["to"], row["round trip, ms"], row["credit needed"], row["enough"]) == (
         "A",
         "E",
         6,
@@ -230,7 +230,7 @@ def test_what_finds_no_credit_is_said_to_be_offered_and_not_sent() -> None:
     found = explain_address(BaseAndScenario.of_model(model), "q")
     assert "150 msg/s of it, from A, reach nobody." in said(found)
     assert "What finds no credit is listed below as offered to the nearest router with subscribers." in said(found)
-    (row,) = rows(found, "What is offered to whom")
+    (row,) = rows(found, "Messages offered on each path")
     assert (row["msg/s offered"], row["msg/s possible"], row["enough"]) == (250, 100, "no")
     cut = explain_address(BaseAndScenario.of_model(model, down=["A--B"]), "q")
     assert "offered" not in said(cut), "no credit would help"
@@ -491,7 +491,7 @@ def test_what_a_run_found_is_told_of_links_pairs_and_addresses(whole: Path) -> N
     pair = next(row for row in read_table(whole, "pair_impact").to_pylist() if row["is_lost"])
     assert rows(explain_pair(subject, pair["src"], pair["dst"]), "Scenarios of the run without a path")
     impact = read_table(whole, "address_impact").to_pylist()[0]
-    assert rows(explain_address(subject, impact["address"]), "Scenarios of the run that touch it")
+    assert rows(explain_address(subject, impact["address"]), "Worst of the ")
 
 
 def test_a_scenario_and_its_own_variant_may_be_given_both(whole: Path) -> None:
@@ -513,7 +513,7 @@ def test_what_a_run_found_is_told_of_one_variant(tmp_path: Path) -> None:
         subject = BaseAndScenario.of_run(tmp_path / "run", variant=variant)
         pairs = rows(explain_pair(subject, "A", "E"), "Scenarios of the run without a path: 1,")
         assert [(row["what is down"], variants[row["scenario"]]) for row in pairs] == [("link C--E", variant)]
-        found = rows(explain_address(subject, "q"), "Scenarios of the run that touch it: 1,")
+        found = rows(explain_address(subject, "q"), "Worst of the 1 scenarios")
         assert [(row["what is down"], variants[row["scenario"]]) for row in found] == [("link C--E", variant)]
 
 
@@ -528,7 +528,7 @@ def test_what_a_run_found_is_told_of_one_variant(tmp_path: Path) -> None:
         (("--address", "wrok"), "no address `wrok` in the model; did you mean `work`?"),
         (("--pair", "r00", "r99"), "no router `r99` in the model"),
         (("--down", "Z"), "no router, link or group `Z` in the model; expected one of r00, r01, "),
-        (("--scenario", "1", "--down", "r01"), "a scenario says what is down"),
+        (("--scenario", "1", "--down", "r01"), "the scenario already says what is down"),
         (("--scenario", "1", "--variant", "x2"), "scenario 1 is of variant `base`; expected it, or no variant"),
         (("--link", "x", "--router", "y"), "only one of them"),
         (("--picture", "x.png"), "ends in .svg"),

@@ -185,7 +185,7 @@ def test_a_plan_is_told_and_written(tmp_path: Path) -> None:
     file.write_text("upgrades: [{link: A--B, times: 2, price: 1}]")
     done = CliRunner().invoke(main, [*words, "--max-lost-pairs", "0"])
     assert done.exit_code == 1
-    said = "no plan keeps --max-lost-pairs 0 and --max-util 0.8, with everything that has a price; 1 mesh played"
+    said = "no combination of the priced changes satisfies --max-lost-pairs 0 and --max-util 0.8; 1 mesh evaluated"
     assert said in done.stdout
     done = CliRunner().invoke(main, [*words, "--json"])
     assert json.loads(done.stdout)["broken"] == ["--max-util 0.8"]
@@ -362,6 +362,6 @@ def test_a_mesh_file_that_lacks_links_of_the_model_is_told(tmp_path: Path) -> No
     done = CliRunner().invoke(main, ["whatif", "optimise", str(tmp_path / "other"), "--mesh", str(file)])
     assert done.exit_code == 2
     assert (
-        f"{file}: no link of the model is there (X--Y); expected the mesh file that the model was made of"
+        f"{file}: it has no link of the model (X--Y); expected the mesh file that the model was made from"
         in done.stderr
     )

@@ -196,7 +196,7 @@ def test_of_many_faults_the_first_are_told_and_all_counted(tmp_path: Path) -> No
         ("src,dst,msgs_per_s,msg_byte\n", (":1: error: unknown column `msg_byte`;"
                                           " did you mean `msg_bytes`?")),
         ("src;dst;msgs_per_s;msg_bytes\n", ":1: error: `;` between the columns; expected commas"),
-        ("src,src,dst,msgs_per_s,msg_bytes\n", ":1: error: column `src` is there twice; expected each column once"),
+        ("src,src,dst,msgs_per_s,msg_bytes\n", ":1: error: column `src` occurs twice; expected each column once"),
         (HEAD + "A,B,,1e10,1e9,\n", (": error: demands: all demands together come to 1e+19 bytes/s;"
                                    " expected at most 4.84e+18")),
     ],

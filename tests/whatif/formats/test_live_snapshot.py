@@ -189,8 +189,8 @@ def test_what_left_while_routers_were_asked_is_told() -> None:
     model, warnings = model_of(answers)
     assert {it.text: it.treatment for it in model.addresses} == dict.fromkeys(("gone", "odd"), Treatment.BALANCED)
     assert [it.partition(": ")[2] for it in warnings] == [
-        "address `gone` is known to no router any more; it is taken for balanced",
-        "address `odd` is `unavailable` at router `A`; it is taken for balanced",
+        "address `gone` is known to no router any more; it counts as balanced",
+        "address `odd` is `unavailable` at router `A`; it counts as balanced",
     ]
 
 

@@ -99,7 +99,7 @@ def test_a_model_from_before_costs_had_a_direction_is_read(tmp_path: Path) -> No
 
 def test_who_names_a_run_is_told_where_its_model_is(tmp_path: Path) -> None:
     model_folder.write_model(square(), tmp_path / "model")
-    with pytest.raises(SettingsError, match=r"no model is there: .*; expected the model that is in it: ") as caught:
+    with pytest.raises(SettingsError, match=r"it is no model: .*; expected the model that is in it: ") as caught:
         model_folder.read_model(tmp_path)
     assert str(tmp_path / "model") in str(caught.value)
 

@@ -185,7 +185,7 @@ def test_a_server_of_spark_connect_that_does_not_answer_is_named(model: Model, t
             assert process.stderr is not None
             said = process.stderr.read()
     assert process.returncode == 2
-    assert f"Spark can't be started: nobody answers at {address}: Connection refused" in said
+    assert f"Spark can't be started: no answer from {address}: Connection refused" in said
     assert "Traceback" not in said
 
 

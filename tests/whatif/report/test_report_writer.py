@@ -159,7 +159,7 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
             (),
             {
                 "With the changes": ("worse", "bad", "The busiest link has 100 % while nothing fails, not 75 %."),
-                "Room to grow": (
+                "Growth headroom": (
                     "1 x",
                     "fair",
                     "With 1.25 times the messages the busiest link has 94 %, and 125 % in the worst case.",
@@ -179,7 +179,7 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
                 "With the changes": (
                     "no matter",
                     "fair",
-                    "The busiest link has as much, and as much gets lost, in the worst case too.",
+                    "The same load of the busiest link and the same loss, also in the worst case.",
                 ),
             },
         ),
@@ -193,12 +193,12 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
                     "good",
                     (
                         "The busiest link has 150 % in the worst case, not 200 %; "
-                        "0 msg/s get lost at most, not 10 msg/s; "
+                        "at most 0 msg/s lost, not 10 msg/s; "
                         "pairs without a path in the worst case: 0, not 6. "
                         "Without 1 link of which no capacity is known."
                     ),
                 ),
-                "Room to grow": (
+                "Growth headroom": (
                     "none",
                     "bad",
                     "As it is the busiest link has 150 %, and 200 % in the worst case.",
@@ -236,7 +236,7 @@ def test_what_was_not_played_is_not_said_to_be_more(tmp_path: Path) -> None:
     rated = attrs.evolve(model, links=links)
     folder = run(rated, Request(families="links:2"), tmp_path / "run")
     note = {it.label: it.note for it in verdicts(facts_of(folder, rated))}["Availability"]
-    assert "% of the time something else is down than was played." in note
+    assert "% of the time is not covered by the scenarios." in note
 
 
 def test_a_utilisation_above_all_never_looks_like_all(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_utilisation_above_all_never_looks_like_all(tmp_path: Path) -> None:
     folder = run(model, Request(families="links:1", growth="1:2:0.5"), tmp_path / "run")
     found = {it.label: it for it in verdicts(facts_of(folder, model))}
     assert found["Busiest link"].value == "100.4 %"
-    assert "busiest link has 100.4 %" in found["Room to grow"].note
+    assert "busiest link has 100.4 %" in found["Growth headroom"].note
 
 
 def test_what_would_help_shows_a_gain_however_small() -> None:
@@ -303,8 +303,8 @@ def test_what_is_lost_while_nothing_fails_is_told_and_is_no_harm_of_failures(tmp
     share = facts.availability.demand
     assert share is not None
     told = page(facts, verdicts(facts), [])
-    assert f"In what was played {per_year(1 - share.at_most)} a year are lost; of another " in told
-    assert f" another {per_year(share.at_most - share.at_least)} a year nothing is known." in told
+    assert f"In the scenarios of the run {per_year(1 - share.at_most)} a year are lost; another " in told
+    assert f" another {per_year(share.at_most - share.at_least)} a year are not covered." in told
 
 
 def test_suggestions_for_subscribers_are_shown(tmp_path: Path) -> None:

@@ -348,7 +348,7 @@ def test_links_that_a_router_tells_nothing_of_are_named(capsys: pytest.CaptureFi
     assert "nothing" not in capsys.readouterr().out
     screen.show(from_rows("link_rate", [link_rate("A", "B", ended=10)]))
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "B has told nothing of B--C, B--D, B--E and 2 more since 12:00:05 UTC"
+    assert last == "B has reported nothing about B--C, B--D, B--E and 2 more since 12:00:05 UTC"
     screen.show(from_rows("link_rate", [link_rate("A", "B", ended=15), *silent]))
     assert "nothing" not in capsys.readouterr().out
 
