@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ from router.cli.whatif.progress_bar import progress
 ROWS: Final = 40
 """Maximum rows of a table that is shown; the others are in the files."""
 UNKNOWN: Final = 5
-"""Routers that are named of those that the model lacks."""
+"""Routers that are named in warnings of one kind."""
 LOG: Final = ".spark.log"
 
 
@@ -138,13 +139,28 @@ def _forecast(
             making.forecast(session, history, model, out, wanted, address=address, on_progress=on_progress)
     finally:
         log.unlink(missing_ok=True)
-    unknown = making.unknown_routers(out, model)
-    for router in unknown[:UNKNOWN]:
-        click.echo(printable(f"warning: the model has no router `{router}`: what entered there is left out"), err=True)
-    if len(unknown) > UNKNOWN:
-        click.echo(f"warning: and {len(unknown) - UNKNOWN} more routers", err=True)
+    _warn(
+        f"the model has no router `{router}`: what entered there is left out"
+        for router in making.unknown_routers(out, model)
+    )
+    unwatched, periods = making.gaps(out, model)
+    period = asked["period"]
+    _warn(
+        f"router `{router}` was watched in {count} of {periods} {period}s: "
+        + ("links are forecast without the others" if count else "what entered there is left out")
+        for router, count in unwatched.items()
+    )
     rows: list[dict[str, Any]] = making.soonest_full(out)
     return rows
+
+
+def _warn(messages: Iterable[str]) -> None:
+    """Write warnings, one about each router; no more than UNKNOWN."""
+    found = list(messages)
+    for message in found[:UNKNOWN]:
+        click.echo(printable(f"warning: {message}"), err=True)
+    if len(found) > UNKNOWN:
+        click.echo(f"warning: and {len(found) - UNKNOWN} more routers", err=True)
 
 
 def _say(rows: list[dict[str, Any]], out: Path, *, period: str, horizon: int, limit: float, **_: Any) -> None:

@@ -7,10 +7,11 @@ says when it is full, and how much more capacity would keep it from that.
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import math
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from router.whatif.forecasting.traffic_history import (
     rates_of,
     read_history,
 )
+from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.mesh_model import Model
 from router.whatif.model.value_kinds import amount_of, shown
@@ -145,7 +147,7 @@ def forecast(
     try:
         with jobs(session, history), _exact_times(session):
             _Forecast(session, model, beside, wanted, address or SparkAddress(), on_progress).make(history)
-        _put(beside, out)
+        replace_folder(beside, out)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
@@ -185,14 +187,32 @@ def unknown_routers(out: Path, model: Model) -> list[str]:
     return sorted(there - {router.id for router in model.routers})
 
 
-def _put(beside: Path, out: Path) -> None:
-    if out.exists():
-        old = out.with_name(f"{beside.name}.old")
-        out.rename(old)
-        beside.rename(out)
-        shutil.rmtree(old)
-    else:
-        beside.rename(out)
+def gaps(out: Path, model: Model) -> tuple[dict[str, int], int]:
+    """Find routers of the model that were not watched in some periods of a forecast's history.
+
+    Returns: the periods in which each of these was watched; the number of all periods.
+    """
+    rows = read_table(out, DEMAND_PERIOD.name, ["begun", "router"]).to_pylist()
+    begun = set(_last_periods(rows))
+    watched = {router: len(each & begun) for router, each in _watched(model, rows).items()}
+    seen = set(read_table(out, DEMAND_RATE.name, ["router"]).column("router").unique().to_pylist())
+    never = {router.id: 0 for router in model.routers if router.id in seen}
+    return {router: count for router, count in sorted((never | watched).items()) if count < len(begun)}, len(begun)
+
+
+def _watched(model: Model, rows: Iterable[Mapping[str, Any]]) -> dict[str, set[dt.datetime]]:
+    """Beginnings of the periods of each router of the model that has some, of rows of `demand_period`."""
+    known = {router.id for router in model.routers}
+    found: dict[str, set[dt.datetime]] = {}
+    for row in rows:
+        if row["router"] in known:
+            found.setdefault(row["router"], set()).add(row["begun"])
+    return found
+
+
+def _last_periods(rows: Iterable[Mapping[str, Any]]) -> list[dt.datetime]:
+    """Beginnings of the periods that count, of rows of `demand_period`."""
+    return sorted({row["begun"] for row in rows})[-MOST_PERIODS:]
 
 
 @contextlib.contextmanager
@@ -240,9 +260,10 @@ class _Forecast:
         expected, high = self._demands(numbers)
         write_model(expected, self.folder / EXPECTED)
         write_model(high, self.folder / HIGH)
-        self._play(rows, numbers)
+        whole = self._whole(history, rows, numbers)
+        self._play(rows, whole)
         self.on_progress("computing when links are full", 0, 0)
-        self._links(numbers)
+        self._links(whole, last=max(numbers))
 
     def _numbers(self, history: Path, rows: Sequence[dict[str, Any]]) -> dict[Any, int]:
         """Number the periods by when they begin: 0 is the last one, those before are negative.
@@ -250,7 +271,7 @@ class _Forecast:
         Raises: RunError when there are too few.
         """
         calendar = self.wanted.calendar
-        begun = sorted({row["begun"] for row in rows})[-MOST_PERIODS:]
+        begun = _last_periods(rows)
         if len(begun) < LEAST:
             raise self._too_few(history, len(begun))
         there = {row["router"] for row in rows}
@@ -258,6 +279,22 @@ class _Forecast:
             raise no_router_known(history, there, f"the routers with whole {self.wanted.period}s")
         last = begun[-1]
         return {each: round((each - last).total_seconds() / calendar.period_s) for each in begun}
+
+    def _whole(self, history: Path, rows: Sequence[dict[str, Any]], numbers: dict[Any, int]) -> dict[Any, int]:
+        """Take the periods in which every router of the model was watched: in others its demands are not known.
+
+        Raises: RunError when there are too few.
+        """
+        watched = _watched(self.model, rows)
+        found = {begun: number for begun, number in numbers.items() if all(begun in each for each in watched.values())}
+        if len(found) < LEAST:
+            period = self.wanted.period
+            least = min(watched, key=lambda router: len(watched[router] & numbers.keys()))
+            count = len(watched[least] & numbers.keys())
+            message = f"{len(found)} {period}s in which every router was watched: `{least}` was in {count} of "
+            expected = f"{LEAST} at least; in a model without `{least}` the others count"
+            raise run_error(history, f"{message}{len(numbers)}", expected)
+        return found
 
     def _too_few(self, history: Path, count: int) -> RunError:
         """The error of a history of too few periods, with what makes one whole, and why hours may be missing."""
@@ -339,8 +376,13 @@ class _Forecast:
     def _variant(self, number: int) -> str:
         return f"period {number}"
 
-    def _links(self, numbers: dict[Any, int]) -> None:
-        """Write when links are full."""
+    def _links(self, numbers: dict[Any, int], *, last: dt.datetime) -> None:
+        """Write when links are full.
+
+        Args:
+            numbers: of the periods that were played.
+            last: when period 0 began.
+        """
         folder = self.folder / RUN
         loads, scenarios = (
             self.session.read.parquet(address_for_spark(folder / layout.name)) for layout in (SCENARIO_LOAD, SCENARIO)
@@ -363,7 +405,7 @@ class _Forecast:
         outlook = self.wanted.outlook
         found = soonest(trends(values, keys, periods=len(numbers), outlook=outlook))
         period_us = self.wanted.calendar.period_s * 1_000_000
-        last_us = round(max(numbers).timestamp()) * 1_000_000
+        last_us = round(last.timestamp()) * 1_000_000
         full_at = sql.timestamp_micros(sql.lit(last_us) + sql.col("full_in") * period_us)
         need = sql.col("high") / sql.lit(outlook.limit)
         whole = (

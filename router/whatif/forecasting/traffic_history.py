@@ -75,7 +75,7 @@ def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> Dat
         .groupBy("bucket", "router", "address")
         .agg(
             sql.sum("messages").alias("messages"),
-            (sizes / sql.sum(sql.when(sql.col("msg_bytes").isNotNull(), sql.col("messages")))).alias("msg_bytes"),
+            _mean_size(sql, sizes, sql.col("messages")).alias("msg_bytes"),
         )
     )
     # Each demand has a row in each hour in which its router was watched, though nothing came.
@@ -149,30 +149,54 @@ def _pieces(counted: DataFrame, calendar: Calendar) -> DataFrame:
     )
 
 
+def _mean_size(sql: Any, sizes: Any, weights: Any) -> Any:
+    """Mean of sizes, bytes, of those rows that have one; null where none has, or all weights are 0."""
+    return sql.try_divide(sizes, sql.sum(sql.when(sql.col("msg_bytes").isNotNull(), weights)))
+
+
 def periods_of(grid: DataFrame, calendar: Calendar) -> DataFrame:
-    """Sum up whole periods: the table `demand_period`, with the column `period`, its number."""
+    """Sum up each period of each router that is whole: the table `demand_period`, with `period`, its number.
+
+    Args:
+        grid: as `read_history` makes it: all demands of a router have rows of the same hours.
+        calendar: hours and periods.
+    """
     sql = functions_of(grid)
-    totals = grid.groupBy("period", "bucket").agg(sql.sum("msgs_per_s").alias("total"))
-    # The first of equal ones.
-    busiest = sql.max_by("bucket", sql.struct("total", -sql.col("bucket")))
-    whole = totals.groupBy("period").agg(sql.count("*").alias("buckets"), busiest.alias("busiest"))
-    whole = whole.where(sql.col("buckets") >= WHOLE * calendar.period_s / calendar.bucket_s).select("period", "busiest")
     rate = sql.col("msgs_per_s")
-    volume = sql.when(sql.col("msg_bytes").isNotNull(), rate)
+    demand = window_of(grid).partitionBy("period", "router", "address")
+    watched = grid.withColumn("hours", sql.count("*").over(demand)).withColumn("mean", sql.avg(rate).over(demand))
+    whole = watched.where(sql.col("hours") >= WHOLE * calendar.period_s / calendar.bucket_s)
     found = (
-        grid.join(sql.broadcast(whole), "period")
+        whole.join(sql.broadcast(_busiest(whole)), "period")
         .groupBy("period", "router", "address")
         .agg(
             sql.count("*").alias("hours"),
             sql.avg(rate).alias("mean"),
             *(sql.percentile(rate, sql.lit(share)).alias(name) for name, share in PERCENTILES.items()),
             sql.max(rate).alias("max"),
-            sql.coalesce(sql.max(sql.when(sql.col("bucket") == sql.col("busiest"), rate)), sql.lit(0.0)).alias("busy"),
-            (sql.sum(rate * sql.col("msg_bytes")) / sql.sum(volume)).alias("msg_bytes"),
+            sql.max(sql.when(sql.col("bucket") == sql.col("busiest"), rate)).alias("busy"),
+            _mean_size(sql, sql.sum(rate * sql.col("msg_bytes")), rate).alias("msg_bytes"),
         )
     )
     begun_s = sql.col("period") * calendar.period_s + calendar.offset_s
-    return found.withColumn("begun", sql.timestamp_micros(begun_s * SECOND))
+    return found.withColumn("busy", sql.coalesce("busy", "mean")).withColumn(
+        "begun", sql.timestamp_micros(begun_s * SECOND)
+    )
+
+
+def _busiest(whole: DataFrame) -> DataFrame:
+    """Find the busy hour of each period: `period` and `busiest`. A router not watched in an hour counts as its mean."""
+    sql = functions_of(whole)
+    means = whole.groupBy("period", "router", "address").agg(sql.max("mean").alias("mean"))
+    usual = means.groupBy("period").agg(sql.count("*").alias("demands"), sql.sum("mean").alias("usual"))
+    hours = whole.groupBy("period", "bucket").agg(
+        sql.count("*").alias("known"), sql.sum("msgs_per_s").alias("total"), sql.sum("mean").alias("known_usual")
+    )
+    unknown = sql.when(sql.col("known") < sql.col("demands"), sql.col("usual") - sql.col("known_usual")).otherwise(0.0)
+    totals = hours.join(sql.broadcast(usual), "period").withColumn("total", sql.col("total") + unknown)
+    # The first of equal ones.
+    busiest = sql.max_by("bucket", sql.struct("total", -sql.col("bucket")))
+    return totals.groupBy("period").agg(busiest.alias("busiest"))
 
 
 def last_sizes(periods: DataFrame) -> DataFrame:

@@ -122,7 +122,7 @@ DEMAND_RATE: Final = Layout(
 DEMAND_PERIOD: Final = Layout(
     name="demand_period",
     doc="Demands by period, such as a week, made from the hours of `demand_rate`, with those without "
-    "messages. Periods of which less than four hours in five were watched are left out.",
+    "messages. Periods of which the router was watched for less than four hours in five are left out.",
     key=("begun", "router", "address"),
     columns=(
         Column(name="begun", kind=MOMENT, doc="Beginning of the period, UTC; a week begins on Monday."),
@@ -135,7 +135,8 @@ DEMAND_PERIOD: Final = Layout(
         real("max", "Rate in the busiest hour of this demand.", "msg/s"),
         real(
             "busy",
-            "Rate in the busy hour of the mesh: the hour in which most messages entered at all routers together.",
+            "Rate in the busy hour of the mesh: the hour in which most messages entered at all routers together. The mean "
+            "if the router was not watched in that hour.",
             "msg/s",
         ),
         real("msg_bytes", "Mean size of a message; null when not known.", "bytes", is_nullable=True),

@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -300,6 +300,62 @@ def test_an_interval_gives_each_hour_its_share(spark: SparkSession, tmp_path: Pa
     assert (periods[1]["max"], periods[1]["hours"]) == (max(values), 4)
     assert periods[1]["mean"] == pytest.approx(sum(values) / 4)
     assert periods[1]["busy"] == max(values), "the mesh has no other demand"
+
+
+# Holes
+
+
+def steady(*, without: Callable[[str, int], bool], weeks: int = 6) -> list[dict[str, Any]]:
+    """A sends 10 messages/s in the busy hour of a week and 5 else, C always 5; rows of some hours are missing."""
+    rows = []
+    for hour in range(weeks * 168):
+        begun = MONDAY + dt.timedelta(hours=hour)
+        for router in "AC":
+            if not without(router, hour):
+                count = 36000 if router == "A" and hour % 168 == BUSY else 18000
+                rows += [row(begun, 3600, router, "jobs", count), row(begun, 3600, router, "", count)]
+    return rows
+
+
+def test_a_router_that_was_not_watched_makes_no_growth(spark: SparkSession, tmp_path: Path) -> None:
+    """C, constant as it is, was watched in the last three weeks of six, and for a few hours of the others."""
+    write_history(
+        tmp_path / "rates", steady(without=lambda router, hour: router == "C" and hour < 504 and hour % 168 > 5)
+    )
+    write_model(triangle(), tmp_path / "model")
+    words = ["forecast", str(tmp_path / "rates"), "--model", str(tmp_path / "model"), "-o", str(tmp_path / "out")]
+    asked = CliRunner().invoke(main, ["whatif", *words])
+    assert asked.exit_code == 0, asked.output
+    warnings = [line for line in asked.stderr.splitlines() if line.startswith("warning: ")]
+    assert warnings == ["warning: router `C` was watched in 3 of 6 weeks: links are forecast without the others"]
+    for each in read_table(tmp_path / "out", "link_forecast").to_pylist():
+        assert (each["periods"], each["growth"], each["full_in"]) == (3, pytest.approx(0), None), each
+    found = {each["router"]: each for each in read_table(tmp_path / "out", "demand_forecast").to_pylist()}
+    assert {router: each["periods"] for router, each in found.items()} == {"A": 6, "C": 3}
+
+
+def test_the_busy_hour_is_found_though_some_router_was_not_watched_in_it(spark: SparkSession, tmp_path: Path) -> None:
+    write_history(tmp_path, steady(without=lambda router, hour: router == "C" and hour % 168 == BUSY, weeks=1))
+    calendar = Calendar(bucket_s=3600, period_s=7 * 86400, offset_s=4 * 86400)
+    rows = periods_of(read_history(spark, tmp_path, calendar), calendar).toArrow().to_pylist()
+    found = {each["router"]: (each["busy"], each["hours"]) for each in rows}
+    assert found == {"A": (10.0, 168), "C": (5.0, 167)}
+
+
+def test_too_few_weeks_of_all_routers_are_an_error_that_names_one(spark: SparkSession, tmp_path: Path) -> None:
+    write_history(tmp_path / "rates", steady(without=lambda router, hour: router == "C" and hour >= 336, weeks=4))
+    words = "2 weeks in which every router was watched: `C` was in 2 of 4; expected 3 at least; in a model without `C`"
+    with pytest.raises(RunError, match=words):
+        forecast(spark, tmp_path / "rates", triangle(), tmp_path / "out", Wanted(outlook=ForecastParameters(horizon=9)))
+
+
+def test_an_hour_without_messages_whose_size_is_told_is_no_error(spark: SparkSession, tmp_path: Path) -> None:
+    """As whoever makes a history up rounds a low rate: no message, and still a size."""
+    rows = [row(MONDAY + dt.timedelta(hours=hour), 3600, "A", "jobs", 0) for hour in range(168)]
+    write_history(tmp_path, [*rows, *({**each, "address": "", "msg_bytes": None} for each in rows)])
+    calendar = Calendar(bucket_s=3600, period_s=7 * 86400, offset_s=4 * 86400)
+    (found,) = periods_of(read_history(spark, tmp_path, calendar), calendar).toArrow().to_pylist()
+    assert (found["max"], found["msg_bytes"]) == (0.0, None)
 
 
 # Bands
