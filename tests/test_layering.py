@@ -101,7 +101,7 @@ WHATIF = (
     ),
     Step(
         "convergence",
-        before=("model", "pipeline"),
+        before=("model", "formats", "pipeline"),
         others=("attrs", "pyarrow"),
         ours=("router.core", "router.simulation", "mesh_config"),
     ),

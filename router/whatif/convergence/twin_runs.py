@@ -10,8 +10,8 @@ import hashlib
 import importlib
 import json
 import os
-import secrets
 import shutil
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -23,9 +23,12 @@ from mesh_config.findings import Finding, SettingsError, Severity, nearest
 from mesh_config.generators import KINDS, MAX_ROUTERS, generate
 from mesh_config.models import LinkStateSettings
 from mesh_config.value_rules import expectation, fault_of, fields_of
+from router import __version__
 from router.whatif.convergence.twin import Row, TwinCase, TwinTopology, run_case
+from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.output_place import check_output_place
+from router.whatif.pipeline.run_staging import begin_or_resume, lock_folder
 from router.whatif.pipeline.table_files import from_rows, write_table
 from router.whatif.pipeline.table_layouts import CONVERGENCE, RUN
 from router.whatif.pipeline.worker_pool import work_off
@@ -35,6 +38,8 @@ Done = Callable[[int, list[Row]], None]
 """Told the place of a case, and its rows."""
 
 LABEL: Final = "running twins"
+FORMAT: Final = 1
+"""Format of what is kept of cases that are done: those of another one are not resumed."""
 
 
 class TwinGridError(SettingsError):
@@ -171,9 +176,15 @@ def run(
     target = Path(out)
     _check_place(target)
     stage = target.parent / f".{target.name}.twins"
-    if not is_resumed:
-        shutil.rmtree(stage, ignore_errors=True)
-    stage.mkdir(parents=True, exist_ok=True)
+    with lock_folder(stage, target):
+        begin_or_resume(stage, {"format": FORMAT, "version": __version__}, is_resumed=is_resumed)
+        table = _run_cases(cases, engine, stage, on_progress)
+        _put(table, stage, target)
+    return table
+
+
+def _run_cases(cases: Sequence[TwinCase], engine: Engine, stage: Path, on_progress: Progress) -> pa.Table:
+    """Run the cases of which nothing is in the folder *stage* yet. Returns: the table of all."""
     # The largest ones first: nobody waits for one that was begun last.
     order = sorted(cases, key=lambda case: -max(case.ground.routers, len(case.ground.links)))
     files = [stage / f"{digest(case)}.json" for case in order]
@@ -190,9 +201,7 @@ def run(
     if left:
         _play([order[place] for place in left], engine, stage, on_done)
     rows = [row for file in files for row in json.loads(file.read_text(encoding="utf-8"))]
-    table = from_rows(CONVERGENCE.name, rows)
-    _put(table, stage, target)
-    return table
+    return from_rows(CONVERGENCE.name, rows)
 
 
 def _play(cases: Sequence[TwinCase], engine: Engine, stage: Path, on_done: Done) -> None:
@@ -202,9 +211,9 @@ def _play(cases: Sequence[TwinCase], engine: Engine, stage: Path, on_done: Done)
         address = spark.SparkAddress(
             master=engine.master, remote=engine.remote, settings=engine.settings, workers=engine.workers
         )
-        session = spark.start(address, stage / spark.LOG)
-        for place, data in tasks.map_tasks(session, _as_json, cases, stage / spark.LOG):
-            on_done(place, json.loads(data))
+        with spark.session(address, stage / spark.LOG) as session:
+            for place, data in tasks.map_tasks(session, _as_json, cases, stage / spark.LOG):
+                on_done(place, json.loads(data))
         return
     workers = min(engine.workers or len(os.sched_getaffinity(0)), len(cases))
     if workers == 1:
@@ -241,12 +250,8 @@ def _put(table: pa.Table, stage: Path, target: Path) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     write_table(fresh, table, CONVERGENCE.name)
     target.mkdir(parents=True, exist_ok=True)
-    place, old = target / CONVERGENCE.name, target / f".{CONVERGENCE.name}.{secrets.token_hex(4)}"
-    if place.exists():
-        place.rename(old)
-    (fresh / CONVERGENCE.name).rename(place)
-    shutil.rmtree(old, ignore_errors=True)
-    shutil.rmtree(stage)
+    replace_folder(fresh / CONVERGENCE.name, target / CONVERGENCE.name)
+    shutil.rmtree(stage, ignore_errors=True)  # another run may be looking for the lock in it
 
 
 # What came out
@@ -265,7 +270,7 @@ def summary(table: pa.Table) -> list[dict[str, Any]]:
         groups.setdefault(key, []).append(row)
     found = []
     for (mesh, routers, links, chosen, kind), rows in groups.items():
-        times = sorted(row["converge_s"] for row in rows if row["converge_s"] is not None)
+        times = [row["converge_s"] for row in rows if row["converge_s"] is not None]
         found.append(
             {
                 "mesh": mesh,
@@ -274,8 +279,8 @@ def summary(table: pa.Table) -> list[dict[str, Any]]:
                 "timers": chosen,
                 "kind": kind,
                 "events": len(rows),
-                "median_s": times[len(times) // 2] if times else None,
-                "most_s": times[-1] if times else None,
+                "median_s": statistics.median(times) if times else None,
+                "most_s": max(times, default=None),
                 "messages": sum(row["messages"] for row in rows) / len(rows) / routers,
                 "kilobytes": sum(row["bytes"] for row in rows) / len(rows) / routers / 1000,
                 "spf_runs": sum(row["spf_runs"] for row in rows) / len(rows) / routers,

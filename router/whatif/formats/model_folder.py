@@ -26,6 +26,7 @@ from mesh_config.value_rules import fields_of, kind_of
 from mesh_config.yaml_text import Place
 from router import __version__
 from router.whatif.formats.csv_parquet import numbered
+from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.formats.input_file import in_file
 from router.whatif.formats.parquet_file import ParquetFileError, read_parquet
 from router.whatif.model.demands import NOBODY, Demands
@@ -98,7 +99,7 @@ def write_model(model: Model, folder: str | os.PathLike[str]) -> None:
             "counts": {part: len(getattr(model, part)) for part in (*PARTS, "demands")},
         }
         (beside / HEAD).write_text(json.dumps(head, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        _put(beside, target)
+        replace_folder(beside, target)
     except BaseException as error:
         shutil.rmtree(beside, ignore_errors=True)
         if isinstance(error, OSError):
@@ -262,21 +263,6 @@ def _no_model(folder: Path) -> Finding:
     if any((folder / f"{part}.parquet").is_file() for part in PARTS):
         return place.finding(f"the model has no {HEAD}", expected="all of what `amqp-mesh whatif import` wrote")
     return place.finding(f"it is no model: it has no {HEAD}", expected=WRITTEN)
-
-
-def _put(new: Path, target: Path) -> None:
-    """Rename *new* to *target*, whatever is there being gone then."""
-    if not target.exists():
-        new.rename(target)
-        return
-    old = target.parent / f"{new.name}.old"
-    target.rename(old)
-    try:
-        new.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _is_empty(folder: Path) -> bool:

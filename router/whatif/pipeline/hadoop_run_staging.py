@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -101,17 +100,12 @@ class HadoopRunStaging:
         for file in sorted(self.path.iterdir()):
             if file.name not in self._copied:
                 self.storage.put(file, file.name)
-        for name in (*STAGE, PLAYED, IDENTITY):
+        for name in (*STAGE, PLAYED):
             self.storage.remove(name)
-        old = self.out.beside(f".{self.out.name}.{secrets.token_hex(4)}.old")
-        is_replaced = self.out.exists("")
-        if is_replaced:
-            self.out.rename(old)
-        self.storage.remove(LOCK)
-        self.storage.rename(self.out)
+        self.storage.replace(self.out)
+        for name in (IDENTITY, LOCK):
+            self.out.remove(name)
         self._is_locked = False
-        if is_replaced:
-            old.remove("")
 
     def close(self) -> None:
         """Let others have the folder; where nothing is done it goes."""

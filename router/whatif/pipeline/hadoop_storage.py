@@ -161,9 +161,22 @@ class HadoopStorage(RunStorage):
         with self._errors():
             self._system.delete(self._path(name), True)
 
-    def rename(self, other: HadoopStorage) -> None:
-        """Give the folder the place of *other*, where nothing is. On stores of objects it is copied, file by file."""
-        self._rename(self._path(""), other._path(""))
+    def replace(self, other: HadoopStorage) -> None:
+        """Give the folder the place of *other*, as `replace_folder` does. Stores of objects copy it, file by file."""
+        old = other.beside(f".{other.name}.{secrets.token_hex(4)}.old")
+        is_replaced = other.exists("")
+        if is_replaced:
+            other._rename(other._path(""), old._path(""))
+        try:
+            self._rename(self._path(""), other._path(""))
+        except BaseException:
+            if is_replaced:
+                old._rename(old._path(""), other._path(""))
+            raise
+        folder = other.beside("")
+        for name in folder.children(""):
+            if name.startswith(f".{other.name}.") and name.endswith(".old"):
+                folder.remove(name)
 
     def fetch(self, name: str, target: Path) -> None:
         """Copy a file, or a folder with all that is in it, to a place of this machine where nothing is."""

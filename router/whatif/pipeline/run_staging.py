@@ -10,13 +10,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Final
 
 from mesh_config.findings import Finding, SettingsError, Severity
+from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.played_units import LEFT, PLAYED, chunks_in_files, clear_uncommitted, committed_units
@@ -76,19 +76,12 @@ class LocalRunStaging:
         Raises: RunError
         """
         self._check_place()
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._take_lock()
-        text = json.dumps(identity, sort_keys=True)
-        file = self.path / IDENTITY
-        if is_resumed and file.exists():
-            try:
-                check_identity(self.path, identity, json.loads(file.read_text(encoding="utf-8")))
-            except BaseException:
-                self.close()
-                raise
-        else:
-            self._clear()
-            write_atomically(file, text.encode())
+        self._lock = lock_folder(self.path, self.out)
+        try:
+            begin_or_resume(self.path, identity, is_resumed=is_resumed)
+        except BaseException:
+            self.close()
+            raise
         for rest in self.path.glob("*.tmp"):
             rest.unlink()
         clear_uncommitted(self.storage)
@@ -118,16 +111,13 @@ class LocalRunStaging:
         """Everything is there: give the folder its name. A run that has that name is replaced."""
         for name in (*STAGE, PLAYED, LEFT):
             shutil.rmtree(self.path / name, ignore_errors=True)
-        for rest in (*self.path.glob("*.log"), self.path / IDENTITY, self.path / LOCK):
+        for rest in self.path.glob("*.log"):
             rest.unlink()
-        old = None
-        if self.out.exists():
-            old = self.out.with_name(f".{self.out.name}.{secrets.token_hex(4)}.old")
-            self.out.rename(old)
-        self.path.rename(self.out)
+        replace_folder(self.path, self.out)
+        # The lock is held until here: a file keeps it under another name.
+        for name in (IDENTITY, LOCK):
+            (self.out / name).unlink()
         self.close()
-        if old is not None:
-            shutil.rmtree(old)
 
     def _check_place(self) -> None:
         if self.out.name in ("", ".."):  # `/`, `.`: in the end it could not be given its name
@@ -139,25 +129,48 @@ class LocalRunStaging:
         if any(self.out.iterdir()) and not (self.out / RUN.name).is_dir():
             raise run_error(self.out, "it exists and has other contents", "a new folder, or a run to replace")
 
-    def _take_lock(self) -> None:
-        self._lock = (self.path / LOCK).open("w", encoding="utf-8")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            self._lock = None
-            raise run_error(
-                self.out, "another run is writing there", "another folder, or to wait until it ends"
-            ) from None
 
-    def _clear(self) -> None:
-        for path in self.path.iterdir():
-            if path.name == LOCK:
-                continue
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                os.unlink(path)
+def lock_folder(path: Path, out: object) -> IO[str]:
+    """Make a folder for unfinished work, unless it is there, and lock it until the file that is returned is closed.
+
+    Args:
+        path: the folder.
+        out: place of the result, named in errors.
+    Raises: RunError when another process has it.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    lock = (path / LOCK).open("w", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Else it was locked after the process that had it renamed or removed the folder.
+        is_there = os.path.samestat(os.fstat(lock.fileno()), (path / LOCK).stat())
+    except (BlockingIOError, FileNotFoundError):
+        is_there = False
+    if not is_there:
+        lock.close()
+        raise run_error(out, "another run is writing there", "another folder, or to wait until it ends")
+    return lock
+
+
+def begin_or_resume(path: Path, identity: Mapping[str, object], *, is_resumed: bool) -> None:
+    """Keep what an interrupted run has left in a locked folder, if it is to go on, or remove it.
+
+    Args:
+        path: the folder.
+        identity: what the results depend on, as JSON knows it.
+        is_resumed: whether what is there is kept.
+    Raises: RunError when what is kept differs in its identity.
+    """
+    file = path / IDENTITY
+    if is_resumed and file.exists():
+        check_identity(path, identity, json.loads(file.read_text(encoding="utf-8")))
+        return
+    for rest in path.iterdir():
+        if rest.is_dir():
+            shutil.rmtree(rest)
+        elif rest.name != LOCK:
+            rest.unlink()
+    write_atomically(file, json.dumps(identity, sort_keys=True).encode())
 
 
 def check_identity(place: object, wanted: Mapping[str, object], there: Mapping[str, object]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import math
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,8 +35,7 @@ from router.whatif.pipeline.spark_session import (
     many_files_at_once,
     name_job,
     pages,
-    session_of,
-    start,
+    session,
 )
 from router.whatif.pipeline.spark_summaries import SparkSummaries
 from router.whatif.pipeline.table_files import COMMITTED
@@ -109,28 +107,21 @@ def run(
         on_tables: called when all has been played.
     Raises: RunError when Spark can't be started, or writes elsewhere; TaskError when tasks die.
     """
-    active = session_of(address)
-    session = active or start(address, log)
-    words = describe(session, address)
-    on_start(pages(session))
-    try:
+    with session(address, log) as spark:
+        on_start(pages(spark))
         with (
             ThreadPoolExecutor(JOBS, thread_name_prefix="spark") as pool,  # which waits for jobs that have been ended
-            jobs(session, storage),
-            many_files_at_once(session),
+            jobs(spark, storage),
+            many_files_at_once(spark),
         ):
             if isinstance(storage, LocalStorage):
                 set_files_aside(storage.folder)
-            play = _Play(session, pool, works, storage)
+            play = _Play(spark, pool, works, storage)
             play.run(left, lambda chunk: None, is_left=True)
             play.run(chunks, on_done)
             on_tables()
-            covered, summaries = _make_tables(session, pool, storage, plan, has_loads=has_loads)
-    finally:
-        if active is None:
-            # It takes a second, in which others may go on.
-            threading.Thread(target=session.stop, name="spark-stop").start()
-    return SparkRunResult(engine=words, coverage=covered, summaries=summaries)
+            covered, summaries = _make_tables(spark, pool, storage, plan, has_loads=has_loads)
+        return SparkRunResult(engine=describe(spark, address), coverage=covered, summaries=summaries)
 
 
 @attrs.frozen

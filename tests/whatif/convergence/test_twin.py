@@ -25,7 +25,8 @@ from router.whatif.convergence.twin_runs import Engine, TwinGridError
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
-from router.whatif.pipeline.table_files import are_equal, read_table
+from router.whatif.pipeline.run_staging import RunError
+from router.whatif.pipeline.table_files import are_equal, from_rows, read_table
 from tests.whatif.models import edges
 
 if TYPE_CHECKING:
@@ -302,6 +303,46 @@ def test_a_table_replaces_the_one_before_and_nothing_else(tmp_path: Path) -> Non
     (other / "letters.txt").write_text("dear", encoding="utf-8")
     with pytest.raises(TwinGridError, match="something else is in"):
         twin_runs.run([small()], other, Engine(workers=1))
+
+
+def test_what_another_version_has_left_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(twin_runs, "_put", ended)
+        patched.setattr(twin_runs, "__version__", "0.0.1", raising=False)
+        with pytest.raises(KeyboardInterrupt):
+            twin_runs.run([small()], out, Engine(workers=1))
+    with pytest.raises(RunError, match="the run that was interrupted differs in version; expected the same model"):
+        twin_runs.run([small()], out, Engine(workers=1), is_resumed=True)
+    assert twin_runs.run([small()], out, Engine(workers=1)).num_rows == 9
+
+
+def test_a_second_grid_at_the_same_place_is_refused_and_harms_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    refused: list[str] = []
+
+    def meanwhile(_what: str, done: int, _total: int) -> None:
+        if done == 1:
+            with pytest.raises(RunError, match="another run is writing there") as caught:
+                twin_runs.run([small(seed=9)], out, Engine(workers=1))
+            refused.append(str(caught.value))
+
+    cases = [small(seed=1), small(seed=2)]
+    assert twin_runs.run(cases, out, Engine(workers=1), on_progress=meanwhile).num_rows == 18
+    assert len(refused) == 1
+
+
+def test_the_median_of_two_events_lies_between_them(tmp_path: Path) -> None:
+    table = twin_runs.run([small(failures=2)], tmp_path / "out", Engine(workers=1))
+    kind = table.column("kind").to_pylist()[0]
+    rows = [
+        row | {"kind": kind, "converge_s": second} for row, second in zip(table.to_pylist(), (1.0, 3.0), strict=False)
+    ]
+    (found,) = twin_runs.summary(from_rows("convergence", rows))
+    assert (found["median_s"], found["most_s"]) == (2.0, 3.0)
 
 
 # The command

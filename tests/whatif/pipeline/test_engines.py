@@ -10,6 +10,8 @@ import random
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +24,7 @@ from pyspark.sql import SparkSession, functions
 
 from router.cli import main
 from router.whatif.analysis.derived_tables import write_answers
+from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import spark_engine
@@ -285,6 +288,25 @@ def test_work_of_another_version_is_refused(model: Model) -> None:
 
 
 # Which engine
+
+
+TWO_RUNS = """
+import sys
+from pathlib import Path
+from router.whatif import Options, play, read_model
+folder = Path(sys.argv[1])
+model = read_model(folder / "model")
+for name in ("one", "two"):
+    play(model, folder / name, options=Options(engine="spark", master="local[1]"))
+"""
+
+
+def test_a_program_may_make_one_run_on_spark_after_the_other(model: Model, tmp_path: Path) -> None:
+    """It has no session of its own: each run starts Spark and ends it."""
+    write_model(model, tmp_path / "model")
+    done = subprocess.run([sys.executable, "-c", TWO_RUNS, tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert_equal(tmp_path / "one", tmp_path / "two")
 
 
 def test_auto_is_spark_where_its_address_is_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import local_engine
 from router.whatif.pipeline.chunk_evaluator import VariantWork
 from router.whatif.pipeline.run import Options, run
-from router.whatif.pipeline.run_staging import RunError
+from router.whatif.pipeline.run_staging import LocalRunStaging, RunError
 from router.whatif.pipeline.table_files import files_of, read_table
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, PlanError
@@ -197,6 +197,25 @@ def test_a_folder_without_a_name_is_refused_before_anything_is_played(place: str
             run(model, REQUEST, place, HERE, on_progress=tell)
     assert told == ["planning"]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_holds_its_lock_until_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = LocalRunStaging(tmp_path / "out")
+    stage.open({}, is_resumed=False)
+    rename = Path.rename
+    refused: list[Path] = []
+
+    def meanwhile(path: Path, target: Path) -> Path:
+        with pytest.raises(RunError, match="another run is writing there"):
+            LocalRunStaging(tmp_path / "out").open({}, is_resumed=False)
+        refused.append(path)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", meanwhile)
+    stage.finish()
+    assert refused == [stage.path]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_two_runs_do_not_write_into_one_folder(model: Model, tmp_path: Path) -> None:

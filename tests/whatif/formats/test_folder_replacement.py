@@ -1,0 +1,32 @@
+"""A folder takes the place of another one as a whole, or not at all, and nothing is left of the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from router.whatif.formats.folder_replacement import replace_folder
+
+
+def folder(path: Path, text: str) -> Path:
+    path.mkdir()
+    (path / "file").write_text(text, encoding="utf-8")
+    return path
+
+
+def test_what_was_there_is_gone_with_what_interrupted_ones_left(tmp_path: Path) -> None:
+    out = folder(tmp_path / "out [1]", "old")
+    folder(tmp_path / ".out [1].0123abcd.old", "older")
+    folder(tmp_path / ".other.0123abcd.old", "of another one")
+    replace_folder(folder(tmp_path / "new", "new"), out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".other.0123abcd.old", "out [1]"]
+    assert (out / "file").read_text(encoding="utf-8") == "new"
+
+
+def test_what_was_there_is_back_when_the_new_one_cannot_have_its_place(tmp_path: Path) -> None:
+    out = folder(tmp_path / "out", "old")
+    with pytest.raises(FileNotFoundError):
+        replace_folder(tmp_path / "missing", out)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (out / "file").read_text(encoding="utf-8") == "old"
