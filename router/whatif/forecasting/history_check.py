@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from mesh_config.findings import nearest
 from router.whatif.forecasting.traffic_history import COLUMNS, MOMENT, NUMBER, TEXT
+from router.whatif.formats.history_files import history_files
 from router.whatif.formats.parquet_file import parquet_metadata, parquet_schema, read_row_group
 from router.whatif.pipeline.run_staging import RunError, run_error
 from router.whatif.pipeline.table_layouts import ADDRESS_RATE
@@ -33,7 +34,7 @@ def check_history(history: Path, routers: Collection[str]) -> None:
         routers: of the model.
     Raises: RunError; ParquetFileError for a file that can't be read.
     """
-    files = sorted((history / ADDRESS_RATE.name).glob("*.parquet"))
+    files = history_files(history / ADDRESS_RATE.name)
     if not files:
         raise _no_history(history)
     for file in files:  # of which there are few, since they are put together

@@ -13,6 +13,7 @@ from typing import Any, Final
 import attrs
 from pyspark.sql import DataFrame, SparkSession
 
+from router.whatif.formats.history_files import history_files
 from router.whatif.formats.parquet_file import parquet_schema
 from router.whatif.pipeline.spark_session import functions_of, window_of
 from router.whatif.pipeline.table_files import address_for_spark
@@ -88,10 +89,10 @@ def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> Dat
 
 def _read(session: SparkSession, place: Path) -> DataFrame:
     """Read a folder of files, those with nanoseconds by themselves: Spark takes these for whole numbers."""
-    files = sorted(place.glob("*.parquet"))
+    files = history_files(place)
     fine = {file: names for file in files if (names := _fine_times(file))}
     if not fine:
-        return session.read.parquet(address_for_spark(place))
+        return session.read.parquet(*map(address_for_spark, files))
     frames = []
     for names in sorted(set(fine.values())):
         frame = session.read.parquet(*(address_for_spark(file) for file in files if fine.get(file) == names))

@@ -23,11 +23,11 @@ from router.whatif.model.mesh_model import Model
 
 ATTEMPTS: Final = 3
 """Attempts to ask everything when the mesh changes meanwhile."""
-MICROS: Final = 1e6
 TREATMENTS: Final = frozenset(it.value for it in Treatment)
 
 NODE: Final = (
     Attribute("id", Kind.TEXT), Attribute("isReachable", Kind.FLAG), Attribute("linkCosts", Kind.COSTS),
+    Attribute("instance", Kind.COUNT, True),
 )  # fmt: skip
 CONNECTION: Final = (
     Attribute("identity", Kind.TEXT), Attribute("container", Kind.TEXT, True), Attribute("role", Kind.TEXT),
@@ -143,21 +143,27 @@ def snapshot_model(
 def measured_demands(before: Reading, after: Reading, seconds: float) -> list[Demand]:
     """Measure what publishers sent between two readings: a demand for each address and router where messages entered.
 
-    Sizes are the mean of all that the router's clients sent, everything of AMQP included.
+    Sizes are the mean of all that the router's clients sent, everything of AMQP included. A router that has started
+    anew in between, or an address that it had forgotten, counts from 0: what came before that is missing.
+
     Args:
         before: the first reading.
         after: the second one.
         seconds: between the two.
     """
     found = []
+    instances = {str(node["id"]): node["instance"] for node in before.nodes}
+    same = {str(node["id"]) for node in after.nodes if instances.get(str(node["id"])) == node["instance"]}
     for router, reading in after.routers.items():
         if router not in before.routers:
             continue
-        size = _mean_bytes(before.routers[router], reading)
-        was = {row["key"]: row["deliveriesIngress"] for row in before.routers[router].addresses}
+        known = before.routers[router] if router in same else None
+        size = _mean_bytes(known, reading)
+        was = {row["key"]: row["deliveriesIngress"] for row in known.addresses} if known is not None else {}
         for row in reading.addresses:
             text = _mobile(row["key"])
-            count = row["deliveriesIngress"] - was.get(row["key"], 0)
+            count, old = row["deliveriesIngress"], was.get(row["key"], 0)
+            count -= old if old <= count else 0
             if text is not None and count > 0:
                 found.append(Demand(src=router, address=text, msgs_per_s=count / seconds, msg_bytes=size))
     return found
@@ -290,9 +296,9 @@ def _treatment(text: str, said: Mapping[str, str], faults: FileFindings) -> Trea
     return usual
 
 
-def _mean_bytes(before: RouterReading, after: RouterReading) -> float:
-    """Bytes for each message that clients sent; 0 when it is not known."""
-    was = {row["identity"]: row for row in before.connections}
+def _mean_bytes(before: RouterReading | None, after: RouterReading) -> float:
+    """Bytes for each message that clients sent since a reading, or since the router started; 0 when not known."""
+    was = {row["identity"]: row for row in before.connections} if before is not None else {}
     messages = octets = 0
     for row in after.connections:
         old = was.get(row["identity"], {"deliveriesIn": 0, "bytesIn": 0})

@@ -27,6 +27,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.query import StreamingQuery
 
+from router.whatif.formats.history_files import file_name
 from router.whatif.formats.parquet_file import read_parquet
 from router.whatif.model.elements import LinkEdge
 from router.whatif.pipeline.atomic_files import write_atomically
@@ -34,7 +35,7 @@ from router.whatif.pipeline.output_place import check_output_place, check_own_fo
 from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.table_layouts import ADDRESS_RATE, LINK_RATE, Layout
 from router.whatif.telemetry import link_counters
-from router.whatif.telemetry.compaction import compact, part_name
+from router.whatif.telemetry.compaction import compact
 
 FORMAT: Final = "amqp_mesh_counters"
 QUERY: Final = "amqp-mesh whatif watch"
@@ -300,7 +301,7 @@ class StreamingJob:
         ended = max(moment.value for moment in rows.column("ended").combine_chunks())
         folder = self.watch.out / layout.name
         folder.mkdir(parents=True, exist_ok=True)
-        _write(rows, folder / part_name(number, ended))
+        _write(rows, folder / file_name(number, ended))
         compact(folder, number)
 
 

@@ -265,6 +265,22 @@ def test_what_entered_between_two_readings_is_the_demand() -> None:
     assert unknown.msg_bytes == 0.0
 
 
+def test_a_router_that_has_started_anew_counts_from_its_start() -> None:
+    def reading(instance: int, ingress: int, messages: int, octets: int, other: int) -> Reading:
+        client = connection("client", role="normal", identity="5", deliveriesIn=messages, bytesIn=octets)
+        rows = [address("M0orders", ingress=ingress), address("M0used-again", ingress=other)]
+        nodes = [{**node("A", {}), "instance": instance}]
+        return collect(Answers(nodes, {"A": {"connection": [client], "router.address": rows}}))
+
+    found = measured_demands(reading(1, 1000, 800, 5000, 7), reading(2, 40, 10, 2000, 9), 4.0)
+    assert [(each.address, each.msgs_per_s, each.msg_bytes) for each in found] == [
+        ("orders", 10.0, 200.0), ("used-again", 2.25, 200.0)
+    ]  # fmt: skip
+    # An address that nobody had used for a while is counted anew by the same router.
+    found = measured_demands(reading(1, 1000, 800, 5000, 7), reading(1, 1040, 810, 7000, 4), 4.0)
+    assert [(each.address, each.msgs_per_s) for each in found] == [("orders", 10.0), ("used-again", 1.0)]
+
+
 # Real routers
 
 

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from router.whatif.telemetry.compaction import compact, part_name
+from router.whatif.formats.history_files import file_name, history_files
+from router.whatif.telemetry.compaction import compact
 
 
 def add(folder: Path, number: int) -> None:
-    pq.write_table(pa.table({"number": [number]}), folder / part_name(number, 1000 + number))
+    pq.write_table(pa.table({"number": [number]}), folder / file_name(number, 1000 + number))
 
 
 def numbers(folder: Path) -> list[int]:
@@ -21,23 +22,55 @@ def numbers(folder: Path) -> list[int]:
     return [row for file in sorted(folder.glob("*.parquet")) for row in pq.read_table(file)["number"].to_pylist()]
 
 
+def names(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
 def test_blocks_of_micro_batches_become_one_file_and_blocks_of_these_too(tmp_path: Path) -> None:
-    for number in range(20):
+    for number in range(25):
         if number != 5:  # one without rows
             add(tmp_path, number)
         compact(tmp_path, number, (4, 16))
-    assert numbers(tmp_path) == [number for number in range(20) if number != 5]
-    assert [file.name for file in sorted(tmp_path.iterdir())] == [
-        part_name(0, 1015), part_name(16, 1016), part_name(17, 1017), part_name(18, 1018), part_name(19, 1019),
-    ]  # fmt: skip
+    # Of the last block there are both.
+    assert names(tmp_path) == sorted(
+        [file_name(0, 1015, 16), file_name(16, 1019, 4), file_name(20, 1023, 4)]
+        + [file_name(number, 1000 + number) for number in range(20, 25)]
+    )
+    pieces = [pq.read_table(tmp_path / name)["number"].to_pylist() for name in names(tmp_path)[:2]]
+    assert pieces == [[number for number in range(16) if number != 5], [16, 17, 18, 19]]
+    assert sorted(set(numbers(tmp_path))) == [number for number in range(25) if number != 5]
 
 
-@pytest.mark.parametrize(("name", "calls"), [("replace", 0), *(("unlink", calls) for calls in range(4))])
-def test_interrupted_and_done_again_it_leaves_each_row_once(
-    name: str, calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(5):
+def test_files_that_a_reader_lists_stay_for_a_whole_block_at_least(tmp_path: Path) -> None:
+    listed: list[list[Path]] = []
+    for number in range(40):
         add(tmp_path, number)
+        compact(tmp_path, number, (4, 16))
+        listed.append(history_files(tmp_path))
+        read = [row for file in listed[-1] for row in pq.read_table(file)["number"].to_pylist()]
+        assert read == list(range(number + 1)), "each row once"
+        for files in listed[-4:]:
+            assert all(file.exists() for file in files)
+
+
+def test_a_clock_that_was_set_back_costs_no_rows(tmp_path: Path) -> None:
+    for number, ended in enumerate((1009, 1001, 1002, 1003)):
+        pq.write_table(pa.table({"number": [number]}), tmp_path / file_name(number, ended))
+    for number in (4, 8):
+        compact(tmp_path, number, (4,))
+        assert set(numbers(tmp_path)) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "number"), [("replace", 0, 4), *(("unlink", calls, 8) for calls in range(4))]
+)
+def test_interrupted_and_done_again_it_leaves_each_row_once(
+    name: str, calls: int, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in range(5):
+        add(tmp_path, each)
+    if number == 8:
+        compact(tmp_path, 4, (4,))
     real: Callable[..., object] = getattr(Path, name)
     done = 0
 
@@ -51,7 +84,8 @@ def test_interrupted_and_done_again_it_leaves_each_row_once(
     with monkeypatch.context() as patched:
         patched.setattr(Path, name, failing)
         with pytest.raises(KeyboardInterrupt):
-            compact(tmp_path, 4, (4,))
+            compact(tmp_path, number, (4,))
     assert set(numbers(tmp_path)) == set(range(5)), "none is lost meanwhile"
-    compact(tmp_path, 4, (4,))
+    for again in (4, 8):
+        compact(tmp_path, again, (4,))
     assert numbers(tmp_path) == list(range(5))
