@@ -29,6 +29,8 @@ MEASURES_OF_PLACEMENT: Final[Mapping[str, str]] = {
     "lost_msgs": "messages/s lost in single failures",
 }
 """Values of the column `measure` of the table `placement`."""
+LEAST_PERCENT: Final = 1e-4
+"""Percents below this are written with an exponent."""
 MOST_DIGITS: Final = 17
 """More digits tell no two floats apart."""
 
@@ -188,7 +190,7 @@ def rate(value: float, *, more: int = 0) -> str:
 
 
 def percent(share: float, *, more: int = 0) -> str:
-    """Write a share as percent: `61 %`, `0.34 %`, `99.95 %`; never rounded up to 100 % or down to 0 %.
+    """Write a share as percent: `61 %`, `0.34 %`, `99.95 %`, `7.0e-11 %`; never rounded up to 100 % or down to 0 %.
 
     Args:
         share: 0 to 1, or more.
@@ -197,8 +199,10 @@ def percent(share: float, *, more: int = 0) -> str:
     value = 100 * share
     if value == 0 or value >= 100 or 10 <= value < 99.5:
         return f"{_without_zeros(f'{value:,.{more}f}')} %"
+    if value < LEAST_PERCENT:
+        return f"{value:.{1 + more}e} %"
     # So many digits that the distance from 0 or 100 has two.
-    digits = min(9, 1 - math.floor(math.log10(min(value, 100 - value)))) + more
+    digits = 1 - math.floor(math.log10(min(value, 100 - value))) + more
     return f"{value:.{digits}f} %"
 
 
@@ -210,7 +214,7 @@ def served(share: float, *, more: int = 0) -> str:
         more: digits beyond that.
     """
     missing = 100 * (1 - share)
-    digits = min(9, max(0, 1 - math.floor(math.log10(missing)))) if missing > 0 else 0
+    digits = max(0, 1 - math.floor(math.log10(missing))) if missing > 0 else 0
     return f"{100 * share:.{digits + more}f} %"
 
 

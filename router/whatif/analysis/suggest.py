@@ -17,7 +17,8 @@ from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.analysis.subscriber_placement import AddressUse, SubscriberPlacement, load_places, loss_places
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, TREATMENTS, Network
-from router.whatif.model.elements import LinkEdge, link_ids
+from router.whatif.model.elements import LinkEdge, free_link_id
+from router.whatif.model.geography import distance_km
 from router.whatif.model.mesh_model import Model, with_links
 
 COUNT: Final = 5
@@ -26,7 +27,6 @@ PLAYED: Final = 10
 """Candidates that are played for each suggestion by MAX_UTILISATION."""
 MOST_ROUTERS: Final = 400
 """In whose mesh a run looks for links that shorten paths: about a second."""
-EARTH_KM: Final = 6371.0
 
 MEAN_COST: Final = "mean_cost"
 LOAD: Final = "load"
@@ -144,11 +144,8 @@ def kilometres(model: Model) -> Floats:
     """Between routers, along the surface of the earth; NaN where a place is not known."""
     known = [(router.latitude, router.longitude) for router in model.routers]
     degrees = np.array([(math.nan, math.nan) if None in pair else pair for pair in known], dtype=np.float64)
-    latitude, longitude = np.radians(degrees).T
-    north = np.sin((latitude[:, None] - latitude[None, :]) / 2) ** 2
-    east = np.sin((longitude[:, None] - longitude[None, :]) / 2) ** 2
-    half = north + np.cos(latitude)[:, None] * np.cos(latitude)[None, :] * east
-    found: Floats = 2 * EARTH_KM * np.arcsin(np.sqrt(np.minimum(half, 1.0)))
+    latitude, longitude = degrees.T
+    found: Floats = distance_km(latitude[:, None], longitude[:, None], latitude[None, :], longitude[None, :])
     return found
 
 
@@ -257,10 +254,8 @@ def utilisation_rows(mesh: SuggestInput, progress: Progress = _untold) -> list[R
 
 def _new_link(mesh: SuggestInput, gain: LinkGain, known: Sequence[LinkEdge]) -> LinkEdge:
     a, b = mesh.network.routers[gain.u], mesh.network.routers[gain.v]
-    there = {link.id for link in mesh.model.links}
-    name = next(text for text in link_ids([(a, b)] * (len(there) + 1)) if text not in there)
     return LinkEdge(
-        id=name,
+        id=free_link_id(a, b, {link.id for link in mesh.model.links}),
         a=a,
         b=b,
         cost=mesh.cost,

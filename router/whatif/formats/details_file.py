@@ -12,7 +12,7 @@ groups: [{name: duct 7, kind: srlg, links: [A--B, A--C]}]
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -21,12 +21,10 @@ from mesh_config.findings import Finding
 from mesh_config.models import setting
 from mesh_config.structuring import structure, unknown_key
 from mesh_config.value_rules import found_words
-from mesh_config.yaml_text import ListNode, MapNode, Node, ScalarNode
+from mesh_config.yaml_text import ListNode, MapNode, Node, Place, ScalarNode
 from router.core.addressing.address import normalise
 from router.whatif.formats.input_file import FileFindings, FilePath, in_file, read_text
 from router.whatif.formats.mesh_settings import TreatmentOf
-from router.whatif.formats.topology_builder import Node as TopologyNode
-from router.whatif.formats.topology_builder import delay_ms
 from router.whatif.model.elements import (
     MAX_COST,
     AddressNode,
@@ -34,9 +32,10 @@ from router.whatif.model.elements import (
     LinkEdge,
     RouterNode,
     SubscriberSite,
-    link_ids,
+    free_link_id,
     nearest_name,
 )
+from router.whatif.model.geography import fibre_between_ms
 from router.whatif.model.mesh_model import Model, ModelError
 
 
@@ -122,6 +121,7 @@ IDENTITY: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
 """Fields by which an item of each list is known."""
 
 
+NewLinkKind = TypeVar("NewLinkKind", bound=NewLink)
 Item = tuple[Node, Any]
 """Place of an item, and its content."""
 DefaultedFields = set[tuple[type, str, str]]
@@ -214,25 +214,38 @@ def _items(root: MapNode, key: str, faults: FileFindings) -> Iterator[Item]:
             yield item, found
 
 
-def _new_links(model: Model, items: list[Item], faults: FileFindings) -> Iterator[LinkEdge]:
-    """Links with the next usual ids that are free; a delay that is not given is that of straight fibre.
+def _new_links(model: Model, items: list[Item], faults: FileFindings) -> list[LinkEdge]:
+    planned = planned_links(model, [(node.place, link) for node, link in items], faults)
+    return [link for link, _ in planned]
+
+
+def planned_links(
+    model: Model, items: Iterable[tuple[Place, NewLinkKind]], faults: FileFindings
+) -> Iterator[tuple[LinkEdge, NewLinkKind]]:
+    """Make links with the next usual ids that are free; a delay that is not given is that of straight fibre.
 
     Those that lead from a router to itself are told; those with an unknown end are left out.
+
+    Args:
+        model: to which they are added.
+        items: the links, each with its place in the file.
+        faults: gets what is wrong.
+    Yields: each link as the model would have it, and as it was given.
     """
     routers = {router.id: router for router in model.routers}
     taken = {link.id for link in model.links}
-    for node, link in items:
-        a, b = sorted((link.a, link.b))
+    fields = {field.name for field in attrs.fields(LinkEdge)}
+    for place, new in items:
+        a, b = sorted((new.a, new.b))
         if a == b:
-            faults.extend([node.place.finding(f"a link from `{a}` to itself", expected="two routers")])
+            faults.extend([place.finding(f"a link from `{a}` to itself", expected="two routers")])
         if a == b or a not in routers or b not in routers:
             continue
-        free = next(name for name in link_ids([(a, b)] * (len(taken) + 1)) if name not in taken)
-        taken.add(free)
-        ends = (routers[end] for end in (a, b))
-        one, other = (TopologyNode(key=end.id, longitude=end.longitude, latitude=end.latitude) for end in ends)
-        values = {"delay_ms": delay_ms(one, other), **_values(link)}
-        yield LinkEdge(**{**values, "id": free, "a": a, "b": b})
+        values = {name: value for name, value in _values(new).items() if name in fields}
+        values = {"delay_ms": fibre_between_ms(routers[a], routers[b]), **values}
+        link = LinkEdge(**{**values, "id": free_link_id(a, b, taken), "a": a, "b": b})
+        taken.add(link.id)
+        yield link, new
 
 
 def _refuse_unknown(model: Model, root: MapNode, faults: FileFindings) -> None:

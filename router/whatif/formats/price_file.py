@@ -17,9 +17,9 @@ from mesh_config import yaml_text
 from mesh_config.models import setting
 from mesh_config.structuring import structure
 from mesh_config.yaml_text import ListNode, MapNode, Node, Place
-from router.whatif.formats.details_file import NewLink, unknown_names
+from router.whatif.formats.details_file import NewLink, planned_links, unknown_names
 from router.whatif.formats.input_file import FileFindings, FilePath, read_text
-from router.whatif.model.elements import LinkEdge, link_ids
+from router.whatif.model.elements import LinkEdge
 from router.whatif.model.mesh_model import Model
 from router.whatif.wording import exact
 
@@ -105,8 +105,9 @@ def read_prices(path: FilePath, model: Model) -> Prices:
     if listed is None:
         faults.check()
         raise AssertionError("without a list there are findings")
+    new = zip(_places(root, "new_links"), listed.new_links, strict=True)
     found = Prices(
-        builds=tuple(_builds(listed, set(links), _places(root, "new_links"), faults)),
+        builds=tuple(PricedChange(link=link, price=each.price) for link, each in planned_links(model, new, faults)),
         upgrades=tuple(_upgrades(listed, links, _places(root, "upgrades"), faults)),
     )
     faults.check()
@@ -117,20 +118,6 @@ def _places(root: Node, key: str) -> list[Place]:
     """Places of the items of a list."""
     node = root.items.get(key) if isinstance(root, MapNode) else None
     return [item.place for item in node.items] if isinstance(node, ListNode) else []
-
-
-def _builds(
-    listed: PriceList, taken: set[str], places: Sequence[Place], faults: FileFindings
-) -> Iterator[PricedChange]:
-    """Links that could be built, each with the next usual id that is free."""
-    for new, place in zip(listed.new_links, places, strict=True):
-        a, b = sorted((new.a, new.b))
-        if a == b:
-            faults.extend([place.finding(f"a link from `{a}` to itself", expected="two routers")])
-        name = next(text for text in link_ids([(a, b)] * (len(taken) + 1)) if text not in taken)
-        taken.add(name)
-        values = {each: value for each, value in attrs.asdict(new).items() if each not in ("a", "b", "price")}
-        yield PricedChange(link=LinkEdge(id=name, a=a, b=b, **values), price=new.price)
 
 
 def _upgrades(

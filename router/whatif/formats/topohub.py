@@ -14,8 +14,9 @@ from typing import Any
 from mesh_config.value_rules import found_words
 from router.whatif.formats.input_file import FileFindings
 from router.whatif.formats.json_with_lines import JsonObject
-from router.whatif.formats.topology_builder import MESSAGE_BYTES, Edge, Node, Traffic, build, fibre_ms
+from router.whatif.formats.topology_builder import MESSAGE_BYTES, Edge, Node, Traffic, build
 from router.whatif.model.elements import LinkEdge
+from router.whatif.model.geography import fibre_ms
 from router.whatif.model.mesh_model import Model
 
 Path = tuple[str | int, ...]

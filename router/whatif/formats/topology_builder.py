@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +13,9 @@ from mesh_config.findings import Step, nearest
 from router.whatif.formats.input_file import FileFindings
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import LinkEdge, RouterNode, link_ids
+from router.whatif.model.geography import fibre_between_ms
 from router.whatif.model.mesh_model import Model
 
-KM_PER_MS: Final = 200.0
-"""Light in fibre."""
-EARTH_RADIUS_KM: Final = 6371.0088
 MAX_NODES: Final = 100_000
 MAX_EDGES: Final = 1_000_000
 MESSAGE_BYTES: Final = 1000.0
@@ -159,34 +156,6 @@ def router_ids(nodes: Sequence[tuple[str, str | None]]) -> list[str]:
     return ids
 
 
-def delay_ms(one: Node, other: Node) -> float | None:
-    """Delay of the straight fibre between two nodes, one way; None when one of them is nowhere.
-
-    To a nanosecond, since the last digits of trigonometry differ from machine to machine.
-    """
-    if None in (one.latitude, one.longitude, other.latitude, other.longitude):
-        return None
-    assert one.latitude is not None
-    assert one.longitude is not None
-    assert other.latitude is not None
-    assert other.longitude is not None
-    north, far_north = math.radians(one.latitude), math.radians(other.latitude)
-    across = math.sin((far_north - north) / 2) ** 2
-    along = math.sin(math.radians(other.longitude - one.longitude) / 2) ** 2
-    chord = across + math.cos(north) * math.cos(far_north) * along
-    return fibre_ms(2 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(chord))))
-
-
-def fibre_ms(km: float) -> float:
-    """Delay of so much fibre.
-
-    Args:
-        km: kilometres.
-    Returns: milliseconds.
-    """
-    return round(km / KM_PER_MS, 6)
-
-
 def _router(node: Node, router_id: str) -> RouterNode:
     return RouterNode(id=router_id, latitude=node.latitude, longitude=node.longitude, **node.values)
 
@@ -197,7 +166,7 @@ def _link(edge: Edge, link_id: str, ids: Mapping[str, str], places: Mapping[str,
     if values.get("cost_back") is not None and a != ids[edge.source]:
         values["cost"], values["cost_back"] = values["cost_back"], values["cost"]
     if values.get("delay_ms") is None:
-        values["delay_ms"] = delay_ms(places[edge.source], places[edge.target])
+        values["delay_ms"] = fibre_between_ms(places[edge.source], places[edge.target])
     return LinkEdge(id=link_id, a=a, b=b, **values)
 
 

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from mesh_config.findings import Finding, Severity
-from router.whatif.model.elements import LinkEdge, link_ids
+from router.whatif.model.elements import LinkEdge, free_link_id
 
 LINK_AMOUNTS: Final = ("delay_ms", "capacity_msgs", "capacity_bytes")
 """Amounts that may be said of a link in a text: fields of `LinkEdge`."""
@@ -51,8 +51,8 @@ def added_links(given: object, routers: Iterable[str], there: Iterable[str]) -> 
     found = []
     for fields in wanted:
         if "id" not in fields:
-            ends = fields["a"], fields["b"] = min(fields["a"], fields["b"]), max(fields["a"], fields["b"])
-            fields["id"] = next(name for name in link_ids([ends] * (len(taken) + 1)) if name not in taken)
+            fields["a"], fields["b"] = min(fields["a"], fields["b"]), max(fields["a"], fields["b"])
+            fields["id"] = free_link_id(fields["a"], fields["b"], taken)
         taken.add(fields["id"])
         found.append(LinkEdge(**fields))
     return found

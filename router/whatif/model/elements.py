@@ -138,6 +138,11 @@ def link_ids(ends: Iterable[tuple[str, str]]) -> list[str]:
     return ids
 
 
+def free_link_id(one: str, other: str, taken: Collection[str]) -> str:
+    """The first usual id of a link between two routers that is not taken."""
+    return next(name for name in link_ids([(one, other)] * (len(taken) + 1)) if name not in taken)
+
+
 def nearest_name(name: str, known: Collection[str]) -> str | None:
     """The known name of an element most like one that there isn't; None if none is like it.
 

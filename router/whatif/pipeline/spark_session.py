@@ -31,7 +31,7 @@ import router
 from mesh_config.usable_hosts import failure_words
 from router.whatif.pipeline.run_staging import SPARK_LOG, RunError
 from router.whatif.pipeline.spark_failures import start_error, task_error
-from router.whatif.pipeline.spark_masters import REACHED_S, fault_of_master, reach_master
+from router.whatif.pipeline.spark_masters import REACHED_S, fault_of_master, fault_of_remote, reach_master
 
 LOG: Final = SPARK_LOG
 """Name of the file for what Spark logs."""
@@ -99,6 +99,8 @@ def start(address: SparkAddress, log: Path) -> SparkSession:
     # Else workers take the python3 that they find first.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     remote = address.remote or (None if address.master else os.environ.get("SPARK_REMOTE"))
+    if remote and (fault := fault_of_remote(remote, "remote" if address.remote else "SPARK_REMOTE")):
+        raise RunError([fault])
     try:
         return _connect(remote, address) if remote else _launch(address, log)
     except (*SPARK_ERRORS, ImportError, OSError) as error:
@@ -156,11 +158,11 @@ def _reach(remote: str) -> None:
     Raises: OSError
     """
     place = urlsplit(remote)
-    if place.hostname is not None:
-        try:
-            socket.create_connection((place.hostname, place.port or CONNECT_PORT), REACHED_S).close()
-        except OSError as error:
-            raise OSError(f"no answer from {remote}: {failure_words(error, place.hostname)}") from error
+    host = place.hostname or ""
+    try:
+        socket.create_connection((host, place.port or CONNECT_PORT), REACHED_S).close()
+    except OSError as error:
+        raise OSError(f"no answer from {remote}: {failure_words(error, host)}") from error
 
 
 def _master(address: SparkAddress) -> str | None:

@@ -27,6 +27,7 @@ from router.whatif.formats.model_folder import write_model
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
 from router.whatif.model.elements import Group, GroupKind, RouterNode
+from router.whatif.model.geography import EARTH_RADIUS_KM
 from router.whatif.model.mesh_model import Model, with_links
 from router.whatif.pipeline.run_folder import model_of
 from router.whatif.pipeline.table_files import read_table, validate
@@ -280,7 +281,7 @@ def test_links_can_be_bounded_in_length() -> None:
     routers = [RouterNode(id=name, latitude=0.0, longitude=east) for name, east in places.items()]
     model = attrs.evolve(mesh("A-B B-C C-D"), routers=routers)
     network = Network.of(model)
-    degree_km = 2 * math.pi * suggest.EARTH_KM / 360
+    degree_km = 2 * math.pi * EARTH_RADIUS_KM / 360
     found = suggest.kilometres(model)
     assert found[0, 3] == pytest.approx(3 * degree_km)
     for most, expected in ((2.5 * degree_km, {("A", "C"), ("B", "D")}), (1.5 * degree_km, set()), (None, {("A", "D")})):

@@ -21,7 +21,9 @@ from router.cli.whatif.plan import plan
 from router.whatif.analysis.cost_search import CostLimits, better_costs
 from router.whatif.analysis.failure_sweep import TRIES, FailureSweep
 from router.whatif.analysis.upgrade_plan import PlanLimits, PlanSearch
+from router.whatif.formats.details_file import with_details
 from router.whatif.formats.importer import import_model
+from router.whatif.formats.mesh_settings import built_in_treatment
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.formats.price_file import PricedChange, Prices, read_prices
 from router.whatif.model.demands import Demand
@@ -243,6 +245,27 @@ def test_all_that_is_wrong_with_prices_is_told_at_once(tmp_path: Path) -> None:
         (5, "no link `A--Z`"),
         (6, "nothing is more"),
     ]
+
+
+def test_a_link_that_could_be_built_has_the_delay_of_fibre(tmp_path: Path) -> None:
+    """As one of `--details` has: else the paths over it would look faster than they can be."""
+    file = tmp_path / "prices.yaml"
+    model = line()
+    places = {router.id: float(number) for number, router in enumerate(model.routers)}
+    model = attrs.evolve(
+        model,
+        routers=[attrs.evolve(router, latitude=0.0, longitude=places[router.id]) for router in model.routers],
+    )
+    first, last = model.routers[0].id, model.routers[-1].id
+    ends = f"a: {last}, b: {first}, price: 1"
+    file.write_text(f"new_links: [{{{ends}}}, {{{ends}, delay_ms: 3}}]\n", encoding="utf-8")
+    straight, told = (build.link for build in read_prices(file, model).builds)
+    assert straight.delay_ms == pytest.approx(places[last] * 111.195 / 200, rel=1e-4)
+    assert told.delay_ms == 3
+    details = tmp_path / "details.yaml"
+    details.write_text(f"new_links: [{{a: {last}, b: {first}}}]\n", encoding="utf-8")
+    detailed = {link.id: link for link in with_details(model, details, built_in_treatment).links}
+    assert detailed[straight.id].delay_ms == straight.delay_ms
 
 
 def test_every_link_is_upgraded_but_those_that_can_carry_as_much(tmp_path: Path) -> None:

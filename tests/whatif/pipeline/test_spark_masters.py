@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,8 +14,10 @@ from click.testing import CliRunner
 
 from router.cli import main
 from router.whatif.pipeline.run import Options
+from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.spark_failures import start_error
-from router.whatif.pipeline.spark_masters import fault_of_master, reach_master
+from router.whatif.pipeline.spark_masters import fault_of_master, fault_of_remote, reach_master
+from router.whatif.pipeline.spark_session import SparkAddress, start
 from router.whatif.scenarios.scenario_plan import PlanError
 
 
@@ -48,6 +51,8 @@ def test_what_spark_takes_is_a_master(master: str) -> None:
         ("Yarn", "`Yarn` is no master of Spark", "yarn"),
         ("spark://head", "`spark://head` has no port", "spark://head:7077"),
         ("head:7077", "`head:7077` is no master of Spark", None),
+        ("spark://head:99999", "`spark://head:99999` has a port that can't be", None),
+        ("spark://head:7077,other:0", "`spark://head:7077,other:0` has a port that can't be", None),
     ],
 )
 def test_what_is_none_is_told_with_the_nearest_that_is(master: str, fault: str, near: str | None) -> None:
@@ -55,6 +60,25 @@ def test_what_is_none_is_told_with_the_nearest_that_is(master: str, fault: str, 
     assert found is not None
     assert found.message == fault
     assert near is None or found.nearest is not None
+
+
+@pytest.mark.parametrize(
+    "remote", ["sc://head:15oo2", "sc://head:150020", "sc://[::1", "sc://", "head:15002", "https://head:15002"]
+)
+def test_a_mistyped_address_of_spark_connect_is_told(remote: str, tmp_path: Path) -> None:
+    told = f"remote: `{remote}` is no address of Spark Connect; expected sc://HOST, or sc://HOST:PORT"
+    with pytest.raises(PlanError, match=re.escape(told)):
+        Options(remote=remote)
+    with pytest.raises(RunError, match=re.escape(told)):
+        start(SparkAddress(remote=remote), tmp_path / "log")
+    done = CliRunner().invoke(main, ["whatif", "run", "model", "-o", "out", "--remote", remote])
+    assert done.exit_code == 2
+    assert f"--{told}" in done.stderr
+
+
+@pytest.mark.parametrize("remote", ["sc://head", "sc://head:15002", "sc://[::1]:15002/;token=x;use_ssl=true"])
+def test_what_spark_connect_takes_is_an_address(remote: str) -> None:
+    assert fault_of_remote(remote) is None
 
 
 @pytest.mark.parametrize("fields", [{"master": "foo"}, {"master": "yarn", "remote": "sc://x"}, {"remote": "sc://x"}])
