@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import attrs
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.analysis.scenario_outcomes import Outcomes
@@ -22,10 +24,13 @@ from router.whatif.pipeline.chunk_evaluator import ECMP, MESH
 from router.whatif.pipeline.run_folder import is_run, is_split, model_of, variant_of
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.scenarios.run_request import CHANGED
-from router.whatif.wording import BASE, amount, counted, failure, harm_of, listed, percent, rate, told_apart
+from router.whatif.wording import BASE, amount, counted, failure_of, harm_of, listed, percent, rate, told_apart
 
 SHOWN: Final = 10
 """Rows of each list that are kept."""
+FIELD_END: Final = "\x1e"
+ITEM_END: Final = "\x1f"
+NO_GROUP: Final = "\x00"
 SLACK: Final = 1e-9
 """By so much, relative to what was before, sums of floats may differ without a difference."""
 
@@ -387,9 +392,10 @@ def _loads(routes: Routes) -> Iterator[tuple[tuple[str, str], int]]:
 
 def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> RunDifference:
     """Scenarios of two runs in which the same fails in the same variant, by some of MEASURES."""
-    old, new = _by_failure(before), _by_failure(after)
-    common = sorted(old.keys() & new.keys(), key=lambda key: new[key])
-    one, other = (np.array([rows[key] for key in common], dtype=np.intp) for rows in (old, new))
+    # For each row of the second run the row of the first one in which the same fails.
+    row = pc.index_in(_failures(after), _failures(before))
+    other = np.flatnonzero(pc.is_valid(row).to_numpy(zero_copy_only=False))
+    one = row.drop_null().to_numpy()
     worse: dict[str, int] = {}
     better: dict[str, int] = {}
     changed: list[ScenarioChange] = []
@@ -401,15 +407,16 @@ def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> 
         slack = SLACK * np.maximum(np.abs(a), np.abs(b))
         worse[measure], better[measure] = int((more > slack).sum()), int((more < -slack).sum())
         places = np.flatnonzero(more > slack)
-        for place in places[np.lexsort((places, -more[places]))][:SHOWN]:
-            _, fails = _text(common[place])
+        worst = places[np.lexsort((places, -more[places]))][:SHOWN]
+        for place, scenario in zip(worst, after.rows(other[worst]), strict=True):
+            fails = failure_of(scenario)
             changed.append(ScenarioChange(fails=fails, measure=measure, before=float(a[place]), after=float(b[place])))
         highest[measure] = (float(a.max(initial=0)), float(b.max(initial=0)))
     return RunDifference(
-        common=len(common),
-        common_failures=sum(bool(links or routers) for _, _, _, links, routers in common),
-        only_before=len(old) - len(common),
-        only_after=len(new) - len(common),
+        common=len(other),
+        common_failures=int(_is_failure(after)[other].sum()),
+        only_before=len(before) - len(other),
+        only_after=len(after) - len(other),
         worse=worse,
         better=better,
         changes=tuple(changed),
@@ -417,25 +424,24 @@ def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> 
     )
 
 
-Failure = tuple[str, str, str | None, tuple[str, ...], tuple[str, ...]]
-"""Variant, family, group, links, routers."""
+def _failures(outcomes: Outcomes) -> pa.Array:
+    """What fails in each scenario, and in which variant, as one text: control characters part what it is of."""
+    columns = [outcomes.column(name) for name in ("variant", "family", "group")]
+    lists = (outcomes.column(name).cast(pa.list_(pa.string())) for name in ("failed_links", "failed_routers"))
+    columns.extend(pc.binary_join(ids, ITEM_END) for ids in lists)
+    texts = pc.binary_join_element_wise(
+        *(column.cast(pa.large_string()) for column in columns),
+        pa.scalar(FIELD_END, pa.large_string()),
+        null_handling="replace",
+        null_replacement=NO_GROUP,
+    )
+    return texts.combine_chunks()
 
 
-def _by_failure(outcomes: Outcomes) -> dict[Failure, int]:
-    """Row of each scenario by what fails in it."""
-    columns = [
-        outcomes.column(name).to_pylist() for name in ("variant", "family", "group", "failed_links", "failed_routers")
-    ]
-    return {
-        (variant, family, group, tuple(links), tuple(routers)): place
-        for place, (variant, family, group, links, routers) in enumerate(zip(*columns, strict=True))
-    }
-
-
-def _text(key: Failure) -> tuple[str, str]:
-    variant, family, group, links, routers = key
-    said = failure(links, routers, group, family)
-    return variant, said if variant == BASE else f"{said} ({variant})"
+def _is_failure(outcomes: Outcomes) -> Any:
+    """Mask of the scenarios in which something fails."""
+    links, routers = (pc.list_value_length(outcomes.column(name)) for name in ("failed_links", "failed_routers"))
+    return pc.greater(pc.add(links, routers), 0).to_numpy()
 
 
 def _values(outcomes: Outcomes, measure: str) -> Any:

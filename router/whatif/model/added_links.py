@@ -14,6 +14,8 @@ from router.whatif.model.elements import LinkEdge, free_link_id
 
 LINK_AMOUNTS: Final = ("delay_ms", "capacity_msgs", "capacity_bytes")
 """Amounts that may be said of a link in a text: fields of `LinkEdge`."""
+MOST_DIGITS: Final = 9
+"""Of a cost, whose bound the model checks."""
 FORMS: Final = (
     "a list of links, each a LinkEdge, a text such as `A,B,2,delay_ms=5`, (a, b), (a, b, cost), or a dict with a, b "
     "and other fields of LinkEdge"
@@ -101,7 +103,7 @@ def _of_text(text: str, routers: set[str]) -> Fields:
     both, _, cost = head.rpartition(",")
     one, other = _ends(text, both, routers)
     word = cost.strip()
-    if not word.isascii() or not word.isdigit():
+    if not word.isascii() or not word.isdigit() or len(word) > MOST_DIGITS:
         raise AddedLinkError(f"`{text}`: `{word}` is no cost", "a whole number from 1")
     return {"a": one, "b": other, "cost": int(word), **_amounts(text, amounts.split(",")[1:])}
 

@@ -30,7 +30,7 @@ def write_links(folder: Path, plan: Plan) -> None:
     worsts: list[pa.Table] = []
     chunks = plan.chunks()
     for place, variant in enumerate(plan.variants):
-        numbers = [chunk.number for chunk in chunks if chunk.variant == place]
+        numbers = chunks.of_variant(place)
         base = read_parquet(folder / file_name(BASE_LOADS, numbers[0]))
         files = [folder / file_name(WORST_LOADS, number) for number in numbers]
         parts = [read_parquet(file) for file in files if file.exists()]
@@ -129,9 +129,8 @@ def _probabilities(folder: Path, plan: Plan) -> Iterator[float]:
         for section in plan.sections
         if section.variant == 0 and not isinstance(section.family, Maintenance)
     ]
-    for chunk in plan.chunks():
-        if chunk.variant:
-            continue
+    chunks = plan.chunks()
+    for chunk in map(chunks.__getitem__, chunks.of_variant(0)):
         file = folder / file_name(SCENARIO.name, chunk.number)
         column = read_parquet(file, ["probability"]).column(0).to_numpy()
         for first, stop in ranges:

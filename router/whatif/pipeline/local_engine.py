@@ -51,12 +51,13 @@ def run(
     rest = deque(chunks)
     count = workers or len(os.sched_getaffinity(0))
     began, played = time.monotonic(), 0
+    left = sum(chunk.stop - chunk.first for chunk in rest)
     while rest:
         chunk = rest.popleft()
         play_chunk(chunk, works[chunk.variant], str(folder))
         on_done(chunk)
-        took, played = time.monotonic() - began, played + chunk.stop - chunk.first
-        left = sum(chunk.stop - chunk.first for chunk in rest)
+        scenarios = chunk.stop - chunk.first
+        took, played, left = time.monotonic() - began, played + scenarios, left - scenarios
         if count > 1 and took > trial_s and left * took / played > pool_pays_s:
             break
     work_off(

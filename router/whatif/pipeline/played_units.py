@@ -67,7 +67,7 @@ def chunks_in_files(folder: Path) -> set[int]:
 
 
 def clear_uncommitted(storage: RunStorage) -> None:
-    """Remove what Spark has begun and not committed: of units and of tables."""
+    """Remove units that Spark has begun and not committed; it overwrites such tables itself."""
     for name in storage.children(PLAYED):
         if PlayedUnit.of_name(name) is not None and not storage.exists(f"{PLAYED}/{name}/{COMMITTED}"):
             storage.remove(f"{PLAYED}/{name}")

@@ -113,7 +113,7 @@ class Options:
         """Whether Spark is asked for: by name, by an address, or by a session that is there."""
         if self.engine != AUTO:
             return self.engine == SPARK
-        return bool(self.master or self.remote) or any(name in os.environ for name in SPARK_VARIABLES) or _has_session()
+        return bool(self.master or self.remote) or any(map(os.environ.get, SPARK_VARIABLES)) or _has_session()
 
     def takes_spark(self, plan: Plan) -> bool:
         """Whether a run is made on Spark: it is asked for, or `auto` finds much to be done, and Spark here."""
@@ -140,8 +140,9 @@ def _has_session() -> bool:
 
 def _is_spark_here() -> bool:
     """Whether Spark could be started on this machine."""
-    java = shutil.which("java", path=os.path.join(os.environ.get("JAVA_HOME", ""), "bin")) or shutil.which("java")
-    return java is not None and importlib.util.find_spec("pyspark") is not None
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin")) if home else None
+    return (java or shutil.which("java")) is not None and importlib.util.find_spec("pyspark") is not None
 
 
 @attrs.frozen(kw_only=True)
@@ -193,8 +194,7 @@ def run(
         identity["others"] = [variant.digest() for _, variant in others]
     with _folder(out, options, on_progress) as stage:
         done = stage.open(identity, is_resumed=options.is_resumed)
-        chunks = plan.chunks()
-        rest = [chunk for chunk in chunks if chunk.number not in done]
+        rest = [chunk for chunk in plan.chunks() if chunk.number not in done]
         left = sum(chunk.stop - chunk.first for chunk in rest)
         made = _make(stage, plan, rest, _Works(variants, plan, identity), options, on_progress)
         stage.gather()
@@ -378,7 +378,7 @@ def _make(
     left = played_units.chunks_in_files(folder).difference(
         *(range(unit.first, unit.last + 1) for unit in played_units.committed_units(stage.storage))
     )
-    in_files = [chunk for chunk in plan.chunks() if chunk.number in left]
+    in_files = list(map(plan.chunks().__getitem__, sorted(left)))
     made = spark.run(
         options.address,
         works.of([*rest, *in_files]),

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from router.whatif.model.added_links import AddedLinkError, added_links
+from router.whatif.model.added_links import MOST_DIGITS, AddedLinkError, added_links
 from router.whatif.model.elements import LinkEdge, SubscriberSite, nearest_name
 from router.whatif.model.mesh_model import Model, ModelError, grown, with_costs, with_links, with_subscribers
 from router.whatif.scenarios.failure_families import FailureCandidates, Maintenance
@@ -235,7 +235,7 @@ def _words(option: str, text: str, form: str) -> list[str]:
 
 
 def _whole(option: str, text: str, word: str) -> int:
-    if not word.isascii() or not word.isdigit():
+    if not word.isascii() or not word.isdigit() or len(word) > MOST_DIGITS:
         raise plan_error(option, f"`{text}`: `{word}` is no cost", "a whole number from 1")
     return int(word)
 

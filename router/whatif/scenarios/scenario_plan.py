@@ -34,7 +34,8 @@ BASE: Final = "base"
 DEFAULT_FAMILIES: Final = "links:1,routers:1"
 MAX_SIZE: Final = 16
 """Links, or routers, that fail at once."""
-MAX_SCENARIOS: Final = 10**10
+MAX_SCENARIOS: Final = 10**8
+"""Of a run: of each the program that makes it holds some numbers in the end."""
 
 SMALLEST_CHUNK: Final = 64
 LARGEST_CHUNK: Final = 16384
@@ -95,6 +96,34 @@ class Chunk:
     stop: int
 
 
+@attrs.frozen
+class Chunks:
+    """Chunks of a plan in their order, each made when it is asked for: there may be a million."""
+
+    starts: tuple[range, ...]
+    """First scenarios of the chunks of each variant."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self.starts))
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return (self[number] for number in range(len(self)))
+
+    def __getitem__(self, number: int) -> Chunk:
+        rest = number
+        for variant, starts in enumerate(self.starts):
+            if 0 <= rest < len(starts):
+                first = starts[rest]
+                return Chunk(number=number, variant=variant, first=first, stop=min(first + starts.step, starts.stop))
+            rest -= len(starts)
+        raise IndexError(number)
+
+    def of_variant(self, variant: int) -> range:
+        """Numbers of the chunks of a variant."""
+        first = sum(map(len, self.starts[:variant]))
+        return range(first, first + len(self.starts[variant]))
+
+
 @attrs.frozen(kw_only=True)
 class VariantCandidates:
     """A variant by its name, and what may fail in it."""
@@ -144,7 +173,8 @@ class Plan:
                     sections.append(Section(variant=place, family=family, first=first, count=count, shuffle=shuffle))
                 first += count
         if first > MAX_SCENARIOS:
-            raise plan_error("--fail", f"{first} scenarios", f"at most {MAX_SCENARIOS}; --sample runs some of them")
+            expected = f"at most {MAX_SCENARIOS:,}; --sample runs some of them"
+            raise plan_error("--fail", f"{first:,} scenarios", expected)
         named = tuple(VariantCandidates(name=name, elements=elements) for name, elements in variants)
         return cls(variants=named, sections=tuple(sections), seed=seed)
 
@@ -231,16 +261,14 @@ class Plan:
                     return section.first + member
         return None
 
-    def chunks(self) -> tuple[Chunk, ...]:
+    def chunks(self) -> Chunks:
         """All scenarios in pieces, which depend on the plan alone; none has scenarios of two variants."""
-        found: list[Chunk] = []
+        starts = []
         for place, variant in enumerate(self.variants):
             own = [section for section in self.sections if section.variant == place]
             first, stop = own[0].first, own[-1].stop
-            size = chunk_size(len(variant.elements.routers), stop - first)
-            for low in range(first, stop, size):
-                found.append(Chunk(number=len(found), variant=place, first=low, stop=min(low + size, stop)))
-        return tuple(found)
+            starts.append(range(first, stop, chunk_size(len(variant.elements.routers), stop - first)))
+        return Chunks(tuple(starts))
 
     def of_variant(self, place: int) -> Plan:
         """Part of the plan that concerns one variant alone, with the same numbers."""
@@ -332,7 +360,7 @@ def chunk_size(routers: int, scenarios: int) -> int:
 
 # What operators write
 
-_TERM: Final = re.compile(r"(links|routers):(\d+)(?:-(\d+))?")
+_TERM: Final = re.compile(r"(links|routers):([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _NEARLY: Final = re.compile(r"(link|router)s?[ :=]*(\d?)")
 
 

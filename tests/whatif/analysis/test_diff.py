@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,16 @@ from hypothesis import given
 
 from mesh_config.models import Treatment
 from router.cli import main
-from router.whatif.analysis.diff import Difference, ModelElementChange, changes, compare, compare_models
+from router.whatif.analysis.diff import (
+    MEASURES,
+    Difference,
+    ModelElementChange,
+    changes,
+    compare,
+    compare_models,
+    compare_runs,
+)
+from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.formats.model_folder import write_model
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
@@ -204,6 +214,19 @@ def test_runs_are_compared_as_they_route(tmp_path: Path) -> None:
     assert found.impact.moved == 0
     other = compare(run(one, tmp_path / "third"), first)
     assert [(it.what, it.before, it.after) for it in other.changes] == [("routing", "mesh", "ecmp")]
+
+
+def test_many_scenarios_are_compared_without_an_object_for_each(tmp_path: Path) -> None:
+    made(everything(20, 40), Request(families="links:1,links:3"), tmp_path / "run", engine="local", workers=1)
+    runs = [Outcomes.read(tmp_path / "run") for _ in range(2)]
+    tracemalloc.start()
+    try:
+        found = compare_runs(runs[0], runs[1], MEASURES)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.common == len(runs[0]) > 9_000
+    assert peak < 200 * found.common, "some numbers of each scenario"
 
 
 def test_what_only_one_run_has_played_makes_it_no_worse(tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ def work(model: Model) -> tuple[dict[int, VariantWork], tuple[Chunk, ...], Plan]
         )
         for place, (name, each) in enumerate(variants)
     }
-    return works, plan.chunks(), plan
+    return works, tuple(plan.chunks()), plan
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -126,6 +126,8 @@ def test_growth_has_both_its_ends(text: str, factors: str) -> None:
         ({"growth": "1:2:1e-9999999"}, "each above 0"),
         ({"costs": ("A--B",)}, "--cost: `A--B`; expected LINK=COST"),
         ({"costs": ("A--B=x",)}, "`x` is no cost"),
+        ({"costs": ("A--B=" + "1" * 5000,)}, "` is no cost; expected a whole number from 1"),
+        ({"links": ("A,B," + "1" * 5000,)}, "` is no cost; expected a whole number from 1"),
         ({"costs": ("A--Bee=3",)}, "no link `A--Bee`.*did you mean `A--B`"),
         ({"costs": ("B--A=3",)}, "no link `B--A`.*did you mean `A--B`"),
         ({"costs": ("A--B=0",)}, "cost"),

@@ -222,6 +222,32 @@ def test_chunks_hold_every_scenario_once() -> None:
     assert len(plan.chunks()) > 16
 
 
+def test_a_chunk_is_found_by_its_number_and_its_variant() -> None:
+    few, many = FailureCandidates.of(ring()), FailureCandidates.of(ring(20))
+    plan = Plan.of([("base", few), ("changed", many)], families_of("links:1,links:3"))
+    chunks = plan.chunks()
+    every = list(chunks)
+    assert [chunks[number] for number in range(len(chunks))] == every
+    assert [chunk.number for chunk in every] == list(range(len(chunks)))
+    for variant in range(2):
+        numbers = [chunk.number for chunk in every if chunk.variant == variant]
+        assert list(chunks.of_variant(variant)) == numbers
+    for number in (-1, len(chunks)):
+        with pytest.raises(IndexError):
+            chunks[number]
+
+
+def test_more_scenarios_than_are_held_in_the_end_are_refused() -> None:
+    with pytest.raises(PlanError, match="121,095,301 scenarios; expected at most 100,000,000; --sample plays some"):
+        plan_of(ring(900), "links:3")
+
+
+@pytest.mark.parametrize("text", ["links:" + "9" * 5000, "routers:1-" + "1" * 5000, "links:\uff11"])
+def test_a_number_of_thousands_of_digits_is_refused(text: str) -> None:
+    with pytest.raises(PlanError, match="--fail"):
+        families_of(text)
+
+
 def test_batches_say_what_single_failures_say() -> None:
     plan = plan_of(ring(8, failures=2.0, groups=(DUCT,)), "links:2,srlg,routers:1", sample=20, seed=3)
     for section, first, batch in plan.batches(0, len(plan)):
