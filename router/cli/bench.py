@@ -46,7 +46,6 @@ QUICK: Mapping[str, Any] = {
     "idle_settle_s": 0.0,
 }
 """Changes that `--quick` makes to the plan."""
-"""Columns of a table that goes into a file."""
 PICTURES = (".png", ".svg")
 
 

@@ -154,6 +154,15 @@ def test_the_what_if_script_says_what_is_wrong_with_its_file(tmp_path: Path) -> 
     assert "Traceback" not in asked.stderr
 
 
+def test_the_what_if_script_says_that_a_mesh_has_not_settled() -> None:
+    """Without any time, as one would see of a fault of the routing protocol; also with `python -O`."""
+    code = "import sys; sys.path[0] = sys.argv[1]; del sys.argv[1]; import what_if; what_if.LIMIT_S = 0; what_if.main()"
+    words = [sys.executable, "-O", "-c", code, str(EXAMPLES), str(EXAMPLES / "meshes" / "line.yaml")]
+    asked = subprocess.run(words, capture_output=True, text=True, check=False, cwd=EXAMPLES.parent)
+    assert asked.returncode == 1, asked.stdout
+    assert asked.stderr.startswith("after 0 s the control planes have other paths: ")
+
+
 def test_the_what_if_script_names_the_routers_there_are() -> None:
     asked = run(*example("what_if.py", str(EXAMPLES / "meshes" / "blueprint.yaml"), "--kill", "Q"))
     assert asked.returncode == 2

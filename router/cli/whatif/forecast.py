@@ -219,7 +219,10 @@ def _outlook(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _failed(row: dict[str, Any]) -> str:
-    return ", ".join([*row["failed_links"], *row["failed_routers"]]) if row["is_failure"] else "nothing"
+    words: str = importlib.import_module("router.whatif.wording").failure(
+        row["failed_links"], row["failed_routers"], row["group"]
+    )
+    return words
 
 
 def _when(value: int | None) -> str:

@@ -12,7 +12,7 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -22,12 +22,12 @@ from router.whatif.pipeline.played_units import PLAYED, clear_uncommitted, commi
 from router.whatif.pipeline.run_completeness import write_left
 from router.whatif.pipeline.run_staging import IDENTITY, LOCK, check_identity, run_error
 from router.whatif.pipeline.spark_session import LOG, SparkAddress, session
-from router.whatif.pipeline.table_layouts import OF_LINKS, OF_SCENARIOS, PAIR_IMPACT, RUN, SCENARIO_LOAD
+from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, OF_LINKS, OF_SCENARIOS, PAIR_IMPACT, RUN, SCENARIO_LOAD
 
-TOO_LARGE: Final = (SCENARIO_LOAD, PAIR_IMPACT)
-"""Tables that are not copied, the second one only where it is large."""
-MOST_PAIRS_BYTES: Final = 256 * 1024 * 1024
-"""Maximum size of `pair_impact`, bytes: a larger one isn't copied, and no pairs are named."""
+MAY_BE_LARGE: Final = (PAIR_IMPACT.name, ADDRESS_IMPACT.name)
+"""Tables that are not copied where they are large: then no pairs are named, and no scenarios of an address."""
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""Maximum size of such a table that is copied, bytes."""
 
 
 @contextlib.contextmanager
@@ -88,12 +88,12 @@ class HadoopRunStaging:
 
     def gather(self) -> None:
         """Copy here what answers are made of."""
-        names = [layout.name for layout in (*OF_SCENARIOS, *OF_LINKS) if layout not in TOO_LARGE]
-        if self.storage.size(PAIR_IMPACT.name) <= MOST_PAIRS_BYTES:
-            names.append(PAIR_IMPACT.name)
+        names = [layout.name for layout in (*OF_SCENARIOS, *OF_LINKS)]
+        left = too_large(self.storage, names)
         for name in names:
-            self.storage.fetch(name, self.path / name)
-            self._copied.add(name)
+            if name not in left:
+                self.storage.fetch(name, self.path / name)
+                self._copied.add(name)
 
     def finish(self) -> None:
         """Everything is there: put what was made here beside it, and give the folder its name."""
@@ -159,6 +159,12 @@ def _is_running(pid: int) -> bool:
     return True
 
 
+def too_large(storage: HadoopStorage, names: Collection[str]) -> list[str]:
+    """Those of some tables that are not copied: loads by scenario, and those of MAY_BE_LARGE that are."""
+    large = {name for name in MAY_BE_LARGE if name in names and storage.size(name) > MOST_BYTES}
+    return [name for name in names if name == SCENARIO_LOAD.name or name in large]
+
+
 def copy_run(place: str, folder: Path, address: SparkAddress | None = None) -> tuple[str, ...]:
     """Copy a run, or a model, to this machine, so that it can be asked there.
 
@@ -166,7 +172,7 @@ def copy_run(place: str, folder: Path, address: SparkAddress | None = None) -> t
         place: address of its folder.
         folder: where nothing is.
         address: of Spark, which reads it; None: this thread's session, or one of this machine.
-    Returns: tables that are left there: loads by scenario, and a `pair_impact` that is large.
+    Returns: tables that are left there, see `too_large`.
     Raises: RunError when it isn't there, or Spark can't be started.
     """
     with (
@@ -178,9 +184,7 @@ def copy_run(place: str, folder: Path, address: SparkAddress | None = None) -> t
         if not names:
             raise run_error(place, "it is neither a run nor a model", "the folder that `amqp-mesh whatif run -o` wrote")
         folder.mkdir()
-        left = [name for name in names if name == SCENARIO_LOAD.name]
-        if PAIR_IMPACT.name in names and storage.size(PAIR_IMPACT.name) > MOST_PAIRS_BYTES:
-            left.append(PAIR_IMPACT.name)
+        left = too_large(storage, names)
         for name in names:
             if name not in left:
                 storage.fetch(name, folder / name)

@@ -176,7 +176,7 @@ def test_the_command_says_what_is_full_and_what_it_lacks(done: tuple[Path, str])
     ]
     calm, failing = (lines[at:end] for at, end in zip(titles, [*titles[1:], None], strict=True))
     assert ["A--B", "A", "B", "85.7%", "+9.52%", "2", "2", "to", "2", "x", "3.33"] in calm
-    assert ["A--B", "A", "B", "B--C", "109.5%", "+9.52%", "now", "now", "to", "now", "x", "3.57"] in failing
+    assert ["A--B", "A", "B", "link", "B--C", "109.5%", "+9.52%", "now", "now", "to", "now", "x", "3.57"] in failing
     for table in (calm, failing):
         links = [tuple(line[:3]) for line in table if line and "--" in line[0]]
         assert len(links) == len(set(links)), "each link once"
@@ -196,13 +196,21 @@ def test_it_is_said_when_no_link_gets_full_and_when_no_failure_makes_it_worse(
         "link": "A--B", "src": "A", "dst": "B", "is_failure": False, "level": 0.3, "growth": 0.04, "full_in": 2,
         "earliest": 1, "latest": None, "upgrade": 4.5,
     }  # fmt: skip
-    failing = {**calm, "is_failure": True, "level": 0.4, "failed_links": ["A--C"], "failed_routers": []}
+    failing = {
+        **calm,
+        "is_failure": True,
+        "level": 0.4,
+        "failed_links": ["A--C"],
+        "failed_routers": [],
+        "group": "duct",
+    }
     found = {}
     for name, rows in (("neither", []), ("calm", [calm]), ("failing", [failing])):
         _say(rows, Path("out"), period="week", horizon=26, limit=1.0)
         found[name] = capsys.readouterr().out
     assert "no link reaches 100% within 26 weeks in any failure of --fail" in found["neither"]
     assert "no failure fills a link sooner" in found["calm"]
+    assert "group duct: link A--C" in found["failing"]
     assert "no link reaches 100% within 26 weeks while nothing fails" in found["failing"]
 
 

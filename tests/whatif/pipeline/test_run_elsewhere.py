@@ -17,10 +17,12 @@ from router.cli import main
 from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.library import open_run
 from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline import hadoop_run_staging
 from router.whatif.pipeline.hadoop_clients import client_error
 from router.whatif.pipeline.hadoop_run_staging import copy_run
 from router.whatif.pipeline.hadoop_storage import HadoopStorage
 from router.whatif.pipeline.run import Options, run, silent
+from router.whatif.pipeline.run_completeness import check_complete
 from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
@@ -199,6 +201,43 @@ def test_files_elsewhere_appear_as_a_whole_and_are_replaced(spark: SparkSession,
     assert storage.children("none") == storage.files("none") == []
     assert storage.size("none") == 0
     assert storage.address("x", is_read=True).endswith("/run\\[1\\]/x")
+
+
+def test_a_folder_elsewhere_takes_the_place_of_another_or_leaves_it(spark: SparkSession, elsewhere: Elsewhere) -> None:
+    out = HadoopStorage(spark, f"{elsewhere.address}/run")
+    out.make()
+    out.write("file", b"old")
+    missing = out.beside(".missing")
+    with pytest.raises(RunError):
+        missing.replace(out)
+    assert (elsewhere.names(), out.read("file")) == ({"run"}, b"old")
+    new = out.beside(".run.partial")
+    new.make()
+    new.write("file", b"new")
+    (elsewhere.behind / ".run.0123abcd.old").mkdir()  # of one that was killed
+    new.replace(out)
+    assert (elsewhere.names(), out.read("file")) == ({"run"}, b"new")
+
+
+def test_large_tables_of_scenarios_stay_where_they_are(
+    spark: SparkSession, elsewhere: Elsewhere, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hadoop_run_staging, "MOST_BYTES", 0)
+    out = f"{elsewhere.address}/run"
+    here: list[set[str]] = []
+
+    def finish(folder: Path) -> None:
+        here.append({path.name for path in folder.iterdir()})
+        complete_run(folder, model)
+
+    play(model, out, finish=finish)
+    large = {"address_impact", "pair_impact", "scenario_load"}
+    assert large.isdisjoint(here[0])
+    assert large <= {path.name for path in (elsewhere.behind / "run").iterdir()}
+    assert set(copy_run(out, tmp_path / "copy")) == large
+    check_complete(tmp_path / "copy")
+    said = CliRunner().invoke(main, ["whatif", "explain", out, "--address", model.addresses[0].text])
+    assert said.exit_code == 0, said.output
 
 
 @pytest.mark.parametrize(
