@@ -6,7 +6,6 @@ these states anything may be the case: so each availability is a range, whose en
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -19,8 +18,8 @@ from router.whatif.analysis.offered_deliveries import deliveries, deliveries_to
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
 from router.whatif.model.mesh_model import Model
-from router.whatif.pipeline.run_folder import model_of, variant_of
-from router.whatif.pipeline.summaries import Summaries, ranges_of
+from router.whatif.pipeline.run_folder import model_of, read_plan, variant_of
+from router.whatif.pipeline.summaries import Summaries
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, PAIR_SUMMARY
 from router.whatif.wording import BASE, NOTHING, counted, listed
@@ -141,11 +140,9 @@ def summary_rows(folder: Path, name: str, variant: str) -> list[dict[str, Any]]:
     Raises: TableError.
     """
     if not (folder / name).is_dir():
-        plan = json.loads(read_table(folder, "run", ["plan"]).to_pylist()[0]["plan"])
-        routers = {
-            each: [it.id for it in variant_of(folder, model_of(folder), each).routers] for each in plan["variants"]
-        }
-        table = Summaries(folder, ranges_of(plan["sections"]), routers).tables()[name]
+        plan = read_plan(folder)
+        routers = {each: [it.id for it in variant_of(folder, model_of(folder), each).routers] for each in plan.variants}
+        table = Summaries(folder, plan.ranges, routers).tables()[name]
     else:
         table = read_table(folder, name)
     return [row for row in table.to_pylist() if row["variant"] == variant]
@@ -154,10 +151,10 @@ def summary_rows(folder: Path, name: str, variant: str) -> list[dict[str, Any]]:
 def unrated(model: Model) -> str:
     """Links and routers that count as never failing, in words: it is not known how often and for how long they do."""
     counts = [
-        counted(sum(it.failures_per_year is None or it.repair_hours is None for it in parts), what)
+        (sum(it.failures_per_year is None or it.repair_hours is None for it in parts), what)
         for parts, what in ((model.links, "link"), (model.routers, "router"))
     ]
-    return listed([text for text in counts if not text.startswith("0 ")])
+    return listed([counted(count, what) for count, what in counts if count])
 
 
 def connected_pairs(model: Model) -> int:

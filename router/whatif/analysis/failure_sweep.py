@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.whatif.kernel.mesh_kernel import Kernel
-from router.whatif.kernel.network_arrays import MICRO, Network
+from router.whatif.kernel.network_arrays import MICRO, Network, capacity_units
 from router.whatif.kernel.scenario_loop import fail_one_by_one
 from router.whatif.model.mesh_model import Model
 from router.whatif.scenarios.failure_families import FailureCandidates, Family
@@ -74,10 +74,7 @@ class FailureSweep:
     def utilisations(self, model: Model) -> Floats:
         """By link of the model that was played: the highest utilisation; 0 where no capacity is known."""
         limits = np.array(
-            [
-                [np.inf if value is None else max(1, round(value * MICRO)) for value in values]
-                for values in ((link.capacity_msgs, link.capacity_bytes) for link in model.links)
-            ],
+            [[capacity_units(link.capacity_msgs), capacity_units(link.capacity_bytes)] for link in model.links],
             dtype=np.float64,
         ).reshape(-1, 2)
         found: Floats = (self.loads / limits).max(axis=1, initial=0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -15,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from router.whatif.pipeline.summaries import ScenarioRange, ranges_of
+from router.whatif.pipeline.run_folder import read_plan
+from router.whatif.pipeline.summaries import ScenarioRange
 from router.whatif.pipeline.table_files import files_of, read_parts, read_table, row_count
 from router.whatif.wording import BASE, MAINTENANCE
 
@@ -171,8 +171,7 @@ class Outcomes:
 
     def _ranges(self) -> list[ScenarioRange]:
         assert self.folder is not None
-        (run,) = read_table(self.folder, "run", ["plan"]).to_pylist()
-        return ranges_of(json.loads(run["plan"])["sections"])
+        return read_plan(self.folder).ranges
 
 
 def _is_alone(part: pa.Table, variant: str) -> pa.ChunkedArray:

@@ -20,7 +20,7 @@ from router.whatif.analysis.failure_sweep import TRIES, FailureSweep
 from router.whatif.analysis.spof import spof_rows
 from router.whatif.formats.price_file import PricedChange, Prices
 from router.whatif.kernel.mesh_kernel import Kernel
-from router.whatif.kernel.network_arrays import MICRO, Network
+from router.whatif.kernel.network_arrays import Network, capacity_units
 from router.whatif.model.elements import LinkEdge
 from router.whatif.model.mesh_model import Model, with_links
 from router.whatif.scenarios.failure_families import Family
@@ -204,10 +204,7 @@ class PlanSearch:
         """The cheapest upgrade of a link with which its highest load is within the limit."""
         for upgrade in self._upgrades.get(link.id, ()):
             capacities = (upgrade.link.capacity_msgs, upgrade.link.capacity_bytes)
-            shares = (
-                0.0 if each is None else amount / max(1, round(each * MICRO))
-                for amount, each in zip(load, capacities, strict=True)
-            )
+            shares = (amount / capacity_units(each) for amount, each in zip(load, capacities, strict=True))
             if max(shares) <= limit:
                 return upgrade
         return None

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import attrs
 
@@ -51,13 +51,15 @@ class FileFindings:
         """Findings of others about the same file."""
         self._findings.extend(findings)
 
-    def fail(self, message: str, *, line: int | None = None, expected: str = "", nearest: str | None = None) -> None:
+    def fail(
+        self, message: str, *, line: int | None = None, expected: str = "", nearest: str | None = None
+    ) -> NoReturn:
         """Give up the file: something is so wrong that the rest of it can't be looked at.
 
         Raises: SettingsError, always.
         """
         self.add(message, line=line, expected=expected, nearest=nearest)
-        self.check()
+        raise SettingsError(_first(in_order(self._findings)))
 
     def check(self) -> tuple[Finding, ...]:
         """The warnings, in order. Raises: SettingsError with all findings when there is an error among them."""

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.whatif.kernel.mesh_state import MeshState
-from router.whatif.kernel.network_arrays import Network
+from router.whatif.kernel.network_arrays import Network, utilisation
 from router.whatif.kernel.order_statistics import OrderStatistics
 
 if not cython.compiled:  # else they come by the .pxd
@@ -125,6 +125,11 @@ class Kernel:
     def limits(self) -> NDArray[np.float64]:
         """By link: millionths of messages/s and of bytes/s that a utilisation of 1 is, in each direction."""
         return np.frombuffer(self._capacities, dtype=np.float64)[:-1].reshape(-1, 2).copy()
+
+    def utilisations(self) -> NDArray[np.float64]:
+        """By directed link: the share of its limit that it carries now, of messages or of bytes, the larger one."""
+        rates, sizes = self.loads()
+        return utilisation(rates, sizes, np.repeat(self.limits(), 2, axis=0).T)
 
     def _take_base(self) -> None:
         """The state is a base state, as it is or held: summarise it, and keep that."""

@@ -260,12 +260,33 @@ def micro(amounts: Floats, unit: str, shift: int = 0) -> Longs:
     return np.rint(amounts * MICRO / (1 << shift)).astype(np.int64)
 
 
+def utilisation(rates: NDArray[Any], sizes: NDArray[Any], limits: Any) -> NDArray[np.float64]:
+    """Shares of what links can carry: of messages or of bytes, the larger one.
+
+    Args:
+        rates: messages that links carry, millionths a second.
+        sizes: bytes, in the same unit as the second of *limits*.
+        limits: of messages, and of bytes: an array each.
+    """
+    found: NDArray[np.float64] = np.maximum(rates / limits[0], sizes / limits[1])
+    return found
+
+
+def capacity_units(value: float | None) -> float:
+    """What a link can carry in a direction as the kernel counts it, millionths a second; infinite if not known.
+
+    Args:
+        value: messages/s or bytes/s.
+    """
+    return np.inf if value is None else float(max(1, round(value * MICRO)))
+
+
 def _links(model: Model, place: dict[str, int], byte_shift: int) -> dict[str, Any]:
     links = model.links
     delays = [-1 if link.delay_ms is None else round(link.delay_ms * 1000) for link in links]
     capacity = [
         [
-            np.inf if value is None else max(1, round(value * MICRO)) / unit
+            capacity_units(value) / unit
             for value, unit in ((link.capacity_msgs, 1), (link.capacity_bytes, 2**byte_shift))
         ]
         for link in links

@@ -22,7 +22,6 @@ from router.whatif.analysis.explain.base_and_scenario import SHOWN
 from router.whatif.analysis.link_demands import link_demands, lost_demands
 from router.whatif.library.failure_chart import failures
 from router.whatif.library.notebook_display import Drawing, NotebookExplanation, html_table
-from router.whatif.library.scenario_columns import sections_of
 from router.whatif.library.sql_views import make_views, run_frames, whole_frame
 from router.whatif.library.table_folder import TableFolder
 from router.whatif.library.utilisation_charts import heat, utilisations
@@ -30,7 +29,7 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.model.value_kinds import names_of
 from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.run import Options
-from router.whatif.pipeline.run_folder import is_run, model_of
+from router.whatif.pipeline.run_folder import is_run, model_of, read_plan
 from router.whatif.pipeline.run_storage import is_elsewhere
 from router.whatif.pipeline.table_files import address_for_spark
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of, said_of_missing
@@ -107,7 +106,7 @@ class Run(TableFolder):
         if layout.name not in self.tables:
             raise TableError(f"{self.place} has no table {table!r}; {said_of_missing(table, self.tables)}")
         frame = session.read.parquet(self._address(layout.name))
-        return whole_frame(frame, layout.name, sections_of(self.folder))
+        return whole_frame(frame, layout.name, read_plan(self.folder).sections)
 
     def _address(self, name: str) -> str:
         """Name a part of the run as Spark takes it."""

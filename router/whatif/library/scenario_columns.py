@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from router.whatif.pipeline.run_folder import read_plan
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import layout_of
 
@@ -28,18 +28,6 @@ def implied_columns(name: str) -> tuple[str, ...]:
     return tuple(each for each in OF_SCENARIO if each not in layout.names) if "scenario" in layout.key else ()
 
 
-def sections_of(folder: Path) -> list[dict[str, Any]]:
-    """Ranges of scenario numbers of a run, in their order: `first`, `count`, `variant`, `family`.
-
-    Args:
-        folder: of the run.
-    Raises: TableError
-    """
-    (run,) = read_table(folder, "run", ["plan"]).to_pylist()
-    sections: list[dict[str, Any]] = json.loads(run["plan"])["sections"]
-    return sections
-
-
 def read_with_implied(folder: Path, name: str, columns: Sequence[str]) -> pa.Table:
     """Read columns of a table with rows by scenario, those of its layout and implied ones.
 
@@ -54,7 +42,7 @@ def read_with_implied(folder: Path, name: str, columns: Sequence[str]) -> pa.Tab
     if not implied:
         return read_table(folder, name, stored)
     table = read_table(folder, name, list(dict.fromkeys([*stored, "scenario"])))
-    sections = sections_of(folder)
+    sections = read_plan(folder).sections
     firsts = np.array([section["first"] for section in sections])
     numbers = table.column("scenario").chunks
     places = [pa.array(np.searchsorted(firsts, chunk.to_numpy(), side="right") - 1) for chunk in numbers]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from router.whatif.formats.model_folder import PARTS
-from router.whatif.library.scenario_columns import implied_columns, sections_of
-from router.whatif.pipeline.run_folder import MODEL
+from router.whatif.library.scenario_columns import implied_columns
+from router.whatif.pipeline.run_folder import MODEL, read_plan
 from router.whatif.pipeline.table_files import SUFFIX
 from router.whatif.pipeline.table_layouts import SCENARIO, layout_of
 
@@ -43,7 +43,7 @@ def run_frames(
         session: that reads them.
         address: of a part of the run, as Spark takes it.
     """
-    sections = sections_of(folder)
+    sections = read_plan(folder).sections
     frames = {name: whole_frame(session.read.parquet(address(name)), name, sections) for name in tables}
     parts = {name: f"{MODEL}/{name}{SUFFIX}" for name in MODEL_PARTS}
     return frames | {

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from router.whatif.formats.parquet_file import read_parquet
-from router.whatif.kernel.network_arrays import MICRO
+from router.whatif.kernel.network_arrays import MICRO, utilisation
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, WORST_SCHEMA, file_name
 from router.whatif.pipeline.table_files import SUFFIX, write_table
 from router.whatif.pipeline.table_layouts import LINK_LOAD, LINK_WORST, OF_SCENARIOS, RUN, SCENARIO, SCENARIO_LOAD
@@ -53,14 +53,14 @@ def load_rows(variant: str, elements: FailureCandidates, base: pa.Table) -> pa.T
     """
     rates, sizes = base.column("rate").to_numpy(), base.column("bytes").to_numpy()
     capacity = [base.column(name).to_numpy() for name in ("capacity_rate", "capacity_bytes")]
-    limit_rate, limit_bytes = (base.column(name).to_numpy() for name in ("limit_rate", "limit_bytes"))
+    limits = [base.column(name).to_numpy() for name in ("limit_rate", "limit_bytes")]
     load = [
         pa.array([variant] * len(rates), pa.string()),
         *directions(elements),
         pa.array(rates / MICRO),
         pa.array(sizes / MICRO),
         *(pa.array(column / MICRO, mask=np.isinf(column)) for column in capacity),
-        pa.array(np.maximum(rates / limit_rate, sizes / limit_bytes)),
+        pa.array(utilisation(rates, sizes, limits)),
     ]
     return pa.table(load, schema=LINK_LOAD.schema)
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
+
+import attrs
 
 from mesh_config.findings import nearest
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.chunk_evaluator import ECMP
 from router.whatif.pipeline.run_completeness import check_complete, has_tables
+from router.whatif.pipeline.summaries import ScenarioRange
 from router.whatif.pipeline.table_files import read_table
-from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.pipeline.table_layouts import RUN, TableError
 from router.whatif.scenarios.run_request import Request
 from router.whatif.wording import BASE
 
@@ -37,6 +40,39 @@ def is_run(folder: Path) -> bool:
     return True
 
 
+@attrs.frozen
+class RunPlan:
+    """What a run has played, as its table `run` has it."""
+
+    variants: tuple[str, ...]
+    """Names, the mesh as it is first."""
+    sections: tuple[Mapping[str, Any], ...]
+    """Ranges of scenario numbers, in their order: `first`, `count`, `variant`, `family` and others."""
+    _request: Mapping[str, Any]
+
+    @property
+    def request(self) -> Request:
+        """What was asked for."""
+        return Request.from_json(json.dumps(self._request))
+
+    @property
+    def ranges(self) -> list[ScenarioRange]:
+        """The sections as ranges."""
+        return [
+            ScenarioRange(each["variant"], each["family"], each["first"], each["first"] + each["count"])
+            for each in self.sections
+        ]
+
+
+def read_plan(folder: Path) -> RunPlan:
+    """Read the plan of a run. Raises: TableError when its table is missing, or has no row."""
+    rows = read_table(folder, RUN.name, ["plan"]).to_pylist()
+    if len(rows) != 1:
+        raise TableError(f"{folder / RUN.name}: {len(rows)} rows; expected one")
+    plan = json.loads(rows[0]["plan"])
+    return RunPlan(tuple(plan["variants"]), tuple(plan["sections"]), plan["request"])
+
+
 def model_of(folder: Path) -> Model:
     """The model of a run. Raises: SettingsError when there is none, or it can't be used."""
     return read_model(folder / MODEL)
@@ -55,12 +91,12 @@ def variant_of(folder: Path, model: Model, name: str) -> Model:
     kept = folder / VARIANTS / quote(name, safe="")
     if kept.is_dir():
         return read_model(kept)
-    plan = json.loads(read_table(folder, "run").to_pylist()[0]["plan"])
-    if name not in plan["variants"]:
-        near = nearest(name, plan["variants"])
+    plan = read_plan(folder)
+    if name not in plan.variants:
+        near = nearest(name, plan.variants)
         hint = f"; did you mean `{near}`?" if near else ""
-        raise TableError(f"no variant `{name}` in {folder}; expected one of {', '.join(plan['variants'])}{hint}")
-    return dict(Request.from_json(json.dumps(plan["request"])).variants(model))[name]
+        raise TableError(f"no variant `{name}` in {folder}; expected one of {', '.join(plan.variants)}{hint}")
+    return dict(plan.request.variants(model))[name]
 
 
 def write_variants(folder: Path, variants: Iterable[tuple[str, Model]]) -> None:

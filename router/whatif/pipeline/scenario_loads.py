@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from router.whatif.kernel.mesh_kernel import Kernel
-from router.whatif.kernel.network_arrays import MICRO
+from router.whatif.kernel.network_arrays import MICRO, utilisation
 from router.whatif.pipeline.table_layouts import SCENARIO_LOAD
 
 LOAD_ROWS: Final = 1_000_000
@@ -36,7 +36,7 @@ class ScenarioLoads:
         network = kernel.network
         self._every = np.arange(2 * len(network.links), dtype=np.int32)
         # Not by `byte_rates`: utilisation is worked out of the same numbers as the kernel's own.
-        self._limits = np.repeat(kernel.limits(), 2, axis=0)
+        self._limits = np.repeat(kernel.limits(), 2, axis=0).T
         self._links = pa.array(network.links, pa.string())
         self._routers = pa.array(network.routers, pa.string())
         ends = np.stack((network.link_a, network.link_b), axis=1).reshape(-1)
@@ -76,7 +76,6 @@ class ScenarioLoads:
         numbers, rates, sizes, is_down = (np.concatenate(column) for column in list(zip(*self._found, strict=True))[1:])
         counts = [len(found[1]) for found in self._found]
         self.clear()
-        limits = self._limits[numbers]
         columns = [
             pa.array(np.repeat(scenarios, counts)),
             pa.DictionaryArray.from_arrays(pa.array(numbers >> 1), self._links),
@@ -84,7 +83,7 @@ class ScenarioLoads:
             pa.DictionaryArray.from_arrays(pa.array(self._receivers[numbers]), self._routers),
             pa.array(rates / MICRO),
             pa.array(self._kernel.network.byte_rates(sizes) / MICRO),
-            pa.array(np.maximum(rates / limits[:, 0], sizes / limits[:, 1])),
+            pa.array(utilisation(rates, sizes, self._limits[:, numbers])),
             pa.array(is_down),
         ]
         return pa.table(columns, names=SCENARIO_LOAD.names)

@@ -35,6 +35,7 @@ from router.whatif.pipeline.chunk_file_rows import (
     spark_schema,
 )
 from router.whatif.pipeline.chunk_file_rows import SCENARIO as FIRST
+from router.whatif.pipeline.exact_sums import MANTISSA_BITS
 from router.whatif.pipeline.run_storage import RunStorage
 from router.whatif.pipeline.spark_ranges import RANGE_SCENARIOS, by_range
 from router.whatif.pipeline.spark_session import functions_of, window_of
@@ -46,7 +47,6 @@ from router.whatif.wording import BASE, MAINTENANCE
 
 SPARK_METADATA: Final = "org.apache.spark.sql.parquet.row.metadata"
 """Metadata key of a Parquet file for its columns as Spark has them."""
-_MANTISSA_BITS: Final = 53
 _RANGE_LOADS: Final = 5_000_000
 """Loads in a partition, about: a task makes files of them."""
 _TEXT: Final = ".txt"
@@ -222,7 +222,7 @@ def exact_sums(rows: DataFrame, keys: Sequence[str], name: str) -> DataFrame:
     value = sql.col(name)
     # One too high or too low does no harm: there are bits to spare.
     power = sql.when(value == 0, sql.lit(0)).otherwise(sql.floor(sql.log2(sql.abs(value)))).cast("int")
-    shift = sql.lit(_MANTISSA_BITS) - sql.col("power")
+    shift = sql.lit(MANTISSA_BITS) - sql.col("power")
     half = sql.floor(shift / 2).cast("int")
     # By two factors, since one alone may be beyond what a real can be.
     whole = sql.col("value") * sql.pow(sql.lit(2.0), half) * sql.pow(sql.lit(2.0), shift - half)
@@ -246,7 +246,7 @@ def _put_together(name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
         values = []
         for powers, wholes in zip(*columns, strict=True):
             parts = zip(powers, wholes, strict=True)
-            exact = sum((int(whole) * Fraction(2) ** (power - _MANTISSA_BITS) for power, whole in parts), Fraction())
+            exact = sum((int(whole) * Fraction(2) ** (power - MANTISSA_BITS) for power, whole in parts), Fraction())
             values.append(float(exact))
         keys = [batch.column(at) for at in range(batch.num_columns - 2)]
         names = [*batch.schema.names[:-2], name]

@@ -6,7 +6,6 @@ from the plan alone, and one column at a time is read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -62,18 +61,6 @@ class ScenarioRange:
     stop: int
 
 
-def ranges_of(sections: Sequence[Mapping[str, Any]]) -> list[ScenarioRange]:
-    """Ranges of a plan.
-
-    Args:
-        sections: of it, as JSON has them.
-    """
-    return [
-        ScenarioRange(each["variant"], each["family"], each["first"], each["first"] + each["count"])
-        for each in sections
-    ]
-
-
 def of_plan(folder: Path, plan: Plan) -> Summaries:
     """Prepare the tables of a run.
 
@@ -82,7 +69,11 @@ def of_plan(folder: Path, plan: Plan) -> Summaries:
         plan: of it.
     """
     routers = {variant.name: variant.elements.routers for variant in plan.variants}
-    return Summaries(folder, ranges_of(json.loads(plan.to_json())["sections"]), routers)
+    ranges = [
+        ScenarioRange(plan.variants[each.variant].name, each.family.text, each.first, each.stop)
+        for each in plan.sections
+    ]
+    return Summaries(folder, ranges, routers)
 
 
 class Summaries:

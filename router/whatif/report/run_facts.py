@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,8 +22,8 @@ from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.model.mesh_model import Model
 from router.whatif.model.mesh_parts import MeshParts
 from router.whatif.pipeline.chunk_evaluator import ECMP
-from router.whatif.pipeline.run_folder import variant_of
-from router.whatif.pipeline.summaries import ScenarioRange, ranges_of
+from router.whatif.pipeline.run_folder import read_plan, variant_of
+from router.whatif.pipeline.summaries import ScenarioRange
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import (
     ADDRESS_SUMMARY,
@@ -176,7 +175,7 @@ def facts_of(folder: Path, model: Model) -> Facts:
     if not run or base is None:
         raise TableError(f"{folder}: no scenario 0; expected the run of a model")
     calm = calm_losses(model)
-    families = _by_variant(folder, ranges_of(json.loads(run[0]["plan"])["sections"]))
+    families = _by_variant(folder, read_plan(folder).ranges)
     harms = summary_rows(folder, WORST_SCENARIO.name, BASE)
     worst = {
         harm: tuple(row["scenario"] for row in harms if row["measure"] == measure and row["rank"] <= WORST)

@@ -43,7 +43,6 @@ def single_failures(model: Model, *, is_split: bool) -> tuple[SingleFailure, ...
         return ()
     network = Network.of(model)
     kernel = Kernel(network, is_split=is_split, has_percentiles=False)
-    limits = np.repeat(kernel.limits(), 2, axis=0)
     places = {router.id: at for at, router in enumerate(model.routers)}
     found = []
     candidates: list[tuple[str, list[int], list[int]]] = [
@@ -52,8 +51,7 @@ def single_failures(model: Model, *, is_split: bool) -> tuple[SingleFailure, ...
     candidates += [(f"router {router.id}", [], [at]) for at, router in enumerate(model.routers)]
     for name, links, routers in candidates:
         kernel.fail(links, routers)
-        rates, sizes = kernel.loads()
-        share = np.maximum(rates / limits[:, 0], sizes / limits[:, 1]).reshape(-1, 2).max(axis=1, initial=0.0)
+        share = kernel.utilisations().reshape(-1, 2).max(axis=1, initial=0.0)
         classes = np.searchsorted(STEPS, share).tolist()
         down = {*links, *(at for at, it in enumerate(model.links) if {places[it.a], places[it.b]} & set(routers))}
         letters = [DOWN if at in down else str(each) for at, each in enumerate(classes)]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from router.whatif.model.elements import GroupKind
 from router.whatif.model.mesh_model import Model
 from router.whatif.scenarios.combination_numbers import Ranks, rank, unrank
+from router.whatif.wording import MAINTENANCE, NOTHING
 
 HOURS_PER_YEAR: Final = 8760.0
 NO_GROUP: Final = -1
@@ -182,7 +183,7 @@ class Family(Protocol):
 class NoFailure:
     """Nothing fails: one scenario."""
 
-    text: str = attrs.field(default="none", init=False)
+    text: str = attrs.field(default=NOTHING, init=False)
     group: None = attrs.field(default=None, init=False)
 
     def count(self, elements: FailureCandidates) -> int:
@@ -283,7 +284,7 @@ class Maintenance:
     """
 
     group: str
-    text: str = attrs.field(default="maintenance", init=False)
+    text: str = attrs.field(default=MAINTENANCE, init=False)
 
     def count(self, elements: FailureCandidates) -> int:
         """One, and one for each link and router that is left."""

@@ -27,10 +27,8 @@ from router.whatif.scenarios.failure_families import (
     Maintenance,
     NoFailure,
 )
-from router.whatif.wording import NAMED, counted, listed
+from router.whatif.wording import BASE, NAMED, counted, listed
 
-BASE: Final = "base"
-"""The variant that is the mesh as it is."""
 DEFAULT_FAMILIES: Final = "links:1,routers:1"
 MAX_SIZE: Final = 16
 """Links, or routers, that fail at once."""

@@ -22,7 +22,6 @@ CONNECTION: Final = (
     "deliveriesIn", "deliveriesOut", "bytesIn", "bytesOut",
 )  # fmt: skip
 ADDRESS: Final = ("key", "deliveriesIngress")
-MICROS: Final = 1_000_000
 
 
 class ManagementQueries(Protocol):

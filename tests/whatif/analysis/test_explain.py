@@ -479,7 +479,7 @@ def test_a_scenario_is_explained_as_its_run_routes_and_measures(routing: str, tm
     for row in read_table(tmp_path / "run", "scenario").to_pylist():
         subject = BaseAndScenario.of_run(tmp_path / "run", scenario=row["scenario"])
         assert subject.now.kernel.max_utilisation == row["max_utilisation"]
-        assert subject.utilisation(subject.now).max() == row["max_utilisation"]
+        assert subject.now.kernel.utilisations().max() == row["max_utilisation"]
     done = CliRunner().invoke(main, ["whatif", "explain", str(tmp_path / "run"), "--scenario", "1"])
     assert ("split over all shortest paths (ECMP)" in done.output) == (routing == "ecmp")
 

@@ -191,16 +191,9 @@ class BaseAndScenario:
     def _spare(self) -> Kernel:
         return self._kernel()
 
-    def utilisation(self, routes: Routes) -> Floats:
-        """By directed link."""
-        rates, sizes = routes.kernel.loads()
-        limits = np.repeat(routes.kernel.limits(), 2, axis=0)
-        found: Floats = np.maximum(rates / limits[:, 0], sizes / limits[:, 1])
-        return found
-
     def by_link(self, routes: Routes) -> dict[str, float]:
         """Utilisation of each link that is up, in its busier direction."""
-        busier = self.utilisation(routes).reshape(-1, 2).max(axis=1, initial=0.0)
+        busier = routes.kernel.utilisations().reshape(-1, 2).max(axis=1, initial=0.0)
         return dict(zip(self.network.links, busier.tolist(), strict=True))
 
     @cached_property

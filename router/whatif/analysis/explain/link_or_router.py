@@ -79,7 +79,7 @@ def _standing(subject: BaseAndScenario, link: LinkEdge, parallel: Sequence[LinkE
 
 def _directions(subject: BaseAndScenario, place: int) -> Listing:
     rates, sizes = subject.now.kernel.loads()
-    used = subject.utilisation(subject.now)
+    used = subject.now.kernel.utilisations()
     rows = []
     for directed in (2 * place, 2 * place + 1):
         _, src, dst = subject.network.directed_link(directed)
@@ -226,7 +226,7 @@ def _clients(subject: BaseAndScenario, place: int) -> Iterator[str]:
 def _neighbors(subject: BaseAndScenario, place: int) -> Listing | None:
     """Links of a router and their loads."""
     rates = subject.now.kernel.loads()[0]
-    used = subject.utilisation(subject.now)
+    used = subject.now.kernel.utilisations()
     rows = []
     for link in np.flatnonzero((subject.network.link_a == place) | (subject.network.link_b == place)).tolist():
         out = 2 * link + int(subject.network.link_b[link] == place)

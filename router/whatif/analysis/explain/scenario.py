@@ -137,7 +137,7 @@ def _busiest(subject: BaseAndScenario) -> Iterator[str]:
     if kernel.max_utilisation_link < 0:
         return
     link, src, dst = subject.network.directed_link(kernel.max_utilisation_link)
-    before = subject.utilisation(subject.base)[kernel.max_utilisation_link]
+    before = subject.base.kernel.utilisations()[kernel.max_utilisation_link]
     now, calm = told_apart(percent, kernel.max_utilisation, float(before))
     said = f"The busiest link is {link} from {src} to {dst}: {now}"
     yield said + (f", {calm} when nothing fails." if subject.is_failing else ".")
@@ -188,7 +188,7 @@ def rising(subject: BaseAndScenario, old: Routes, new: Routes) -> Listing | None
     places = places[np.lexsort((places, -more[places]))][: subject.shown]
     if not places.size:
         return None
-    shares = subject.utilisation(old), subject.utilisation(new)
+    shares = old.kernel.utilisations(), new.kernel.utilisations()
     rows = []
     for place in places.tolist():
         link, src, dst = subject.network.directed_link(place)
