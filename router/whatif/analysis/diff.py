@@ -425,7 +425,7 @@ def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> 
 
 
 def _failures(outcomes: Outcomes) -> pa.Array:
-    """What fails in each scenario, and in which variant, as one text: control characters part what it is of."""
+    """Text for each scenario of its variant and what fails in it; control characters part these."""
     columns = [outcomes.column(name) for name in ("variant", "family", "group")]
     lists = (outcomes.column(name).cast(pa.list_(pa.string())) for name in ("failed_links", "failed_routers"))
     columns.extend(pc.binary_join(ids, ITEM_END) for ids in lists)

@@ -273,7 +273,7 @@ def utilisation(rates: NDArray[Any], sizes: NDArray[Any], limits: Any) -> NDArra
 
 
 def capacity_units(value: float | None) -> float:
-    """What a link can carry in a direction as the kernel counts it, millionths a second; infinite if not known.
+    """Convert a capacity to millionths a second, as the kernel counts; infinite if it is not known.
 
     Args:
         value: messages/s or bytes/s.

@@ -34,7 +34,12 @@ def distance_km(latitude: Any, longitude: Any, other_latitude: Any, other_longit
 
 
 def fibre_ms(km: float) -> float:
-    """Delay of a length of fibre, ms; to a nanosecond, since the last digits of trigonometry differ by machine."""
+    """Work out the delay of fibre, to a nanosecond, since the last digits of trigonometry differ by machine.
+
+    Args:
+        km: its length.
+    Returns: milliseconds.
+    """
     return round(km / KM_PER_MS, 6)
 
 

@@ -42,7 +42,7 @@ def is_run(folder: Path) -> bool:
 
 @attrs.frozen
 class RunPlan:
-    """What a run has played, as its table `run` has it."""
+    """The plan of a run, as its table `run` has it."""
 
     variants: tuple[str, ...]
     """Names, the mesh as it is first."""
@@ -52,7 +52,7 @@ class RunPlan:
 
     @property
     def request(self) -> Request:
-        """What was asked for."""
+        """The request that it was made of."""
         return Request.from_json(json.dumps(self._request))
 
     @property
