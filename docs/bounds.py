@@ -80,6 +80,12 @@ CONSTANTS = (
         "asked later",
     ),
     (
+        "router.core.addressing.address_list_parts",
+        "MOST_LISTS",
+        "Lists of a router's own addresses that others read in parts, each of one state of them.",
+        "the one longest unused is made anew",
+    ),
+    (
         "router.run_to_completion",
         "MOST_STEPS",
         "Steps of one turn, of which a large message takes one for each piece.",

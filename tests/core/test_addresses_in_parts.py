@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from router.core.addressing.address_installation import MOST_CHANGES as MOST_WAI
 from router.core.addressing.address_installation import PAUSE_S, ROUTINE
 from router.core.addressing.address_list_parts import (
     MOST_CHANGES,
+    MOST_LISTS,
     PART,
     PART_BYTES,
     PARTS,
@@ -53,7 +55,7 @@ TO_ME = "amqp:/_topo/0/A/qdrouter.ma"
 
 def parts_of(count: int, mobile_seq: int) -> list[MobileAddressUpdate]:
     """The answer of B with so many addresses `a0`, `a1`, ..."""
-    addresses = [(f"a{number}", Treatment.CLOSEST) for number in range(count)]
+    addresses = {f"a{number}": Treatment.CLOSEST for number in range(count)}
     answer = OutgoingAddressList(B, mobile_seq, addresses, in_parts=True)
     return [answer.part(number) for number in range(answer.count)]
 
@@ -171,9 +173,9 @@ def test_an_unreachable_router_begins_anew() -> None:
     assert f"a{PART}" not in play.control.addresses()
 
 
-def asks(part: int = 0, part_seq: int = 0, *, parts: int = PARTS) -> ControlReceived:
-    """C asks A for all of its addresses."""
-    return got(TO_C, MobileAddressRequest(id=C, have_seq=0, parts=parts, part=part, part_seq=part_seq), to=TO_ME)
+def asks(part: int = 0, part_seq: int = 0, *, parts: int = PARTS, router: RouterId = C) -> ControlReceived:
+    """C, or what claims to be *router*, asks A for all of its addresses."""
+    return got(TO_C, MobileAddressRequest(id=router, have_seq=0, parts=parts, part=part, part_seq=part_seq), to=TO_ME)
 
 
 def answers(play: Playbook) -> list[MobileAddressUpdate]:
@@ -227,6 +229,38 @@ def test_who_asks_for_more_of_a_forgotten_state_is_told_the_present_from_the_sta
     assert [(answer.part, answer.mobile_seq) for answer in found] == [(n, PARTS + 2) for n in range(PARTS)]
 
 
+def lists() -> int:
+    """Lists of all addresses of a router that there are."""
+    return sum(isinstance(each, OutgoingAddressList) for each in gc.get_objects())
+
+
+def test_all_that_ask_at_one_time_share_one_list_whatever_they_call_themselves() -> None:
+    play = subscribed(PART + 1)
+    before = lists()
+    for number in range(100):
+        found = answers(play >> asks(parts=1, router=RouterId(f"x{number}")))
+        assert [(answer.part, answer.parts) for answer in found] == [(0, 2)]
+    assert lists() - before <= 1
+
+
+def test_lists_of_old_states_are_few_and_the_one_last_asked_for_stays() -> None:
+    play = subscribed((PARTS + 1) * PART)
+    before = lists()
+    for number in range(3 * MOST_LISTS):
+        answers(play >> asks())
+        assert [answer.mobile_seq for answer in answers(play >> asks(1, PARTS + 1, parts=1))] == [PARTS + 1]
+        play >> LastSubscriberLeft(address=f"a{number}")
+    assert lists() - before <= MOST_LISTS
+
+
+def test_one_that_takes_no_parts_disturbs_nobody_that_does() -> None:
+    play = subscribed((PARTS + 1) * PART)
+    answers(play >> asks())
+    answers(play >> asks(parts=0))
+    play >> LastSubscriberLeft(address="a0")
+    assert [answer.mobile_seq for answer in answers(play >> asks(PARTS, PARTS + 1))] == [PARTS + 1]
+
+
 def test_a_part_beyond_the_last_is_no_reason_to_say_anything() -> None:
     play = subscribed(1)
     assert answers(play >> asks(7, 1)) == []
@@ -277,6 +311,6 @@ def test_parts_are_cut_by_bytes_and_all_alike(long: str) -> None:
 
 def test_no_addresses_are_told_in_one_part() -> None:
     assert list(pieces([])) == []
-    answer = OutgoingAddressList(B, 1, [], in_parts=True)
+    answer = OutgoingAddressList(B, 1, {}, in_parts=True)
     assert answer.count == 1
     assert answer.part(0).exist == ()

@@ -7,7 +7,7 @@ and follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -25,6 +25,8 @@ PARTS: Final = 4
 """Parts that may be under way."""
 MOST_PARTS: Final = 100
 """Parts that are sent for one question."""
+MOST_LISTS: Final = 4
+"""States of its own addresses that a router keeps for those who read them; who reads an older one begins anew."""
 MOST_CHANGES: Final = 1000
 """Changes that are kept until all parts are there; whoever misses one asks again."""
 
@@ -55,31 +57,31 @@ def pieces(addresses: Sequence[str]) -> Iterable[Sequence[str]]:
 
 
 class OutgoingAddressList:
-    """All addresses of this router, as one other router is told of them in parts.
+    """All addresses of this router in one state, as others are told of them in parts.
 
     Args:
         mobile_seq: the state that it shows.
+        addresses: copied, since parts are asked for while addresses change.
         in_parts: else it is one message.
     """
 
-    def __init__(
-        self, me: RouterId, mobile_seq: int, addresses: Sequence[tuple[str, Treatment]], *, in_parts: bool
-    ) -> None:
+    def __init__(self, me: RouterId, mobile_seq: int, addresses: Mapping[str, Treatment], *, in_parts: bool) -> None:
         self.mobile_seq = mobile_seq
         self._me = me
-        self._addresses = addresses
-        self._cuts = cut([address for address, _ in addresses]) if in_parts else [0, len(addresses)]
+        self._addresses = tuple(addresses)
+        self._treatments = tuple(addresses.values())
+        self._cuts = cut(self._addresses) if in_parts else [0, len(addresses)]
         self.count = max(1, len(self._cuts) - 1)
-        """Its parts."""
+        """Number of its parts."""
 
     def part(self, number: int) -> MobileAddressUpdate:
-        """One of them, from 0."""
-        chosen = self._addresses[self._cuts[number] : self._cuts[number + 1]] if self._addresses else ()
+        """One of the parts, by its number from 0."""
+        chosen = slice(*self._cuts[number : number + 2])
         return MobileAddressUpdate(
             id=self._me,
             mobile_seq=self.mobile_seq,
-            exist=tuple(mobile_key(address) for address, _ in chosen),
-            hints=tuple(HINT_OF_TREATMENT[treatment] for _, treatment in chosen),
+            exist=tuple(map(mobile_key, self._addresses[chosen])),
+            hints=tuple(HINT_OF_TREATMENT[treatment] for treatment in self._treatments[chosen]),
             part=number,
             parts=self.count,
         )

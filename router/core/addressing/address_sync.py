@@ -18,6 +18,7 @@ from mesh_config.models import LinkStateSettings, Treatment
 from router.core.addressing.address import MAX_ADDRESS_BYTES, is_edge_address, is_reserved_mobile, volatile_owner
 from router.core.addressing.address_installation import AddressInstallation
 from router.core.addressing.address_list_parts import (
+    MOST_LISTS,
     MOST_PARTS,
     PARTS,
     IncomingAddressList,
@@ -86,8 +87,10 @@ class AddressSync:
         self._touched: dict[str, None] = {}
         self._questions: dict[RouterId, tuple[MobileAddressRequest, ConnectionId]] = {}
         """Requests for everything that are to be answered, each with the connection that it came by."""
-        self._answers: dict[RouterId, OutgoingAddressList] = {}
-        """Answers of which more will be asked for."""
+        self._lists: dict[int, OutgoingAddressList] = {}
+        """Lists of this router's addresses of which more will be asked for, by `mobile_seq`, the last used at the end.
+
+        They are kept by state and not by who asks: many ask at the same time, and an id may be made up."""
         self._asks = DueRouters()
         self._installation = AddressInstallation()
         self._count = 0
@@ -120,7 +123,7 @@ class AddressSync:
         """Others take *mobile_seq* for this router's: go beyond it, so that they ask for everything."""
         if mobile_seq > self.mobile_seq:
             self.mobile_seq = mobile_seq + 1
-            self._answers.clear()
+            self._lists.clear()
 
     def settle(self) -> bool:
         """End a turn: tell the others what changed in it, answer who asked. Returns: whether `mobile_seq` rose."""
@@ -131,18 +134,19 @@ class AddressSync:
         return is_change
 
     def _answer(self, request: MobileAddressRequest, via: ConnectionId) -> None:
-        router, first = request.id, request.part
-        answer = self._answers.pop(router, None)
-        if first == 0 or answer is None or answer.mobile_seq != request.part_seq:
-            # As long as nothing changes it is the same again.
-            first = first if self.mobile_seq == request.part_seq else 0
-            addresses = list(self._advertised.items())
-            answer = OutgoingAddressList(self.router_id, self.mobile_seq, addresses, in_parts=request.parts > 0)
+        is_in_parts = request.parts > 0
+        state = request.part_seq if request.part else self.mobile_seq
+        answer = self._lists.pop(state, None) if is_in_parts else None
+        if answer is None:
+            answer = OutgoingAddressList(self.router_id, self.mobile_seq, self._advertised, in_parts=is_in_parts)
+        first = request.part if request.part_seq == answer.mobile_seq else 0
         end = min(first + max(1, min(request.parts, MOST_PARTS)), answer.count)
         for number in range(first, end):
-            self._sender.send(router, addresses_to(router), answer.part(number), via)
+            self._sender.send(request.id, addresses_to(request.id), answer.part(number), via)
         if end < answer.count:
-            self._answers[router] = answer
+            self._lists[answer.mobile_seq] = answer
+            if len(self._lists) > MOST_LISTS:
+                del self._lists[next(iter(self._lists))]
 
     def _tell(self) -> bool:
         # Compared with what was told last, so what came and went within the turn is not told at all.
@@ -301,7 +305,6 @@ class AddressSync:
 
     def lose(self, router: RouterId) -> None:
         """Withdraw the addresses of *router*, which is unreachable now; what it had is kept."""
-        self._answers.pop(router, None)
         held = self.routers.get(router)
         if held is None:
             return
