@@ -14,6 +14,12 @@ cdef class Table:
     cpdef object pop(self, Py_ssize_t number)
 
 
+cdef class SettledRange:
+    cdef public Py_ssize_t piece
+    cdef public Py_ssize_t first
+    cdef public Py_ssize_t span
+
+
 cdef class PeerLink:
     cdef public bytes name
     cdef public bint is_receiver
@@ -49,6 +55,8 @@ cdef class PeerSession:
     cdef public Py_ssize_t stated_window
     cdef public Py_ssize_t stated_outgoing
     cdef public Py_ssize_t stated_outgoing_window
+    cdef public SettledRange settled_sent
+    cdef public SettledRange settled_received
     cdef public OwnSession own
 
 

@@ -64,6 +64,17 @@ class Table:
         return found
 
 
+class SettledRange:
+    """Delivery-ids of one session and one direction that the dispositions of one piece of input are about."""
+
+    def __init__(self) -> None:
+        self.piece = 0
+        """Number of that piece, from 1; of an older one nothing counts."""
+        self.first = 0
+        self.span = 0
+        """Further ids behind the first."""
+
+
 class PeerLink:
     """A link at a handle of the peer."""
 
@@ -128,6 +139,10 @@ class PeerSession:
         """its next transfer-id,"""
         self.stated_outgoing_window = 0
         """and its outgoing window."""
+        self.settled_sent = SettledRange()
+        """Deliveries of this side of which the peer has told the outcome."""
+        self.settled_received = SettledRange()
+        """Deliveries of the peer: both sides number their own."""
         self.own: OwnSession | None = None
 
 

@@ -2,7 +2,7 @@ import cython
 
 from router.guard.value_check cimport end_of
 from router.guard.endpoint_guard cimport EndpointGuard
-from router.guard.endpoints cimport OwnSession, PeerLink, PeerSession, Table
+from router.guard.endpoints cimport OwnSession, PeerLink, PeerSession, SettledRange, Table
 from router.guard.performatives cimport read_uints, size_at, width_of_uint
 from router.guard.outcome_rewriting cimport readable_part, usual_form
 from router.guard.guard_constants cimport *
@@ -22,10 +22,9 @@ cdef class FrameGuard(EndpointGuard):
     cdef Py_ssize_t _transfer_handle
     cdef PeerSession _transfer_session
     cdef Py_ssize_t _disposition_head
-    cdef bint _has_settled
+    cdef Py_ssize_t _piece
+    cdef SettledRange _settled
     cdef bint _is_overlap
-    cdef Py_ssize_t _settled_first
-    cdef Py_ssize_t _settled_span
     cdef public Py_ssize_t kept
 
     cpdef Py_ssize_t check(self, bytes data)
@@ -48,12 +47,12 @@ cdef class FrameGuard(EndpointGuard):
     @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink, size=Py_ssize_t)
     cdef bint _check_transfer(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     @cython.locals(
-        head=Py_ssize_t,
+        head=Py_ssize_t, session=PeerSession,
         field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, span=Py_ssize_t, code=Py_ssize_t)
     cdef bint _is_plain_disposition(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, size=Py_ssize_t, span=Py_ssize_t)
-    cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at)
-    @cython.locals(behind=Py_ssize_t, before=Py_ssize_t)
+    cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
+    @cython.locals(settled=SettledRange, behind=Py_ssize_t, before=Py_ssize_t)
     cdef bint _is_seen(self, Py_ssize_t first, Py_ssize_t span)
     @cython.locals(end=Py_ssize_t, right=bytes)
     cdef bint _check_state(self, const unsigned char *data, Py_ssize_t frame, Py_ssize_t at, Py_ssize_t stop)

@@ -19,7 +19,7 @@ from typing import Final
 import cython
 
 from router.guard.endpoint_guard import INVALID_FIELD, MAX_HANDLE, PLAIN_BYTES, UNATTACHED_HANDLE, EndpointGuard
-from router.guard.endpoints import PeerLink, PeerSession
+from router.guard.endpoints import PeerLink, PeerSession, SettledRange
 from router.guard.flow_answers import closed_window
 from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED
 
@@ -78,12 +78,10 @@ class FrameGuard(EndpointGuard):
         """and its session."""
         self._disposition_head = NO_HEAD
         """The same of the last disposition, whose channel is mostly another."""
-        self._has_settled = False
-        """The piece that is fed has a disposition;"""
-        self._settled_first = 0
-        """all deliveries of its dispositions are from this one on,"""
-        self._settled_span = 0
-        """and up to so many behind it."""
+        self._piece = 0
+        """Number of the piece that is fed, from 1."""
+        self._settled = SettledRange()
+        """What the dispositions of this piece have settled in the session and the direction of the last one."""
         self._is_overlap = False
         """The last disposition has deliveries that are among those."""
         self.kept = 0
@@ -108,7 +106,8 @@ class FrameGuard(EndpointGuard):
         """
         at = 0
         self._work = 0
-        self._has_settled = self._is_overlap = self.has_endpoints = False
+        self._piece += 1
+        self._is_overlap = self.has_endpoints = False
         if self.corrections:
             self.corrections.clear()
         if self.is_broken:
@@ -169,7 +168,7 @@ class FrameGuard(EndpointGuard):
             if code == TRANSFER:
                 return self._check_transfer(data, at, session)
             if code == DISPOSITION:
-                return self._check_disposition(data, at)
+                return self._check_disposition(data, at, session)
             if code == FLOW:
                 return self._check_flow(data, at, session)
         # Of the last transfer and disposition nothing is known to hold any more.
@@ -226,12 +225,14 @@ class FrameGuard(EndpointGuard):
         return session
 
     def _is_plain_disposition(self, data: bytes | memoryview, at: int, length: int) -> bool:
-        """The same for a disposition whose outcome says nothing but what it is."""
+        """The same for a disposition of a receiver whose outcome says nothing but what it is."""
         head = size_at(data, at + 4)
         if head != self._disposition_head:
-            if self._plain_session(head) is None:
+            session = self._plain_session(head)
+            if session is None:
                 return False
             self._disposition_head = head
+            self._settled = session.settled_sent
         if data[at + 8] or data[at + 9] != 0x53 or data[at + 11] != 0xC0:
             return False
         field = at + 14
@@ -239,7 +240,7 @@ class FrameGuard(EndpointGuard):
         count = data[at + 13]
         if stop > at + length or stop - field < 9 or not 3 <= count <= stop - field:
             return False
-        if data[field] != 0x41 and data[field] != 0x42:  # its role
+        if data[field] != 0x41:  # its role
             return False
         field += 1
         if data[field] == 0x70:
@@ -325,7 +326,7 @@ class FrameGuard(EndpointGuard):
         session.next_incoming = (session.next_incoming + 1) & MASK
         return True
 
-    def _check_disposition(self, data: bytes | memoryview, at: int) -> bool:
+    def _check_disposition(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
         role = self.read_bool(data)
         first = self.read_uint(data)
         last = self.read_uint(data)
@@ -335,6 +336,8 @@ class FrameGuard(EndpointGuard):
         span = (last - first) & MASK if last >= 0 else 0
         if span > HALF or (size > PLAIN_BYTES and span * size > MOST_REPEATED_BYTES):
             return self._break_at(data, at, NOT_ALLOWED, f"a disposition of {first} to {last}, in {size} bytes")
+        self._settled = session.settled_sent if role else session.settled_received
+        self._disposition_head = NO_HEAD
         if self._is_seen(first, span):
             return True
         self._work += span
@@ -346,27 +349,30 @@ class FrameGuard(EndpointGuard):
     def _is_seen(self, first: int, span: int) -> bool:
         """Whether deliveries of a disposition are among those of others in this piece: it has to wait for the next one.
 
+        Others are those of its session and its direction, whose deliveries alone it can mean (`_settled`).
+
         An engine has the newer outcome of a delivery when it is asked, and the older one is what settled it.
 
         Args:
             first: delivery-id.
             span: further ones.
         """
-        if not self._has_settled:
-            self._has_settled = True
-            self._settled_first = first
-            self._settled_span = span
+        settled = self._settled
+        if settled.piece != self._piece:
+            settled.piece = self._piece
+            settled.first = first
+            settled.span = span
             return False
-        behind = (first - self._settled_first) & MASK
-        before = (self._settled_first - first) & MASK
-        if behind <= self._settled_span or before <= span:
+        behind = (first - settled.first) & MASK
+        before = (settled.first - first) & MASK
+        if behind <= settled.span or before <= span:
             self._is_overlap = True
             return True
         if behind <= HALF:
-            self._settled_span = behind + span
+            settled.span = behind + span
         else:
-            self._settled_first = first
-            self._settled_span += before
+            settled.first = first
+            settled.span += before
         return False
 
     def _check_state(self, data: bytes | memoryview, frame: int, at: int, stop: int) -> bool:

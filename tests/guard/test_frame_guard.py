@@ -221,6 +221,27 @@ def test_outcomes_of_one_delivery_are_handed_on_one_after_the_other(first: list[
     assert not tested.is_broken, tested.description
 
 
+def disposed(role: bool, channel: int, *, is_plain: bool) -> bytes:
+    """A disposition of ten deliveries; one that isn't plain has an outcome with fields."""
+    outcome = Described(ulong(0x24), []) if is_plain else Described(ulong(0x27), [True])
+    return write(0x15, [role, 0, 9, True, outcome], channel=channel)
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+@pytest.mark.parametrize("role", [True, False])
+def test_outcomes_of_other_sessions_and_directions_are_handed_on_together(role: bool, is_plain: bool) -> None:
+    """Each session, and each direction in it, numbers its own deliveries (2.6.12)."""
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN + b"".join(begin(channel=channel) for channel in range(4)))
+    places = [(role, 0), (role, 3), (not role, 3), (role, 1), (not role, 0)]
+    frames = [disposed(*place, is_plain=is_plain) for place in places]
+    assert tested.check(b"".join(frames)) == len(b"".join(frames))
+    for again in frames:
+        whole = b"".join(frames)
+        assert tested.check(whole + again) == len(whole), "its own session and direction has them"
+    assert not tested.is_broken, tested.description
+
+
 def test_a_begin_beside_very_many_sessions_is_handed_on_alone() -> None:
     tested = FrameGuard(is_server=True, max_frame_bytes=512, channel_max=32767)
     feed(tested, AMQP_HEADER + OPEN + b"".join(begin(channel=channel) for channel in range(16_000)))
