@@ -143,7 +143,8 @@ class ControlPlane:
             topology=Topology() if topology is None else topology,
         )
         self._forwarder = TransitControlForwarder(self._sender, self._link_state.requests.answer_for)
-        self._foreign: set[RouterId] = set()
+        self._told_foreign: set[ConnectionId] = set()
+        """Connections by which foreign messages have come, which is told of once: ids in them may be made up."""
         self._allowances = NeighborConnectionRateLimits(settings.max_control_messages)
 
     # The three drivers
@@ -167,6 +168,7 @@ class ControlPlane:
                 case ControlLinkDown():
                     self._neighbors.detach(event.connection, now)
                     self._allowances.forget(event.connection)
+                    self._told_foreign.discard(event.connection)
                 case FirstSubscriberAttached():
                     self._addresses.add(event)
                 case LastSubscriberLeft():
@@ -460,8 +462,8 @@ class ControlPlane:
     def _on_foreign(self, event: ControlReceived) -> None:
         self.ignored += 1
         message = event.message
-        if message.id not in self._foreign:
-            self._foreign.add(message.id)
+        if event.connection not in self._told_foreign:
+            self._told_foreign.add(event.connection)
             name = message.name if isinstance(message, UnknownMessage) else message.opcode
             self._sender.do(
                 Report.warning(

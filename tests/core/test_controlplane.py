@@ -31,7 +31,9 @@ from router.core.events import (
     WithdrawRouter,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.control_message_sender import ControlMessageSender
 from router.core.linkstate.due_routers import MOST_AT_ONCE
+from router.core.linkstate.duplicate_ids import MOST_IDS, OLDER_PAUSE_S, DuplicateIds
 from router.core.linkstate.lsdb import MOST_UNHEARD
 from router.core.linkstate.messages import (
     ControlMessage,
@@ -43,6 +45,7 @@ from router.core.linkstate.messages import (
     RouterAdvertisement,
     UnknownMessage,
 )
+from router.core.linkstate.neighbors import Neighbors
 from tests.helpers.playbook import Playbook
 
 A, B, C, D = (RouterId(name) for name in "ABCD")
@@ -102,6 +105,14 @@ def met(play: Playbook, connection: ConnectionId, peer: RouterId, *, pushes: boo
     play >> got(connection, update(peer, 1, {A: cost}))
     play.at(play.now + 0.01).rest()
     return play
+
+
+def reports(play: Playbook, event: Event) -> list[Report]:
+    """What is logged for an event."""
+    play.ignore = ()
+    found = [action for action in (play >> event).rest() if isinstance(action, Report)]
+    play.ignore = (Report,)
+    return found
 
 
 def star() -> Playbook:
@@ -365,14 +376,46 @@ def test_a_message_to_nobody_or_by_an_unknown_connection_is_ignored() -> None:
     assert play.control.counters()["control_ignored"] == 2
 
 
-def test_newer_versions_are_reported_once_for_each_router_and_ignored() -> None:
+def test_newer_versions_are_reported_once_for_each_connection_and_ignored() -> None:
     play = star()
     play.ignore = ()
     play >> got(TO_D, UnknownMessage(id=D, pv=2, name="MAU")) << Report
     play >> got(TO_D, UnknownMessage(id=D, pv=2, name="RA")) >> got(TO_D, UnknownMessage(id=D, pv=1, name="WHAT"))
     play.end()
-    play >> got(TO_D, UnknownMessage(id=C, pv=2, name="RA")) << Report
+    for number in range(100):
+        play >> got(TO_D, Hello(id=RouterId(f"made-up-{number}"), instance=BOOT, seen=(), pv=2))
     play.end()
+    play >> got(TO_C, UnknownMessage(id=C, pv=2, name="RA")) << Report
+    play.end()
+    assert play.control.counters()["control_ignored"] == 104
+
+
+def test_a_neighbor_that_comes_again_with_a_newer_version_is_reported_again() -> None:
+    play = star()
+    foreign = got(TO_D, UnknownMessage(id=D, pv=2, name="MAU"))
+    assert [report.what for report in reports(play, foreign)] == ["foreign_message"]
+    play >> ControlLinkDown(connection=TO_D) >> up(TO_D, D)
+    assert [report.what for report in reports(play, foreign)] == ["foreign_message"]
+
+
+def test_an_older_boot_number_is_told_once_while_it_goes_on_and_again_after_a_pause() -> None:
+    ids = DuplicateIds(sender := ControlMessageSender(A, Neighbors(A, SETTINGS)))
+    times = [0.9 * OLDER_PAUSE_S * number for number in range(5)]
+    told = []
+    for now in (*times, times[-1] + OLDER_PAUSE_S + 1):
+        ids.report_older(C, BOOT, now)
+        told.append(len(sender.take()))
+    assert told == [1, 0, 0, 0, 0, 1]
+
+
+def test_ids_counted_as_those_of_two_routers_are_few_at_a_time() -> None:
+    ids = DuplicateIds(sender := ControlMessageSender(A, Neighbors(A, SETTINGS)))
+    for second in range(10):
+        for number in range(10 * MOST_IDS):
+            ids.report_older(RouterId(f"r{number}"), 1, float(second))
+    assert len(sender.take()) == MOST_IDS, "each once, and of more than that nothing"
+    ids.report_older(RouterId("late"), 1, 10.0 + OLDER_PAUSE_S)
+    assert len(sender.take()) == 1
 
 
 # Losses

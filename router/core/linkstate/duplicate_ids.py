@@ -15,6 +15,8 @@ MANY: Final = 4
 """Times in a row that an id is spoken for by another one, from which on it is taken for one of two routers."""
 PAUSE_S: Final = 5.0
 """After which the next time is the first again, seconds."""
+OLDER_PAUSE_S: Final = 600.0
+"""The same for older boot numbers, of which a router away from here tells only each time that it advertises itself."""
 LEAST_START: Final = 1000
 """Between the boot numbers of two starts, microseconds; a router that overrules another one adds less to its own."""
 MOST_IDS: Final = 64
@@ -28,18 +30,43 @@ class _Repeats:
     """Time of the last one, seconds."""
 
 
+class _RecentIds:
+    """Counts of what ids had lately, for a few ids at a time: they may be made up."""
+
+    def __init__(self, pause_s: float) -> None:
+        """*pause_s*: time without anything, seconds, after which an id begins anew."""
+        self._pause_s = pause_s
+        self.repeats: dict[RouterId, _Repeats] = {}
+
+    def count(self, router: RouterId, now: float) -> int:
+        """Count once more for *router* at *now* (seconds). Returns: times in a row; 0 if too many ids are counted."""
+        if router not in self.repeats and len(self.repeats) >= MOST_IDS:
+            self.repeats = {each: one for each, one in self.repeats.items() if now - one.at <= self._pause_s}
+            if len(self.repeats) >= MOST_IDS:
+                return 0
+        repeats = self.repeats.setdefault(router, _Repeats())
+        repeats.count = repeats.count + 1 if now - repeats.at <= self._pause_s else 1
+        repeats.at = now
+        return repeats.count
+
+
 class DuplicateIds:
     """Reports of what is said in the name of routers, and of ids that two have; what goes on is told of once."""
 
     def __init__(self, sender: ControlMessageSender) -> None:
         self._sender = sender
-        self._repeats: dict[RouterId, _Repeats] = {}
-        self._older: set[RouterId] = set()
+        self._raised = _RecentIds(PAUSE_S)
+        self._older = _RecentIds(OLDER_PAUSE_S)
 
-    def report_older(self, router: RouterId, instance: int) -> None:
-        """Report, once, that somebody says an older boot number of *router*, long after the newer one was heard."""
-        if router not in self._older:
-            self._older.add(router)
+    def report_older(self, router: RouterId, instance: int, now: float) -> None:
+        """Report that somebody says an older boot number of *router*, long after the newer one was heard.
+
+        Args:
+            router: another one.
+            instance: the older number.
+            now: seconds, monotonic.
+        """
+        if self._older.count(router, now) == 1:
             self._report(router, instance)
 
     def report_overruled(self, neighbor: RouterId, instance: int, ls_seq: int, now: float) -> None:
@@ -56,7 +83,7 @@ class DuplicateIds:
 
     def report_raised(self, instance: int) -> None:
         """Report that this router took the boot number *instance* to overrule it."""
-        repeats = self._repeats.get(self._sender.router_id)
+        repeats = self._raised.repeats.get(self._sender.router_id)
         if repeats is None or repeats.count < MANY:
             self._sender.do(Report.warning("boot_number_raised", instance=instance))
 
@@ -76,21 +103,15 @@ class DuplicateIds:
     def lasting(self, within_s: float, now: float) -> list[RouterId]:
         """Ids that two distant routers have had within *within_s* seconds before *now* (seconds), sorted."""
         return sorted(
-            router for router, each in self._repeats.items() if each.count >= MANY and now - each.at <= within_s
+            router for router, each in self._raised.repeats.items() if each.count >= MANY and now - each.at <= within_s
         )
 
     def _is_told(self, router: RouterId, instance: int, now: float) -> bool:
         """Whether it is known, by now, that two routers have the id *router*."""
-        if router not in self._repeats and len(self._repeats) >= MOST_IDS:
-            self._repeats = {each: one for each, one in self._repeats.items() if now - one.at <= PAUSE_S}
-            if len(self._repeats) >= MOST_IDS:
-                return False
-        repeats = self._repeats.setdefault(router, _Repeats())
-        repeats.count = repeats.count + 1 if now - repeats.at <= PAUSE_S else 1
-        repeats.at = now
-        if repeats.count == MANY:
+        count = self._raised.count(router, now)
+        if count == MANY:
             self._report(router, instance)
-        return repeats.count >= MANY
+        return count >= MANY
 
     def _report(self, router: RouterId, instance: int) -> None:
         self._sender.do(Report.warning("duplicate_router_id", id=router, instance=instance))

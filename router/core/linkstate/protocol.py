@@ -324,7 +324,7 @@ class LinkState:
         boot = self.database.judge(node, instance, now)
         if boot is BootComparison.OLDER:
             if self.database.is_duplicate(node, now):
-                self._duplicates.report_older(router, instance)
+                self._duplicates.report_older(router, instance, now)
             return None
         if boot is BootComparison.NEWER:
             self._restart(node, instance, now)
