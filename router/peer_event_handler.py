@@ -261,7 +261,7 @@ class PeerEventHandler:
                 connection.told_refusal = str(error)
                 self._tell_refusal(connection, error)
             refuse(link, error.condition, str(error))
-            connection.refused += 1
+            connection.refused.add(link)
         finally:
             self.asking = None
         connection.port.touch()
@@ -269,7 +269,7 @@ class PeerEventHandler:
     def _tell_refusal(self, connection: Connection, error: PeerProtocolError) -> None:
         """Log why a link was refused; of a peer that comes again and again to the wrong listener, once."""
         if error.condition in WRONG_ROLE and connection.peer is not None:
-            host = connection.host.rpartition(":")[0]
+            host = remote_address(connection.host)
             now = self._data_plane.clock.now
             key = (connection.peer.container, connection.settings.role)
             self._misled.pop(key, None)
@@ -320,11 +320,11 @@ class PeerEventHandler:
             self._emit(ControlLinkDown(connection=connection.id))
         elif link in connection.closed_links:
             connection.closed_links.remove(link)
-            connection.refused -= 1
+            connection.refused.remove(link)
         elif link in connection.links:
             self._detach(connection, link)
         elif pn.pn_link_state(link) & pn.LOCAL_CLOSED and (circuits is None or not circuits.is_closing(link)):
-            connection.refused -= 1
+            connection.refused.remove(link)
             return
         if is_closed:
             pn.pn_link_close(link)
@@ -346,7 +346,7 @@ class PeerEventHandler:
         proton_data.set_condition(pn.pn_link_condition(handle), error.condition, str(error))
         pn.pn_link_close(handle)
         connection.closed_links.add(handle)
-        connection.refused += 1
+        connection.refused.add(handle)
         connection.port.touch()
 
     def _detach(self, connection: Connection, link: Handle) -> None:
@@ -364,7 +364,7 @@ class PeerEventHandler:
             self._emit(ControlLinkDown(connection=connection.id))
         for handle in connection.closed_links.of_session(session):
             connection.closed_links.remove(handle)
-            connection.refused -= 1
+        connection.refused.end_session(session)
         links = connection.links_of(session)
         end = partial(connection.end_session, session)
         if neighbor is None:

@@ -294,8 +294,8 @@ class Circuits:
         self.remove(link)
         proton_data.set_condition(pn.pn_link_condition(link.handle), Condition.NOT_FOUND, f"{link.address} is gone")
         pn.pn_link_close(link.handle)
+        connection.refused.add(link.handle)
         pn.pn_link_free(link.handle)
-        connection.refused += 1
         connection.port.touch()
 
     def remove(self, link: IngressCircuitLink | EgressCircuitLink) -> None:

@@ -5,6 +5,7 @@ The peer may still be sending on them. What comes is thrown away, so that others
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from router.binding import proton_functions as pn
@@ -15,6 +16,28 @@ PIECE_BYTES: Final = 65536
 NO_OUTCOME: Final = 0
 MOST_UNSETTLED: Final = 16
 """Links of a connection of which a message is kept until they are freed: its memory is."""
+
+
+class RefusedLinks:
+    """Count of a connection's links that this side has refused or closed and its peer has not detached."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._of_session: Counter[Handle] = Counter()
+
+    def add(self, link: Handle) -> None:
+        """Count a link that this side has closed."""
+        self.count += 1
+        self._of_session[pn.pn_link_session(link)] += 1
+
+    def remove(self, link: Handle) -> None:
+        """Count a link no more, since its peer has detached it."""
+        self.count -= 1
+        self._of_session[pn.pn_link_session(link)] -= 1
+
+    def end_session(self, session: Handle) -> None:
+        """Count none of a session's links any more, since the peer has ended it."""
+        self.count -= self._of_session.pop(session, 0)
 
 
 class ClosedLinks:

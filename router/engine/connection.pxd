@@ -24,7 +24,7 @@ cdef class Connection(ByteStreams):
     cdef public object host
     cdef public double since
     cdef public Py_ssize_t connector
-    cdef public Py_ssize_t refused
+    cdef public object refused
     cdef public bint was_of_use
     cdef public str told_refusal
     cdef public object closed_links

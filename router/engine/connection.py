@@ -28,7 +28,7 @@ from router.dataplane.connection_port import Port
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.byte_streams import ANSWER_COPIES, ByteStreams
-from router.engine.closed_links import ClosedLinks
+from router.engine.closed_links import ClosedLinks, RefusedLinks
 from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, MemoryMeter
 from router.engine.peer_identity import PeerIdentity
@@ -137,8 +137,7 @@ class Connection(ByteStreams):
         self.host, self.since, self.connector = "", 0.0, 0
         """Host and port of the peer, for management; time at which its socket was there, seconds; place of its
         connector among those of this router, 0 where the peer has dialled."""
-        self.refused = 0
-        """Links that were refused and that the peer has not detached yet."""
+        self.refused = RefusedLinks()
         self.was_of_use = False
         """The peer's Open was there; of a neighbor, a control message."""
         self.told_refusal = ""
@@ -436,7 +435,7 @@ class Connection(ByteStreams):
         if not self.is_ending:
             if self.unanswered > MAX_UNANSWERED:
                 raise PeerProtocolError("too many answers unread", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-            if self.refused > MAX_REFUSED:
+            if self.refused.count > MAX_REFUSED:
                 raise PeerProtocolError("too many refused links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         elif self._after_end > MAX_REFUSED:
             self.received_end()  # it does not hear that it is closed either

@@ -72,7 +72,7 @@ def check_nothing_under_way(*routers: Runtime) -> None:
         assert circuits is not None
         assert [circuits._held, circuits._unsaid, circuits._unanswered, circuits._closing] == [{}, {}, set(), set()]
         assert len(circuits._handles) == len(port.circuits_out)
-        assert connection_of(router).refused == 0
+        assert connection_of(router).refused.count == 0
         assert connection_of(router).fault is None
     one, other = map(port_of, routers)
     assert set(one.circuits_out) == set(other.circuits_in)
@@ -285,7 +285,7 @@ def test_what_is_no_circuit_is_refused_and_leaves_nothing(
     assert words in link.description
     assert not port_of(router).circuits_in
     assert not list(router.fib.entries())
-    assert connection_of(router).refused == 0
+    assert connection_of(router).refused.count == 0
     assert attach(raw).closed is None
 
 

@@ -142,6 +142,21 @@ def test_refused_links_that_are_never_detached_have_a_bound(bench: Bench) -> Non
     assert "amqp:resource-limit-exceeded" in closing(stranger.read)[0]
 
 
+def test_refused_links_that_end_with_their_sessions_cost_nothing(bench: Bench) -> None:
+    router = bench.router("A")
+    stranger = bench.raw(router)
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["patient"]))
+    attempt = frames.write(0x11, BEGIN) + receiver_attach("again", "_topo/bad", handle=0) + frames.write(0x17, [])
+    for number in range(MAX_REFUSED + 20):
+        stranger.write(attempt)
+        if number % 100 == 0:
+            bench.run()
+    bench.run()
+    found = [frame.name for frame in frames.read(stranger.read)]
+    assert (found.count("detach"), found.count("end")) == (MAX_REFUSED + 20, MAX_REFUSED + 20)
+    assert not closing(stranger.read)
+
+
 def test_a_session_has_a_bound_of_its_own(bench: Bench) -> None:
     router = bench.router("A", forwarding={"max_session_links": 100})
     stranger = bench.raw(router)

@@ -131,7 +131,7 @@ def test_what_still_comes_on_a_closed_link_is_thrown_away_and_holds_up_no_other(
     raw.write(frames.write(0x16, [0, True]))
     bench.run()
     (connection,) = [each for each in router.connections.values() if each.peer and each.peer.container == "raw"]
-    assert (connection.refused, len(connection.closed_links)) == (0, 0)
+    assert (connection.refused.count, len(connection.closed_links)) == (0, 0)
 
 
 FIRST = frames.write(0x14, [0, 0, b"0", None, None, True], payload=message("x" * 2000))
@@ -253,7 +253,7 @@ def test_a_closed_link_is_forgotten_however_its_client_goes(bench: Bench, ends: 
         client.wire.cut()
     bench.run()
     for connection in router.connections.values():
-        assert (connection.refused, len(connection.closed_links)) == (0, 0)
+        assert (connection.refused.count, len(connection.closed_links)) == (0, 0)
 
 
 # What a receiver announces

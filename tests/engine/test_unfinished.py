@@ -101,7 +101,7 @@ def test_a_sender_that_is_given_up_may_abort_or_end_its_message(bench: Bench, en
     raw.write(frames.write(0x16, [0, True]))
     bench.run()
     (connection,) = [each for each in router.connections.values() if each.peer and each.peer.container == "raw"]
-    assert (connection.refused, len(connection.closed_links)) == (0, 0)
+    assert (connection.refused.count, len(connection.closed_links)) == (0, 0)
     other = bench.client(router).sender(ANYCAST)
     bench.run()
     other.send(message("small"))
