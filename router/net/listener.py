@@ -228,7 +228,7 @@ class Listener:
                 continue
             now = trio.current_time()
             end = now + min(max(least_s, ACCEPTING_PART * (now - end)), most_s)
-            while now < end and not self._is_full():
+            while (now := trio.current_time()) < end and not self._is_full():
                 try:
                     sock, peer = self._sock.accept()
                 except BlockingIOError:
@@ -241,7 +241,6 @@ class Listener:
                     continue  # the peer was gone before it was accepted
                 host = str(peer[0]) if peer else ""
                 reason = self._refusal(sock.fileno(), host)
-                now = trio.current_time()
                 if reason is None:
                     self._take_in(sock, host, now)
                     self._bound_handshakes(refused)

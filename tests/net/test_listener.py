@@ -69,6 +69,54 @@ async def test_of_a_crowd_a_few_are_accepted_between_the_turns_of_others(
         sock.close()
 
 
+class TickingClock(trio.abc.Clock):
+    """A clock that goes on by a tenth of a millisecond whenever it is read."""
+
+    now = 0.0
+
+    def start_clock(self) -> None:
+        """It goes from the start."""
+
+    def current_time(self) -> float:
+        self.now += 0.0001
+        return self.now
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        return max(0.0, deadline - self.now)
+
+
+class AbortedPeers:
+    """A listening socket all of whose peers are gone before they are accepted, a thousand in a row."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.fileno = sock.fileno
+        self.close = sock.close
+        self.tries = 0
+
+    def accept(self) -> tuple[socket.socket, tuple[str, int]]:
+        self.tries += 1
+        if self.tries % 1000 == 0:
+            raise BlockingIOError
+        raise ConnectionAbortedError
+
+
+def test_peers_that_are_gone_before_they_are_accepted_keep_nobody_waiting() -> None:
+    async def count_in_a_turn() -> int:
+        listener = Listener(ListenerSettings(host="127.0.0.1", port=0))
+        aborted = AbortedPeers(listener._sock)
+        listener._sock = aborted  # type: ignore[assignment]
+        with socket.create_connection((listener.host, listener.port)):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(listener.accept, nursery, None, lambda *_: None)
+                while not aborted.tries:
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+        listener.close()
+        return aborted.tries
+
+    assert trio.run(count_in_a_turn, clock=TickingClock()) <= 10
+
+
 class Stand:
     """A listener, its guests and whom it has refused."""
 
