@@ -465,6 +465,15 @@ def test_clients_are_not_served_where_routers_connect(bench: Bench) -> None:
     assert peer.closed is None
 
 
+def test_the_host_of_a_router_at_the_wrong_listener_is_an_address_without_brackets(bench: Bench) -> None:
+    listening, dialling = bench.router("A"), bench.router("B")
+    listened = bench.plug(listening)
+    listened.connection.host = "[::1]:40000"
+    bench.wire(bench.plug(dialling, role=Role.INTER_ROUTER, is_server=False), listened)
+    bench.run()
+    assert [peer.host for peer in listening.mesh_presence.misdirected.values()] == ["::1"]
+
+
 def test_a_router_that_connects_where_clients_do_leaves_and_it_is_told_once(bench: Bench) -> None:
     with capture_logs() as lines:
         listening, dialling = bench.router("A"), bench.router("B")
