@@ -471,6 +471,7 @@ def test_the_host_of_a_router_at_the_wrong_listener_is_an_address_without_bracke
     listened.connection.host = "[::1]:40000"
     bench.wire(bench.plug(dialling, role=Role.INTER_ROUTER, is_server=False), listened)
     bench.run()
+    bench.advance(0.1)
     assert [peer.host for peer in listening.mesh_presence.misdirected.values()] == ["::1"]
 
 

@@ -232,7 +232,7 @@ class LinkState:
         node.via = received.connection
         node.is_unasked = target_of(received.to) == ALL
         if self.database.store(node, message, now, neighbor):
-            self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)
+            self._compute_after_hold_down(now)
         node.asked = 0
         node.ask_at = None
         self._sender.tell_origin(received, message, link_state_to(node.id))
@@ -254,7 +254,7 @@ class LinkState:
         if self.database.confirm(node):
             node.asked = 0
             node.ask_at = None
-            self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)
+            self._compute_after_hold_down(now)
 
     def on_request(self, received: ControlReceived, message: LinkStateRequest) -> None:
         """Answer an LSR with the link state last advertised, which is what its sequence stands for."""
@@ -405,7 +405,7 @@ class LinkState:
         self._duplicates.report_restarted(node.id, node.instance, instance, now)
         self.database.restart(node, instance, now)
         self._on_restart(node.id)
-        self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)
+        self._compute_after_hold_down(now)
         self.requests.want(node, now + self._settings.hello_interval_s / 4)
         # A neighbor that did so on a standing connection has to be told everything again.
         if self._used.pop(node.id, None) is not None:
@@ -561,6 +561,10 @@ class LinkState:
         return interval_s * (1 - RA_JITTER * self._rng.random())
 
     # Routes
+
+    def _compute_after_hold_down(self, now: float) -> None:
+        """Compute when other news of the same change has come too."""
+        self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)
 
     def _compute_by(self, at: float, now: float) -> None:
         self._spf_at = min(self._spf_at, at)
