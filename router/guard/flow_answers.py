@@ -8,11 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from router.guard.endpoints import OwnLink, OwnSession, PeerLink, PeerSession, Table
+from router.guard.guard_constants import HALF, MASK
 
-MASK: Final = 0xFFFF_FFFF
-"""Of serial numbers."""
-HALF: Final = 0x7FFF_FFFF
-"""Distance of serial numbers from which on a number counts as behind."""
 CLOSED_WINDOWS: Final = {2: b"\x40\x43", 3: b"\x40\x52\0", 6: b"\x40\x70\0\0\0\0"}
 """A session's window of nothing from no transfer-id on, by the bytes of these two fields."""
 

@@ -7,8 +7,6 @@ from router.guard.performatives cimport read_uints, size_at, width_of_uint
 from router.guard.outcome_rewriting cimport readable_part, usual_form
 from router.guard.guard_constants cimport *
 
-cdef Py_ssize_t MASK
-cdef Py_ssize_t HALF
 cdef Py_ssize_t PLAIN_HEAD
 cdef Py_ssize_t NO_HEAD
 cdef PeerSession NO_SESSION

@@ -25,17 +25,31 @@ from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED
 
 if not cython.compiled:  # else they come by the .pxd
     from router.guard.guard_constants import (
+        BODY_AT,
+        CHANNEL_AT,
+        CODE_AT,
+        CODE_FORM_AT,
+        COUNT8_AT,
+        COUNT32_AT,
         DISPOSITION,
+        FIELDS8_AT,
+        FIELDS32_AT,
         FLOW,
         FLOW_UINTS,
         FRAMES,
+        HALF,
+        HEAD_AT,
+        LIST_AT,
+        MASK,
         MODIFIED,
         MOST_REPEATED_BYTES,
         MOST_TAG_BYTES,
         PLAIN_TRANSFER_BYTES,
         REJECTED,
         SENDER,
+        SIZE_AT,
         TRANSFER,
+        TYPE_AT,
         WRONG,
     )
     from router.guard.outcome_rewriting import readable_part, usual_form
@@ -43,10 +57,6 @@ if not cython.compiled:  # else they come by the .pxd
     from router.guard.value_check import end_of
 
 
-MASK: Final = 0xFFFF_FFFF
-"""Of serial numbers. A number of C, as declared: a literal of this size would be an object."""
-HALF: Final = 0x7FFF_FFFF
-"""Distance of serial numbers from which on a number counts as behind."""
 LARGEST_CREDIT: Final = b"\x7f\xff\xff\xff"
 """Of a link, as it is written. An engine may count by a signed number; nobody uses up so much."""
 PLAIN_HEAD: Final = 0x0200
@@ -126,13 +136,13 @@ class FrameGuard(EndpointGuard):
                     break
                 if length > size - at:
                     break
-                if length >= 16 and data[at + 10] == TRANSFER and self._is_plain_transfer(data, at, length):
+                if length >= 16 and data[at + CODE_AT] == TRANSFER and self._is_plain_transfer(data, at, length):
                     at += length
                     continue
                 is_right = False
-                if length >= 16 and data[at + 10] == DISPOSITION:
+                if length >= 16 and data[at + CODE_AT] == DISPOSITION:
                     is_right = self._is_plain_disposition(data, at, length)
-                elif length >= 16 and data[at + 10] == FLOW:
+                elif length >= 16 and data[at + CODE_AT] == FLOW:
                     is_right = self._is_plain_flow(data, at, length)
                 if not is_right and not self._check_frame(data, at, at + length):
                     break
@@ -151,15 +161,17 @@ class FrameGuard(EndpointGuard):
 
     def _check_frame(self, data: bytes | memoryview, at: int, end: int) -> bool:
         """Check a whole frame. Returns: whether it may be handed on."""
-        body = at + 4 * data[at + 4]
-        if body < at + 8 or body > end or data[at + 5] != 0:
-            return self._break(FRAMING_ERROR, f"type {data[at + 5]}, data offset {data[at + 4]}: no frame of AMQP")
+        body = at + 4 * data[at + HEAD_AT]
+        if body < at + BODY_AT or body > end or data[at + TYPE_AT] != 0:
+            return self._break(
+                FRAMING_ERROR, f"type {data[at + TYPE_AT]}, data offset {data[at + HEAD_AT]}: no frame of AMQP"
+            )
         if body == end:
             return True  # keeps the connection alive
         code = self.begin_list(data, body, end)
         if code == WRONG:
             return self._break_at(data, at, DECODE_ERROR, "no performative that can be decoded")
-        channel = data[at + 6] << 8 | data[at + 7]
+        channel = data[at + CHANNEL_AT] << 8 | data[at + CHANNEL_AT + 1]
         sessions = self.peer_sessions.dense
         session: PeerSession | None = sessions[channel] if channel < len(sessions) else None
         if session is None:
@@ -177,17 +189,17 @@ class FrameGuard(EndpointGuard):
         return self._check_rare(data, at, end, code, channel, session)
 
     def _is_plain_transfer(self, data: bytes | memoryview, at: int, length: int) -> bool:
-        """Whether a frame is a transfer like most, and right; else see the long way."""
-        if data[at + 8] or data[at + 9] != 0x53:
+        """Whether a frame is a transfer like most (drawn in `guard_constants`), and right; else see the long way."""
+        if data[at + BODY_AT] or data[at + CODE_FORM_AT] != 0x53:
             return False
-        if data[at + 11] == 0xC0:
-            field = at + 14
-            stop = at + 13 + data[at + 12]
-            count = data[at + 13]
-        elif data[at + 11] == 0xD0 and length >= 22:
-            field = at + 20
-            stop = at + 16 + size_at(data, at + 12)
-            count = size_at(data, at + 16)
+        if data[at + LIST_AT] == 0xC0:
+            field = at + FIELDS8_AT
+            stop = at + COUNT8_AT + data[at + SIZE_AT]
+            count = data[at + COUNT8_AT]
+        elif data[at + LIST_AT] == 0xD0 and length >= FIELDS32_AT + 2:
+            field = at + FIELDS32_AT
+            stop = at + COUNT32_AT + size_at(data, at + SIZE_AT)
+            count = size_at(data, at + COUNT32_AT)
         else:
             return False
         if stop > at + length or field + 2 > stop or not 0 < count <= stop - field:
@@ -199,7 +211,7 @@ class FrameGuard(EndpointGuard):
             handle = data[field + 1]
         elif data[field] != 0x43:
             return False
-        head = size_at(data, at + 4)
+        head = size_at(data, at + HEAD_AT)
         if (head != self._transfer_head or handle != self._transfer_handle) and not self._finds_sender(head, handle):
             return False
         self._transfer_session.next_incoming = (self._transfer_session.next_incoming + 1) & MASK
@@ -226,18 +238,18 @@ class FrameGuard(EndpointGuard):
 
     def _is_plain_disposition(self, data: bytes | memoryview, at: int, length: int) -> bool:
         """The same for a disposition of a receiver whose outcome says nothing but what it is."""
-        head = size_at(data, at + 4)
+        head = size_at(data, at + HEAD_AT)
         if head != self._disposition_head:
             session = self._plain_session(head)
             if session is None:
                 return False
             self._disposition_head = head
             self._settled = session.settled_sent
-        if data[at + 8] or data[at + 9] != 0x53 or data[at + 11] != 0xC0:
+        if data[at + BODY_AT] or data[at + CODE_FORM_AT] != 0x53 or data[at + LIST_AT] != 0xC0:
             return False
-        field = at + 14
-        stop = at + 13 + data[at + 12]
-        count = data[at + 13]
+        field = at + FIELDS8_AT
+        stop = at + COUNT8_AT + data[at + SIZE_AT]
+        count = data[at + COUNT8_AT]
         if stop > at + length or stop - field < 9 or not 3 <= count <= stop - field:
             return False
         if data[field] != 0x41:  # its role
@@ -273,15 +285,15 @@ class FrameGuard(EndpointGuard):
 
     def _is_plain_flow(self, data: bytes | memoryview, at: int, length: int) -> bool:
         """The same for a flow of a link that asks for no answer, with a window and a credit that need no correction."""
-        session = self._plain_session(size_at(data, at + 4))
-        if session is None or data[at + 8] or data[at + 9] != 0x53 or data[at + 11] != 0xC0:
+        session = self._plain_session(size_at(data, at + HEAD_AT))
+        if session is None or data[at + BODY_AT] or data[at + CODE_FORM_AT] != 0x53 or data[at + LIST_AT] != 0xC0:
             return False
-        stop = at + 13 + data[at + 12]
-        left = data[at + 13] - FLOW_UINTS
+        stop = at + COUNT8_AT + data[at + SIZE_AT]
+        left = data[at + COUNT8_AT] - FLOW_UINTS
         uints = self.uints
         if stop > at + length or not 0 <= left <= 2:
             return False
-        at = read_uints(data, at + 14, stop, FLOW_UINTS, uints)
+        at = read_uints(data, at + FIELDS8_AT, stop, FLOW_UINTS, uints)
         if at == WRONG or at + left != stop or min(uints[1], uints[2], uints[3], uints[4], uints[5], uints[6]) < 0:
             return False
         if left and not 0x40 <= data[at] <= 0x42:  # its drain

@@ -33,3 +33,19 @@ cdef enum:
     MOST_TAG_BYTES = 32
     PLAIN_TRANSFER_BYTES = 36
     FLOW_UINTS = 8
+    HEAD_AT = 4
+    TYPE_AT = 5
+    CHANNEL_AT = 6
+    BODY_AT = 8
+    CODE_FORM_AT = 9
+    CODE_AT = 10
+    LIST_AT = 11
+    SIZE_AT = 12
+    COUNT8_AT = 13
+    FIELDS8_AT = 14
+    COUNT32_AT = 16
+    FIELDS32_AT = 20
+
+cdef enum:  # apart, since C gives all numbers of an enumeration the type of the largest
+    MASK = 0xFFFFFFFF
+    HALF = 0x7FFFFFFF

@@ -1,6 +1,15 @@
-"""Constants: states of a connection, codes of performatives, and what the guard's readers return beside numbers.
+"""Constants: states of a connection, codes of performatives, places in a frame, and what stands for no number.
 
-Source: AMQP 1.0 part 2, 2.7; part 5, 5.3.3.
+This is a transfer like most, above it the offsets of its bytes, below it their names here (`CODE_AT` and so on):
+
+    0           4    5    6       8    9   10   11   12   13     14
+    00 00 00 2a 02   00   00 05   00   53  14   c0   0a   05     52 03  52 09 a0 01 74 43     42      ...
+    size        HEAD TYPE CHANNEL BODY     CODE LIST SIZE COUNT8 handle id    tag      format settled payload
+
+SIZE is in bytes, from COUNT8 on. A longer list has d0 at LIST and a SIZE of four bytes, from COUNT32 on, which has
+four bytes too; its fields begin at FIELDS32 instead of FIELDS8.
+
+Source: AMQP 1.0 part 2, 2.3 and 2.7; part 5, 5.3.3.
 """
 
 from __future__ import annotations
@@ -56,3 +65,33 @@ PLAIN_TRANSFER_BYTES: Final = 36
 """Fields of a transfer in so many bytes have no longer tag: each of the two before it takes one at least."""
 FLOW_UINTS: Final = 8
 """Fields with which a flow of a link begins: the session's four, handle, delivery-count, link-credit, available."""
+
+HEAD_AT: Final = 4
+"""Offset in a frame, bytes: its data offset, in words of four bytes, and with it the rest of its header."""
+TYPE_AT: Final = 5
+"""The same of its type, 0 for AMQP,"""
+CHANNEL_AT: Final = 6
+"""of its channel, in two bytes,"""
+BODY_AT: Final = 8
+"""of its performative when its header is not extended, which begins with 0 for a described value,"""
+CODE_FORM_AT: Final = 9
+"""of the form of the descriptor, 0x53 for a number of one byte,"""
+CODE_AT: Final = 10
+"""of this number, the code of the performative,"""
+LIST_AT: Final = 11
+"""of the form of its list, 0xC0 or 0xD0,"""
+SIZE_AT: Final = 12
+"""of the size of the list, in one byte or four,"""
+COUNT8_AT: Final = 13
+"""of the count of its fields, after a size of one byte,"""
+FIELDS8_AT: Final = 14
+"""of the first of these fields,"""
+COUNT32_AT: Final = 16
+"""of the count after a size of four bytes, in as many,"""
+FIELDS32_AT: Final = 20
+"""and of the first field after that."""
+
+MASK: Final = 0xFFFF_FFFF
+"""Bits of a serial number."""
+HALF: Final = 0x7FFF_FFFF
+"""Distance of serial numbers from which on a number counts as behind."""

@@ -5,7 +5,6 @@ from router.guard.performatives cimport PerformativeReader, read_uints, size_at,
 from router.guard.guard_constants cimport *
 
 cdef Py_ssize_t HANDLE_MAX
-cdef Py_ssize_t MASK
 
 
 @cython.final

@@ -30,12 +30,23 @@ if not cython.compiled:  # else they come by the .pxd
         AMQP,
         ATTACH,
         BEGIN,
+        BODY_AT,
+        CHANNEL_AT,
+        CODE_AT,
+        COUNT8_AT,
+        COUNT32_AT,
         DETACH,
         DISPOSITION,
         END,
+        FIELDS8_AT,
+        FIELDS32_AT,
         FLOW,
         FLOW_UINTS,
+        LIST_AT,
+        MASK,
+        SIZE_AT,
         TRANSFER,
+        TYPE_AT,
         WRONG,
     )
     from router.guard.performatives import read_uints, size_at, width_of_uint
@@ -46,8 +57,6 @@ KEPT_HEAD_BYTES: Final = 128
 
 HANDLE_MAX: Final = 0x7FFF_FFFF
 """Highest handle that proton gives a link."""
-MASK: Final = 0xFFFF_FFFF
-"""Of serial numbers. A number of C, as declared: a literal of this size would be an object."""
 NOTHING: Final = OwnSession(0, is_first=False, next_outgoing=0, window=0, outgoing_window=0)
 
 
@@ -121,7 +130,7 @@ class SentFrameTracker(PerformativeReader):
             if length > size - at and (size - at < KEPT_HEAD_BYTES or not self._watch_frame(data, at, size, False)):
                 break
             if length <= size - at:
-                code = data[at + 10] if length >= 16 else BEGIN
+                code = data[at + CODE_AT] if length >= 16 else BEGIN
                 if not (
                     code == DISPOSITION
                     or (code == TRANSFER and self._counts(data, at))
@@ -155,16 +164,16 @@ class SentFrameTracker(PerformativeReader):
 
     def _watch_frame(self, data: bytes | memoryview, at: int, end: int, is_whole: bool) -> bool:
         """Note a frame, or the head of one. Returns: whether that was enough of it."""
-        if end - at < 12 or data[at + 5] != 0:
+        if end - at < 12 or data[at + TYPE_AT] != 0:
             return True
-        code = data[at + 10]
+        code = data[at + CODE_AT]
         if code == TRANSFER:
             pass
         elif code < BEGIN or code > END or code == DISPOSITION:
             return True
         elif not is_whole:
             return False
-        channel = data[at + 6] << 8 | data[at + 7]
+        channel = data[at + CHANNEL_AT] << 8 | data[at + CHANNEL_AT + 1]
         if code == BEGIN:
             self._watch_begin(data, at, end, channel)
             return True
@@ -179,20 +188,24 @@ class SentFrameTracker(PerformativeReader):
                 self._watch_transfer(data, at, end, session)
             else:
                 self._frame_at = at
-                self.begin_list(data, at + 8, end)
+                self.begin_list(data, at + BODY_AT, end)
                 self._watch_rare(data, code, channel, session)
         return True
 
     def _counts(self, data: bytes | memoryview, at: int) -> bool:
         """Count a transfer of the link of the last one, if it is one; the frame is whole. Returns: whether it was."""
-        if (data[at + 6] << 8 | data[at + 7]) != self._channel or self._link is None or data[at + 5]:
+        if (
+            (data[at + CHANNEL_AT] << 8 | data[at + CHANNEL_AT + 1]) != self._channel
+            or self._link is None
+            or data[at + TYPE_AT]
+        ):
             return False
-        if data[at + 11] == 0xC0:
-            field = at + 14
-            stop = at + 13 + data[at + 12]
+        if data[at + LIST_AT] == 0xC0:
+            field = at + FIELDS8_AT
+            stop = at + COUNT8_AT + data[at + SIZE_AT]
         else:
-            field = at + 20
-            stop = at + 16 + size_at(data, at + 12)
+            field = at + FIELDS32_AT
+            stop = at + COUNT32_AT + size_at(data, at + SIZE_AT)
         handle = 0
         if data[field] == 0x52:
             handle = data[field + 1]
@@ -213,16 +226,21 @@ class SentFrameTracker(PerformativeReader):
 
     def _is_plain_flow(self, data: bytes | memoryview, at: int, length: int) -> bool:
         """Note a flow of a link, if the peer has asked for none. Returns: whether it was one."""
-        channel = data[at + 6] << 8 | data[at + 7]
+        channel = data[at + CHANNEL_AT] << 8 | data[at + CHANNEL_AT + 1]
         sessions = self.sessions.dense
-        if channel >= len(sessions) or data[at + 5] or data[at + 11] != 0xC0 or data[at + 13] < FLOW_UINTS:
+        if (
+            channel >= len(sessions)
+            or data[at + TYPE_AT]
+            or data[at + LIST_AT] != 0xC0
+            or data[at + COUNT8_AT] < FLOW_UINTS
+        ):
             return False
         session: OwnSession | None = sessions[channel]
         if session is None or session.peer is None or session.peer.asks:
             return False
         uints = self.uints
         end = at + length
-        at = read_uints(data, at + 14, end, FLOW_UINTS, uints)
+        at = read_uints(data, at + FIELDS8_AT, end, FLOW_UINTS, uints)
         if at == WRONG or uints[4] < 0 or uints[4] >= len(session.links.dense):
             return False
         link: OwnLink | None = session.links.dense[uints[4]]
@@ -238,12 +256,12 @@ class SentFrameTracker(PerformativeReader):
 
     def _watch_transfer(self, data: bytes | memoryview, at: int, end: int, session: OwnSession) -> None:
         session.next_outgoing = (session.next_outgoing + 1) & MASK
-        if data[at + 11] == 0xC0:
-            self.left = data[at + 13]
-            self.at = at + 14
+        if data[at + LIST_AT] == 0xC0:
+            self.left = data[at + COUNT8_AT]
+            self.at = at + FIELDS8_AT
         else:
-            self.left = data[at + 19]
-            self.at = at + 20
+            self.left = data[at + FIELDS32_AT - 1]
+            self.at = at + FIELDS32_AT
         self.stop = end
         handle = self.read_uint(data)
         for _ in range(4):  # delivery-id, delivery-tag, message-format, settled
@@ -255,7 +273,7 @@ class SentFrameTracker(PerformativeReader):
             link.count = (link.count + 1) & MASK
 
     def _watch_begin(self, data: bytes | memoryview, at: int, end: int, channel: int) -> None:
-        self.begin_list(data, at + 8, end)
+        self.begin_list(data, at + BODY_AT, end)
         remote = self.read_ushort(data)
         next_outgoing = self.read_uint(data)
         window = self.read_uint(data)

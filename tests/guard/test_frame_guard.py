@@ -280,6 +280,50 @@ def test_a_disposition_is_judged_alike_by_the_short_and_by_the_long_way(role: by
     assert found[0::2] == found[1::2]
 
 
+def judged(frame: bytes) -> list[Any]:
+    """What comes of a frame of channel 0 with links at the handles 0, 5, 7 and 2000: by itself, and in the state."""
+    tested = guard()
+    links = [attach(0, is_receiver=False), attach(5, is_receiver=True, name="five")]
+    links += [attach(7, is_receiver=False, name="seven"), attach(2000, is_receiver=True, name="far")]
+    feed(tested, AMQP_HEADER + OPEN + BEGIN + b"".join(links))
+    tested.own.show(AMQP_HEADER + OPEN + begin(remote=0))
+    assert not tested.is_broken, tested.description
+    found = [tested.check(2 * frame) / len(frame), tested.is_broken, tested.condition, tested.description]
+    found += [[right for _, right in tested.corrections], tested.has_questions]
+    session = tested.peer_sessions.get(0)
+    found += [session.next_incoming, session.stated_next, session.stated_window]
+    found += [session.stated_outgoing, session.stated_outgoing_window]
+    return found + [(link.count, link.credit, link.drains) for _, link in session.links.items()]
+
+
+def extended(frame: bytes) -> bytes:
+    """The same frame with a word of extended header, which always takes the long way."""
+    return (len(frame) + 4).to_bytes(4, "big") + bytes((3,)) + frame[5:8] + bytes(4) + frame[8:]
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+@pytest.mark.parametrize("tag", [b"\x40", b"\xa0\0", b"\xa0\x20" + b"t" * 32, b"\xa0\x21" + b"t" * 33, b"\x43"])
+@pytest.mark.parametrize("handle", UINTS)
+def test_a_transfer_is_judged_alike_by_the_short_and_by_the_long_way(handle: bytes, tag: bytes, is_wide: bool) -> None:
+    fields = handle + b"\x52\x09" + tag + b"\x43\x42"
+    size, count = (4, b"\0\0\0\x05") if is_wide else (1, b"\x05")
+    head = bytes((0, 0x53, 0x14, 0xD0 if is_wide else 0xC0)) + (len(count) + len(fields)).to_bytes(size, "big")
+    frame = raw(head + count + fields + b"payload")
+    assert judged(frame) == judged(extended(frame))
+
+
+RIGHT_UINTS = st.sampled_from(UINTS[:6])
+ANY_UINTS = st.one_of(RIGHT_UINTS, RIGHT_UINTS, st.sampled_from(UINTS))
+FLAGS = st.sampled_from([b"\x41", b"\x42", b"\x42", b"\x42", b"\x40", b"\x56\x01", b"\x43"])
+
+
+@given(uints=st.lists(ANY_UINTS, min_size=8, max_size=8), flags=st.lists(FLAGS, max_size=3))
+def test_a_flow_is_judged_alike_by_the_short_and_by_the_long_way(uints: list[bytes], flags: list[bytes]) -> None:
+    fields = b"".join(uints + flags)
+    frame = raw(b"\0\x53\x13\xc0" + bytes((1 + len(fields), len(uints) + len(flags))) + fields)
+    assert judged(frame) == judged(extended(frame))
+
+
 @pytest.mark.parametrize(("last", "size", "is_right"), [(4500, 800, True), (4500, 1000, False), (9999, 100, True)])
 def test_a_long_outcome_is_for_few_deliveries(last: int, size: int, is_right: bool) -> None:
     """Who reads it gives a copy to each."""
