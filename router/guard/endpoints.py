@@ -92,7 +92,7 @@ class PeerLink:
         self.large_bytes = 0
         """Bytes of its attach beyond `PLAIN_BYTES`."""
         self.default_outcome: tuple[int, bool, bool] | None = None
-        """Of its source, for what is settled without an outcome, as `outcome_forms.default_outcome` has it."""
+        """Of its source, for what is settled without an outcome, as `outcome_rewriting.default_outcome` has it."""
         self.own: OwnLink | None = None
 
 
@@ -244,7 +244,7 @@ def default_outcome_of(sessions: Table, name: bytes) -> tuple[int, bool, bool] |
     Args:
         sessions: of the peer, by its channels.
         name: of the link; where several sessions have one of it, and they don't agree, there is none.
-    Returns: as `outcome_forms.default_outcome`.
+    Returns: as `outcome_rewriting.default_outcome`.
     """
     links = [session.unpaired.get((name, True)) for _, session in sessions.items()]
     outcomes = {link.default_outcome for link in links if link is not None}

@@ -36,6 +36,8 @@ cdef class FrameGuard(EndpointGuard):
     cdef bint _is_plain_transfer(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(session=PeerSession)
     cdef bint _finds_sender(self, Py_ssize_t head, Py_ssize_t handle)
+    @cython.locals(session=PeerSession)
+    cdef bint _finds_receivers(self, Py_ssize_t head)
     @cython.locals(channel=Py_ssize_t, sessions=list, session=PeerSession)
     cdef PeerSession _plain_session(self, Py_ssize_t head)
     @cython.locals(
@@ -45,12 +47,12 @@ cdef class FrameGuard(EndpointGuard):
     @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink, size=Py_ssize_t)
     cdef bint _check_transfer(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     @cython.locals(
-        head=Py_ssize_t, session=PeerSession,
+        head=Py_ssize_t,
         field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, span=Py_ssize_t, code=Py_ssize_t)
     cdef bint _is_plain_disposition(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, size=Py_ssize_t, span=Py_ssize_t)
     cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
-    @cython.locals(settled=SettledRange, behind=Py_ssize_t, before=Py_ssize_t)
+    @cython.locals(behind=Py_ssize_t, before=Py_ssize_t)
     cdef bint _is_seen(self, Py_ssize_t first, Py_ssize_t span)
     @cython.locals(end=Py_ssize_t, right=bytes)
     cdef bint _check_state(self, const unsigned char *data, Py_ssize_t frame, Py_ssize_t at, Py_ssize_t stop)

@@ -227,6 +227,15 @@ class FrameGuard(EndpointGuard):
         self._transfer_session = session
         return True
 
+    def _finds_receivers(self, head: int) -> bool:
+        """Note where a disposition of receivers belongs. Returns: whether there is such a session."""
+        session = self._plain_session(head)
+        if session is None:
+            return False
+        self._disposition_head = head
+        self._settled = session.settled_sent
+        return True
+
     def _plain_session(self, head: int) -> PeerSession | None:
         """The session of a frame whose second four bytes are *head*; None when it isn't as most are."""
         channel = head & 0xFFFF
@@ -239,12 +248,8 @@ class FrameGuard(EndpointGuard):
     def _is_plain_disposition(self, data: bytes | memoryview, at: int, length: int) -> bool:
         """The same for a disposition of a receiver whose outcome says nothing but what it is."""
         head = size_at(data, at + HEAD_AT)
-        if head != self._disposition_head:
-            session = self._plain_session(head)
-            if session is None:
-                return False
-            self._disposition_head = head
-            self._settled = session.settled_sent
+        if head != self._disposition_head and not self._finds_receivers(head):
+            return False
         if data[at + BODY_AT] or data[at + CODE_FORM_AT] != 0x53 or data[at + LIST_AT] != 0xC0:
             return False
         field = at + FIELDS8_AT
@@ -369,22 +374,21 @@ class FrameGuard(EndpointGuard):
             first: delivery-id.
             span: further ones.
         """
-        settled = self._settled
-        if settled.piece != self._piece:
-            settled.piece = self._piece
-            settled.first = first
-            settled.span = span
+        if self._settled.piece != self._piece:
+            self._settled.piece = self._piece
+            self._settled.first = first
+            self._settled.span = span
             return False
-        behind = (first - settled.first) & MASK
-        before = (settled.first - first) & MASK
-        if behind <= settled.span or before <= span:
+        behind = (first - self._settled.first) & MASK
+        before = (self._settled.first - first) & MASK
+        if behind <= self._settled.span or before <= span:
             self._is_overlap = True
             return True
         if behind <= HALF:
-            settled.span = behind + span
+            self._settled.span = behind + span
         else:
-            settled.first = first
-            settled.span += before
+            self._settled.first = first
+            self._settled.span += before
         return False
 
     def _check_state(self, data: bytes | memoryview, frame: int, at: int, stop: int) -> bool:

@@ -1,6 +1,6 @@
 """Arrays of C numbers for the compiled kernel: how both speeds reach into the same memory.
 
-Interpreted code indexes an `array.array` as it is. Compiled code takes a pointer to what it holds (`arrays.pxd`), and
+Interpreted code indexes an `array.array` as it is. Compiled code takes a pointer to what it holds (`c_arrays.pxd`), and
 keeps the array too, since that owns the memory. Nothing is checked there: an index out of range is a fault of ours that
 the interpreted form shows.
 """
