@@ -181,13 +181,6 @@ class AnycastController(CreditController):
             return self.machine.add_uncredited(transfer, self._me, link.port.id if link is not None else None)
         return self.machine.requeue(transfer, link.root if isinstance(link, IngressCircuitLink) else self._me)
 
-    def drop(self, transfer: Transfer) -> None:
-        """Make a message wait here no longer, if it does."""
-        link = transfer.ingress
-        if link is not None and link in self.first and not transfer.is_brokered:
-            self.grant(link, 1)  # it was given up before it was whole
-        CreditController.drop(self, transfer)
-
     def used_for_nothing(self, link: IngressLink) -> None:
         """Count a credit of a publisher or a circuit that a transfer without a message has used."""
         if link in self.first or link in self.second:

@@ -70,6 +70,7 @@ cdef class LinkEventReader(LinkEventHandler):
     cdef _read_number(self, Transfer transfer, size_t delivery)
     cdef _complete(self, IngressLink link, Transfer transfer, size_t delivery)
     cdef _swallow(self, IngressLink link, size_t delivery)
+    cdef _used_for_nothing(self, IngressLink link)
     cdef bint _must_pause(self, IngressLink link, Transfer transfer) except -1
     @cython.locals(transfer=Transfer)
     cdef Transfer _begin_above_mark(self, IngressLink link, size_t delivery)

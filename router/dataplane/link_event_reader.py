@@ -380,11 +380,14 @@ class LinkEventReader(LinkEventHandler):
         if not pn_delivery_settled(delivery):
             transfer = self._begin(link, delivery)
             self._complete(link, transfer, delivery)
-            if link.controller is not None:
-                link.controller.used_for_nothing(link)
+            self._forwarder.forget(transfer)
             self._settlement.settle(transfer, RELEASE)
             return
         pn_delivery_settle(delivery)
+        self._used_for_nothing(link)
+
+    def _used_for_nothing(self, link: IngressLink) -> None:
+        """Give a link back the credit of a delivery that has ended before it had a `Transfer`."""
         if link.controller is None:
             self._settlement.top_up(link)
         else:
@@ -395,8 +398,7 @@ class LinkEventReader(LinkEventHandler):
         if link.entry is None and not link.port.is_router:
             link.port.asking = transfer
         if link.port.is_router and link.port.is_stopped:
-            if link.controller is not None:
-                link.controller.used_for_nothing(link)
+            self._forwarder.forget(transfer)
             self._settlement.settle(transfer, RELEASE)  # its bytes are thrown away as they come
         return transfer
 
@@ -409,8 +411,8 @@ class LinkEventReader(LinkEventHandler):
         pn_delivery_settle(delivery)
         if transfer is not None:
             self._forwarder.drop_incomplete(transfer)
-        elif link.controller is not None:
-            link.controller.used_for_nothing(link)
+        else:
+            self._used_for_nothing(link)
         link.port.touch()
 
 

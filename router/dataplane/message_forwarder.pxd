@@ -76,6 +76,7 @@ cdef class Forwarder:
     cpdef object abandon(self, Transfer transfer)
     @cython.locals(transfer=Transfer, egress=EgressLink)
     cpdef object end_faulty(self, object error)
+    @cython.locals(link=IngressLink, is_unknown=bint)
     cpdef object forget(self, Transfer transfer)
     @cython.locals(controller=CreditController)
     cpdef object flowed(self, EgressLink link)

@@ -186,8 +186,6 @@ class Forwarder:
         try:
             sections.follow(data, transfer.is_complete)
         except DecodeError as error:
-            if transfer.entry is None and link.controller is not None:
-                link.controller.used_for_nothing(link)
             self._settlement.tell_rejected(transfer, error.condition, str(error))
             self.abandon(transfer)
             return False
@@ -214,8 +212,7 @@ class Forwarder:
             elif not self._read_address(transfer, link):
                 return
         except PeerProtocolError as error:
-            if link.controller is not None:
-                link.controller.used_for_nothing(link)
+            self.forget(transfer)
             self._settlement.reject_for(transfer, error)
             return
         if transfer.state == DONE:
@@ -574,7 +571,14 @@ class Forwarder:
             self.flowed(egress)
 
     def forget(self, transfer: Transfer) -> None:
-        """Make a message wait no longer, if it does: its sender is gone, or gave it up."""
+        """Make a message wait no longer, if it does: it is rejected, or its sender is gone, or gave it up.
+
+        The credit that it came on counts as used for nothing if the controller of its link has not heard of it.
+        """
+        link = transfer.ingress
+        is_unknown = not transfer.is_brokered and (transfer.state == NEW or transfer.state == HOLDING)
+        if is_unknown and link is not None and link.controller is not None:
+            link.controller.used_for_nothing(link)
         self._waiting.give_up(transfer)
         controller = self._credit_manager.find(transfer.entry)
         if controller is not None:
