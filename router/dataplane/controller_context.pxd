@@ -12,6 +12,7 @@ from router.dataplane.waiting_messages cimport AllWaitingMessages
 cdef class ControllerContext:
     cdef public object forwarder
     cdef object _end_circuit
+    cdef public object faults
     cdef public TurnClock clock
     cdef public Fib fib
     cdef public dict ports

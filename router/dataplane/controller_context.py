@@ -60,6 +60,9 @@ class ForwarderCalls(Protocol):
     def end_faulty(self, error: StageError) -> None:
         """Give a message an outcome that a fault of ours has happened to."""
 
+    def fail(self, transfer: Transfer, error: Exception) -> None:
+        """Give a message an outcome because of *error*, a fault of ours."""
+
 
 class ControllerContext:
     """Tables, parts and bounds that the controllers of one router share.
@@ -92,6 +95,7 @@ class ControllerContext:
         self.repair = repair
         self.forwarder = forwarder
         self._end_circuit = end_circuit
+        self.faults = faults
         self.copying = LocalCopier(egress, settlement, forwarder.end_faulty, faults)
         forwarding = settings.forwarding
         self.window = forwarding.publisher_window

@@ -471,24 +471,33 @@ class CreditController:
         """Do what an event or a turn returned, in its order."""
         was_acting = self._is_acting
         self._is_acting = True
-        fault: StageError | None = None
-        for action in actions:
-            try:
-                if isinstance(action, Grant):
-                    self.grant(action.publisher, action.credit)
-                elif isinstance(action, GrantCircuit):
-                    self.grant_circuit(action.circuit, action.credit)
-                elif isinstance(action, DrainCircuit):
-                    self.drain_circuit(action.circuit)
-                elif isinstance(action, TellNeighborSubscribersWithdrew):
-                    self.close_circuit(action.circuit)
-                else:
-                    self._act(action)
-            except StageError as error:  # the machine counts on the others all the same
-                fault = error
-        self._is_acting = was_acting
-        if fault is not None:
-            raise fault
+        try:
+            for action in actions:
+                try:
+                    if isinstance(action, Grant):
+                        self.grant(action.publisher, action.credit)
+                    elif isinstance(action, GrantCircuit):
+                        self.grant_circuit(action.circuit, action.credit)
+                    elif isinstance(action, DrainCircuit):
+                        self.drain_circuit(action.circuit)
+                    elif isinstance(action, TellNeighborSubscribersWithdrew):
+                        self.close_circuit(action.circuit)
+                    else:
+                        self._act(action)
+                except Exception as error:  # a fault of ours: the machine counts on the other actions all the same
+                    self._end_faulty(action, error)
+        finally:
+            self._is_acting = was_acting
+
+    def _end_faulty(self, action: CreditAction, error: Exception) -> None:
+        """End the message that an action could not send, and look at all credit anew: the machine took it for sent."""
+        transfer = error.transfer if isinstance(error, StageError) else getattr(action, "message", None)
+        if transfer is None:
+            self._context.faults.of_address(self.entry, error)
+            return
+        self._context.forwarder.fail(transfer, error)
+        for link in (*self._subscribers(), *self.own.values()):
+            self.touch(link)
 
     def _act(self, action: CreditAction) -> None:
         """Do what only machines of this kind want done."""

@@ -10,7 +10,6 @@ from router.dataplane.links cimport EgressCircuitLink, SubscriberLink, Transfer
 
 
 cdef class CreditManager(ControllerContext):
-    cdef object _faults
     cdef public set rerouted
     cdef public bint is_replanted
     cdef public bint is_stopping

@@ -53,7 +53,6 @@ class CreditManager(ControllerContext):
         ControllerContext.__init__(
             self, clock, fib, ports, settings, settlement, egress, waiting, repair, forwarder, end_circuit, faults
         )
-        self._faults = faults
         self.rerouted: set[RouterId] = set()
         """Routers whose paths have changed since the last turn."""
         self.is_replanted = False
@@ -164,7 +163,7 @@ class CreditManager(ControllerContext):
             controller.touch()
             return
         except Exception as error:  # a fault with one address must not stop the others
-            self._faults.of_address(controller.entry, error)
+            self.faults.of_address(controller.entry, error)
             return
         if controller.deadline < self._timers.time_of(controller.entry):
             self._timers.set(controller.entry, controller.deadline)
@@ -179,7 +178,7 @@ class CreditManager(ControllerContext):
             self.forwarder.end_faulty(error)
             controller.touch()
         except Exception as error:  # as above
-            self._faults.of_address(controller.entry, error)
+            self.faults.of_address(controller.entry, error)
 
     def _forget(self, controller: CreditController) -> None:
         if self._controllers.get(controller.entry) is controller:

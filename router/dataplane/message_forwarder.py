@@ -435,14 +435,16 @@ class Forwarder:
     def retry_stranded(self) -> None:
         """Send what lost its way by another, now that the routes are up to date; what has none is released."""
         self._is_last_try = True
-        for transfer in self._settlement.take_stranded():
-            if transfer.state == STRANDED:
-                try:
-                    advance(transfer, RETRIED)
-                    self.dispatch(transfer)
-                except StageError as error:
-                    self.end_faulty(error)
-        self._is_last_try = False
+        try:
+            for transfer in self._settlement.take_stranded():
+                if transfer.state == STRANDED:
+                    try:
+                        advance(transfer, RETRIED)
+                        self.dispatch(transfer)
+                    except Exception as error:  # a fault of ours with one must not keep the others here for ever
+                        self.fail(error.transfer if isinstance(error, StageError) else transfer, error)
+        finally:
+            self._is_last_try = False
 
     def _look_into(self, transfer: Transfer) -> bool:
         """Read the sections among which this router's annotations go. False when it is rejected, or more must come."""
@@ -454,8 +456,7 @@ class Forwarder:
         return transfer.scan is not None
 
     def _scan(self, transfer: Transfer, stop_at_annotations: bool, from_client: bool) -> Scan | None:
-        """Read the leading sections as soon as they are there; None until then. Not with each part of them: they are
-        read from their beginning each time, so twice as much must be there as the last time."""
+        """Scan the leading sections; None if they are incomplete: tried again when twice as many bytes are there."""
         data = transfer.head()
         is_whole = transfer.has_all(data)
         if len(data) < 2 * transfer.scanned_bytes and len(data) < HEAD_BYTES and not is_whole:
@@ -553,11 +554,14 @@ class Forwarder:
             self.flowed(egress)
 
     def end_faulty(self, error: StageError) -> None:
-        """Give a message an outcome that can't be in its stage: a fault of ours, which must stop no other.
+        """Give a message an outcome to which something has happened that can't be in its stage."""
+        self.fail(error.transfer, error)
+
+    def fail(self, transfer: Transfer, error: Exception) -> None:
+        """Give a message an outcome because of *error*: a fault of ours, which must stop no other.
 
         Whatever has happened to it, its publisher must not take it for lost without a trace: delivery-failed.
         """
-        transfer = error.transfer
         self._faults.of_message(transfer, error)
         egress = transfer.egress
         self.forget(transfer)

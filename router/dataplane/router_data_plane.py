@@ -316,6 +316,10 @@ class RouterDataPlane(DataPlaneInterface):
         """Give a message an outcome that a fault of ours has happened to."""
         self._forwarder.end_faulty(error)
 
+    def fail(self, transfer: Transfer, error: Exception) -> None:
+        """Give a message an outcome because of *error*, a fault of ours."""
+        self._forwarder.fail(transfer, error)
+
     def _spared(self, link: EgressLink) -> None:
         controller = link.controller
         if controller is not None:

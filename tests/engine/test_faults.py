@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from router.binding.proton_functions import NULL
 from router.core.events import Action, Event, InstallRouter
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.dataplane.anycast_controller import AnycastController
+from router.dataplane.links import new_transfer
 from router.runtime import Runtime
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
@@ -24,7 +28,8 @@ def faults(capsys: pytest.CaptureFixture[str]) -> Read:
     def read() -> list[str]:
         lines = capsys.readouterr()
         words = re.sub(r"\x1b\[[0-9;]*m", "", lines.out + lines.err).split()
-        return [word for word in words if word.endswith("_fault") or word == "installed_anew"]
+        events = [word.removeprefix("event=") for word in words]
+        return [event for event in events if event.endswith("_fault") or event == "installed_anew"]
 
     return read
 
@@ -97,7 +102,7 @@ def test_what_fails_again_while_all_is_installed_anew_is_tried_again_after_a_pau
     a._resync.want(bench.now)
     a.handle([], bench.now)
     bench.advance(0.5)
-    assert faults().count("event=action_fault") <= 1
+    assert faults().count("action_fault") <= 1
     bench.advance(10)
     assert 2 <= faults().count("installed_anew") <= 8
     a.control.installed = installed  # type: ignore[method-assign]
@@ -242,4 +247,83 @@ def test_a_turn_that_would_have_no_end_is_ended_and_others_are_served(bench: Ben
     assert "turn_fault" in faults()
     sender.send(message("x"))
     bench.run()
+    assert receiver.bodies == ["x"]
+
+
+class FailsOnce(OrderedDict[Any, Any]):
+    """Subscribers with credit; who looks whether there are any meets a fault, once."""
+
+    is_spent = False
+
+    def __bool__(self) -> bool:
+        if self.is_spent:
+            return len(self) > 0
+        self.is_spent = True
+        raise ZeroDivisionError("a bug")
+
+
+def fail_next_send(router: Runtime) -> None:
+    """Let the next message to a subscriber of "topic" at this router meet a fault."""
+    controller = router.data_plane.credit_manager.find(router.fib.find("topic"))
+    assert isinstance(controller, AnycastController)
+    controller._able = FailsOnce(controller._able)
+
+
+def test_a_message_whose_sending_fails_ends_alone_and_the_address_goes_on(bench: Bench, faults: Read) -> None:
+    router = bench.router("A", is_forgiving=True)
+    receiver = bench.client(router).receiver("topic", credit=1).accepting()
+    senders = [bench.client(router).sender("topic") for _ in range(3)]
+    senders[0].send(message("first"))
+    bench.run()
+    failing, waiting = senders[0].send(message("failing")), senders[1].send(message("waiting"))
+    bench.run()
+    fail_next_send(router)
+    receiver.flow(10)
+    bench.run()
+    assert faults() == ["message_fault"]
+    assert (failing.outcome, waiting.outcome) == ("modified", "accepted")
+    later = [sender.send(message("later")) for sender in senders]
+    bench.run()
+    assert [sent.outcome for sent in later] == ["accepted"] * 3
+    assert receiver.bodies == ["first", "waiting", *["later"] * 3]
+    assert faults() == []
+
+
+def test_a_message_that_comes_in_a_turn_with_a_fault_waits_for_the_next_credit(bench: Bench, faults: Read) -> None:
+    router = bench.router("A", is_forgiving=True)
+    client = bench.client(router)
+    receiver = client.receiver("topic", credit=1).accepting()
+    first, second = bench.client(router).sender("topic"), client.sender("topic")
+    first.send(message("first"))
+    bench.run()
+    failing = first.send(message("failing"))
+    bench.run()
+    fail_next_send(router)
+    receiver.flow(1)
+    queued = second.send(message("queued"))  # in the same write
+    bench.run()
+    assert failing.outcome == "modified"
+    receiver.flow(10)
+    bench.run()
+    assert queued.outcome == "accepted"
+    assert faults() == ["message_fault"]
+
+
+def test_a_message_that_fails_on_its_second_way_keeps_no_other_from_it(bench: Bench, faults: Read) -> None:
+    router = bench.router("A", is_forgiving=True)
+    receiver = bench.client(router).receiver("other", credit=10).accepting()
+    failing = router.fib.attach("one")
+    failing.service, failing.service_bytes = broken, 1000
+    other = router.fib.find("other")
+    assert other is not None
+    for entry in (failing, other):
+        transfer = new_transfer(None, NULL, bench.now)
+        transfer.is_complete = transfer.is_settled = True
+        transfer.append(message("x"))
+        transfer.entry = entry
+        router.data_plane.settlement.strand(transfer)
+    faults()
+    router.settle()
+    bench.run()
+    assert faults() == ["message_fault"]
     assert receiver.bodies == ["x"]
