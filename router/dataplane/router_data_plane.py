@@ -287,7 +287,7 @@ class RouterDataPlane(DataPlaneInterface):
     # What parts ask of parts that were made after them
 
     def _resume(self, link: IngressLink) -> None:
-        self._reader.resume(link)
+        self._reader.resume_safely(link)  # it may be another connection's turn than that of the link
 
     def _expired(self, transfer: Transfer) -> None:
         self.credit_manager.expired(transfer)

@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from proton import Disposition
 
 from router.binding.proton_functions import NULL
 from router.core.events import Action, Event, InstallRouter
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
-from router.dataplane.links import new_transfer
+from router.dataplane.links import IngressLink, new_transfer
 from router.runtime import Runtime
-from tests.helpers.engine import Bench
+from tests.helpers.engine import Bench, Plug
 from tests.helpers.peer import message
 
 Read = Callable[[], list[str]]
@@ -327,3 +328,33 @@ def test_a_message_that_fails_on_its_second_way_keeps_no_other_from_it(bench: Be
     bench.run()
     assert faults() == ["message_fault"]
     assert receiver.bodies == ["x"]
+
+
+class FaultyRate:
+    """A bound of messages in a second that can't be asked."""
+
+    wait = take = broken
+
+
+def test_a_fault_while_a_paused_link_is_read_ends_its_own_connection(bench: Bench, faults: Read) -> None:
+    router = bench.router("A", is_forgiving=True, forwarding={"held_message_bytes": 1000})
+    subscriber = bench.client(router, container="subscriber")
+    receiver = subscriber.receiver("topic", credit=10)
+    plug = subscriber.wire.ends[1]
+    assert isinstance(plug, Plug)
+    plug.room, subscriber.wire.is_still = 100_000, True
+    sender = bench.client(router, container="publisher").sender("topic")
+    sender.send(message("x" * 300_000))
+    sender.send(message("next"))
+    bench.run()
+    (link,) = [link for link in router.data_plane.links if isinstance(link, IngressLink)]
+    assert link.is_paused
+    link.rate = FaultyRate()  # type: ignore[assignment]
+    faults()
+    subscriber.give(bytes(plug.written))
+    delivery = receiver.link.current
+    delivery.update(Disposition.REJECTED)
+    delivery.settle()
+    plug.give(subscriber.take())  # the sender's link is read on in this turn
+    assert faults() == ["connection_fault"]
+    assert [it.peer.container for it in router.connections.values() if it.peer and not it.is_ending] == ["subscriber"]
