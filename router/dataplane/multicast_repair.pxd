@@ -1,3 +1,5 @@
+import cython
+
 from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry, Fib
 from router.core.forwarding.sequence_window cimport SequenceWindow
@@ -23,6 +25,11 @@ cdef class KeptMulticast:
     cdef public tuple sent_to
 
 
+cdef class KnownSubscribers:
+    cdef public Py_ssize_t kept
+    cdef public dict since
+
+
 cdef class MulticastRepair:
     cdef Fib _fib
     cdef dict _ports
@@ -33,7 +40,7 @@ cdef class MulticastRepair:
     cdef object _begun
     cdef object _kept
     cdef public Py_ssize_t kept_bytes
-    cdef dict _audiences
+    cdef public dict subscribers
     cdef public Py_ssize_t resent
     cdef double _changed_at
     cdef public bint is_due
@@ -41,7 +48,9 @@ cdef class MulticastRepair:
     cpdef object number(self, AddressEntry entry)
     cpdef bint is_new(self, AddressEntry entry, object ingress, bytes tag, bint is_first=*) except -1
     cdef Stream _stream(self, str text, object ingress)
+    @cython.locals(known=KnownSubscribers, kept=KeptMulticast)
     cpdef object keep(self, AddressEntry entry, object ingress, bytes tag, bytes data, tuple sent_to, double now)
+    @cython.locals(known=KnownSubscribers, kept=KeptMulticast)
     cdef _forget_oldest(self)
     cpdef object expire(self, double now)
     cpdef double next_deadline(self)

@@ -18,6 +18,7 @@ it. Behind the number four bytes of its tag have its age then, milliseconds.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from math import inf
 from typing import Final
 
@@ -81,6 +82,19 @@ class KeptMulticast:
     """Neighbors that have it, as far as is known: it came from one, and was sent to the others."""
 
 
+class KnownSubscribers:
+    """What is known of the subscribers of one address while multicasts to it are kept."""
+
+    __slots__ = ("kept", "since")
+
+    def __init__(self, routers: Iterable[RouterId]) -> None:
+        """Begin with *routers*, whose subscribers were known before the first of these multicasts."""
+        self.kept = 0
+        """Multicasts to the address that are kept."""
+        self.since: dict[RouterId, float] = dict.fromkeys(routers, -inf)
+        """Time since which each router is known to have subscribers, seconds."""
+
+
 class MulticastRepair:
     """Memory of the multicasts that have passed a router.
 
@@ -108,8 +122,8 @@ class MulticastRepair:
         """Oldest first."""
         self.kept_bytes = 0
         """Of what is kept."""
-        self._audiences: dict[str, dict[RouterId, float]] = {}
-        """By address of what is kept: routers with subscribers, and since when that is known, seconds."""
+        self.subscribers: dict[str, KnownSubscribers] = {}
+        """Subscribers of each address to which a multicast is kept."""
         self.resent = 0
         """Copies that were sent again since the start."""
         self._changed_at = -inf
@@ -183,8 +197,10 @@ class MulticastRepair:
         """
         if not entry.remotes:
             return
-        if entry.text not in self._audiences:
-            self._audiences[entry.text] = dict.fromkeys(entry.remotes, -inf)
+        known = self.subscribers.get(entry.text)
+        if known is None:
+            known = self.subscribers[entry.text] = KnownSubscribers(entry.remotes)
+        known.kept += 1
         kept = KeptMulticast()
         kept.at, kept.data, kept.entry, kept.ingress, kept.tag, kept.sent_to = now, data, entry, ingress, tag, sent_to
         is_known = ingress == self._fib.me or ingress in self._fib.routes  # a neighbor may make up any name
@@ -198,8 +214,10 @@ class MulticastRepair:
     def _forget_oldest(self) -> None:
         kept = self._kept.popleft()
         self.kept_bytes -= len(kept.data) + KEPT_BYTES
-        if not self._kept:
-            self._audiences.clear()
+        known = self.subscribers[kept.entry.text]
+        known.kept -= 1
+        if not known.kept:
+            del self.subscribers[kept.entry.text]
 
     def expire(self, now: float) -> None:
         """Forget what has been kept for long enough.
@@ -222,9 +240,9 @@ class MulticastRepair:
         Args:
             now: seconds, monotonic.
         """
-        before = self._audiences.get(entry.text)
-        if before is not None:
-            self._audiences[entry.text] = {router: before.get(router, now) for router in entry.remotes}
+        known = self.subscribers.get(entry.text)
+        if known is not None:
+            known.since = {router: known.since.get(router, now) for router in entry.remotes}
 
     def lost(self, neighbor: RouterId) -> None:
         """Note that what was sent to a neighbor may not have arrived: the connection is gone."""
@@ -282,14 +300,14 @@ class MulticastRepair:
             flooded: routers whose subscribers do not count.
         """
         fib = self._fib
-        subscribers = self._audiences.get(entry.text, {})
+        known_since = self.subscribers[entry.text].since
         found = []
         for route in fib.multicast_hops(entry, ingress) if ingress == fib.me or ingress in fib.routes else []:
             port = self._ports.get(route.connection)
             if port is not None and port.takes_numbers and port.data_links:
                 below = fib.below(ingress, route.next_hop)
                 missing = below - flooded
-                since = min((since for router, since in subscribers.items() if router in missing), default=inf)
+                since = min((since for router, since in known_since.items() if router in missing), default=inf)
                 found.append((route.next_hop, port, since))
         return found
 

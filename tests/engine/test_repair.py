@@ -58,6 +58,23 @@ def test_what_is_kept_is_forgotten_after_its_time(bench: Bench) -> None:
     assert a.data_plane.repair.kept_bytes == 0
 
 
+def test_of_addresses_without_kept_multicasts_nothing_is_remembered(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"), forwarding={"kept_multicast_s": KEEP_S})
+    subscribe(bench, b)
+    standing = bench.client(a).sender(NEWS)
+    for number in range(10):
+        receiver = bench.client(b).receiver(f"broadcast/{number}", credit=10)
+        passing = bench.client(a).sender(f"broadcast/{number}")
+        bench.advance(0.1)
+        passing.send(message("once"))
+        standing.send(message("again and again"))
+        bench.advance(KEEP_S / 2)
+        assert receiver.bodies == ["once"]
+        receiver.close()
+        passing.close()
+    assert 1 <= len(a.data_plane.repair.subscribers) <= 4
+
+
 def test_what_is_kept_goes_to_new_children_but_not_to_whom_it_came_from(bench: Bench) -> None:
     routers = bench.mesh(("A", "F"), ("B", "C"), ("C", "D"), ("D", "E"), ("E", "F"))
     wire = bench.join(routers[0], routers[1])
