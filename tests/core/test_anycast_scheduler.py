@@ -806,3 +806,28 @@ def test_a_circuit_may_come_before_its_path_is_known() -> None:
     assert bench.machine.arrived(RouterId("egress"), "c", "m", bench.now) == REFUSED, "nowhere to go"
     bench.machine.remove_circuit(RouterId("egress"), "c")
     assert not bench.machine.pools
+
+
+# Ids that neighbors choose
+
+
+def test_egresses_whose_circuits_are_gone_leave_nothing_behind() -> None:
+    bench = local(5, "p")
+    machine = bench.machine
+    for number in range(100):
+        egress = RouterId(f"R{number}")
+        machine.add_circuit(egress, number, RouterId("N"))
+        machine.remove_circuit(egress, number)
+    assert len(machine.egresses) <= 2
+    machine.check_invariants()
+
+
+def test_each_egress_has_a_number_of_its_own_whatever_came_and_went_before() -> None:
+    machine = local(5, "p").machine
+    for step in range(30):
+        machine.add_circuit(RouterId(f"R{step}"), step, RouterId("N"))
+        if step % 3 == 2:
+            machine.remove_circuit(RouterId(f"R{step - 1}"), step - 1)
+        numbers = [pool.number for pool in machine.pools.values()]
+        assert len(set(numbers)) == len(numbers)
+        assert [machine.egresses[number] for number in numbers] == list(machine.pools)

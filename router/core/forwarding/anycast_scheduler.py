@@ -75,7 +75,7 @@ class AnycastScheduler(CreditPoolScheduler):
         pool = self.pools[egress]
         lost = pool.lose_path(now)
         if not pool.circuits:
-            del self.pools[egress]
+            self.forget_pool(egress)
         self._choose_candidates()
         if not self.candidates:
             waiting = list(self.publishers.waiting)

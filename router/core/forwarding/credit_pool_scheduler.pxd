@@ -9,6 +9,7 @@ cdef class CreditPoolScheduler(CreditScheduler):
     cdef object _timing
     cdef public LocalPublishers publishers
     cdef public dict pools
+    cdef list _free_numbers
     cdef public list candidates
     cdef bint _is_stopping
     cdef bint _is_lending

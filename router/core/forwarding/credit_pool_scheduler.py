@@ -41,6 +41,8 @@ class CreditPoolScheduler(CreditScheduler):
         self._timing = timing
         self.publishers = LocalPublishers(self.actions, timing)
         self.pools: dict[RouterId, PoolTowardEgress] = {}
+        self._free_numbers: list[int] = []
+        """Numbers in `egresses` of pools that are gone: neighbors choose the ids, so there is no end of these."""
         self.candidates: list[PoolTowardEgress] = []
         """Pools that local messages may go to, nearest first."""
         self._is_stopping = False
@@ -216,12 +218,20 @@ class CreditPoolScheduler(CreditScheduler):
 
     def pool(self, egress: RouterId) -> PoolTowardEgress:
         """Find the pool toward *egress*, or make it."""
-        if egress not in self.pools:
-            if egress not in self.egresses:
+        pool = self.pools.get(egress)
+        if pool is None:
+            if self._free_numbers:
+                number = self._free_numbers.pop()
+                self.egresses[number] = egress
+            else:
+                number = len(self.egresses)
                 self.egresses.append(egress)
-            number = self.egresses.index(egress)
-            self.pools[egress] = PoolTowardEgress(egress, number, self.actions, self._timing)
-        return self.pools[egress]
+            pool = self.pools[egress] = PoolTowardEgress(egress, number, self.actions, self._timing)
+        return pool
+
+    def forget_pool(self, egress: RouterId) -> None:
+        """Forget the pool toward *egress*, which has no path and no circuits any more; its number is for the next."""
+        self._free_numbers.append(self.pools.pop(egress).number)
 
     def add_circuit(self, egress: RouterId, key: Key, neighbor: RouterId) -> None:
         """Take up a circuit that *neighbor* attached toward *egress*, perhaps before this router knows a path there."""
@@ -239,7 +249,7 @@ class CreditPoolScheduler(CreditScheduler):
         pool = self.pools[egress]
         pool.remove_circuit(key)
         if not (pool.circuits or pool.has_path):
-            del self.pools[egress]
+            self.forget_pool(egress)
 
     def set_weight(self, egress: RouterId, key: Key, weight: int) -> None:
         """Set how many busy publishers are behind a circuit, as its neighbor tells."""
@@ -462,6 +472,7 @@ class CreditPoolScheduler(CreditScheduler):
         for pool in self.pools.values():
             pool.check_invariants()
             assert pool.has_path or pool.circuits
+            assert self.egresses[pool.number] == pool.egress
             assert pool.load.unsettled >= 0, "more outcomes than messages"
             assert not (pool.core and pool.capacity), "the core waits beside credit"
         assert self.allotted() == sum(pool.local.out for pool in self.pools.values())

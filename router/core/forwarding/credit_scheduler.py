@@ -48,7 +48,8 @@ class CreditScheduler:
 
     Attributes:
         actions: what events want done apart from what they return, in order; `take_actions` empties it.
-        egresses: where a message may be sent as it comes, by the numbers that `published` and `arrived` return.
+        egresses: where a message may be sent as it comes, by the numbers that `published` and `arrived` return, which are
+            valid until the next event.
     """
 
     def __init__(self) -> None:
