@@ -138,7 +138,7 @@ class ConnectionTurns(RoundHandler):
             self.connection_fault(connection, error)
 
     def settle(self) -> None:
-        """End a turn of its own, whose rest the poller may know nothing of: then nothing is left for later."""
+        """End a turn that the poller did not begin: repeat until no link has unread bytes, if no round is to follow."""
         self._settle()
         while self.data_plane.has_unread() and not self._is_round_due:
             self.data_plane.go_on()
@@ -150,13 +150,16 @@ class ConnectionTurns(RoundHandler):
         self._is_round_due = self.data_plane.has_unread()
         return self._is_round_due
 
-    def handle_time(self) -> None:
+    def handle_time(self) -> bool:
         """See `RoundHandler.handle_time`. What was put off meanwhile, as by each message, is no reason for a turn."""
         credit_manager = self.data_plane.credit_manager
         now = self.clock()
         credit_manager.look_at_timers(now)
         if credit_manager.is_due() or self.next_deadline() <= now:
+            self._is_round_due = True  # a slice in each round, here too: `settle` leaves the rest to the next one
             self._deadline_came()
+        self._is_round_due = self.data_plane.has_unread()
+        return self._is_round_due
 
     def _settle(self) -> None:
         """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""

@@ -28,7 +28,7 @@ cdef class RoundHandler:
 
     cpdef object begin(self, double now)
     cpdef bint settle_round(self) except -1
-    cpdef object handle_time(self)
+    cpdef bint handle_time(self) except -1
 
 
 cdef class Poller:

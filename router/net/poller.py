@@ -104,8 +104,8 @@ class RoundHandler:
         """End a round: handle what follows from it, and write. Returns: whether the next one is due at once."""
         raise NotImplementedError
 
-    def handle_time(self) -> None:
-        """It is `scheduled`: handle what is due, and schedule anew."""
+    def handle_time(self) -> bool:
+        """It is `scheduled`: handle what is due, and schedule anew. Returns: whether a round is due at once."""
         raise NotImplementedError
 
     def turn_fault(self, error: Exception) -> None:
@@ -245,8 +245,7 @@ class Poller:
             else:
                 is_trio_due = deadline <= now or self._is_trio_due(count)
                 if self._turns.scheduled <= now:
-                    self._turns.handle_time()
-                    is_due = is_due or bool(self._unfinished)
+                    is_due = self._turns.handle_time() or is_due or bool(self._unfinished)
             if is_due or count > 1 or (count == 1 and self._ready[0] >> 32 != self._trio_fd):
                 is_due = self._serve(count, now) or bool(self._unfinished)
                 if is_trio_due and now - self._rested >= max(LINGER_MS / 1000, min(self._away_s, LONGEST_ROUNDS_S)):

@@ -10,6 +10,7 @@ import pytest
 
 from router.dataplane.local_copier import FEW_COPIES, TURN_COPIES
 from router.runtime import Runtime
+from tests.engine.test_policy import everything
 from tests.helpers.engine import Bench, Plug
 from tests.helpers.peer import Peer, PeerReceiver, message
 
@@ -160,3 +161,27 @@ def test_copies_that_are_not_written_yet_count_as_sent(rounds: Rounds) -> None:
     rounds.bench.run()
     rounds.bench.advance(0.5)
     assert all(receiver.bodies == list(range(10)) for receiver in rounds.receivers), "no more than was granted"
+
+
+def test_what_a_timer_releases_is_copied_a_slice_in_each_round(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s=1), everything("other")))
+    client = bench.client(router, hostname="other")
+    receivers = [client.receiver("broadcast/x", credit=10).accepting() for _ in range(1000)]
+    sender = bench.client(router, hostname="shop").sender("broadcast/x")
+    bench.advance(2)
+    for number in range(2):
+        sender.send(message(number))
+    bench.run()
+    router.tell_deadlines(changed=lambda: None, came=router.handle_deadline)
+    bench.now += 1
+    client.wire.is_still = True
+    rounds = 1
+    is_due = router.handle_time()
+    while is_due:
+        router.begin(bench.now)
+        is_due = router.settle_round()
+        rounds += 1
+    client.wire.is_still = False
+    bench.run()
+    assert [receiver.bodies for receiver in receivers] == [[0, 1]] * 1000
+    assert rounds >= 1000 // TURN_COPIES

@@ -50,9 +50,10 @@ class Rounds(RoundHandler):
     def settle_round(self) -> bool:
         return False
 
-    def handle_time(self) -> None:
+    def handle_time(self) -> bool:
         self.came.append(self.scheduled)
         self.scheduled = trio.current_time() + 60
+        return False
 
 
 class Waits(trio.abc.Instrument):
@@ -119,9 +120,9 @@ async def test_a_channel_that_is_to_go_on_since_a_time_came_goes_on() -> None:
             gone_on.set()
 
     class Timed(Rounds):
-        def handle_time(self) -> None:
-            super().handle_time()
+        def handle_time(self) -> bool:
             poller.go_on(stopped.ours.fileno())
+            return super().handle_time()
 
     poller = Poller(trio.current_time, timed := Timed())
     stopped = Stopped(poller)
@@ -135,6 +136,29 @@ async def test_a_channel_that_is_to_go_on_since_a_time_came_goes_on() -> None:
     poller.close()
     stopped.ours.close()
     stopped.theirs.close()
+
+
+async def test_a_round_that_is_due_after_a_time_came_is_not_waited_for() -> None:
+    gone_on = trio.Event()
+
+    class Timed(Rounds):
+        def handle_time(self) -> bool:
+            super().handle_time()
+            return True
+
+        def settle_round(self) -> bool:
+            gone_on.set()
+            return False
+
+    poller = Poller(trio.current_time, timed := Timed())
+    assert await poller.take_thread()
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            timed.scheduled = trio.current_time() + 0.002
+            nursery.start_soon(poller.run)
+            await gone_on.wait()
+            nursery.cancel_scope.cancel()
+    poller.close()
 
 
 async def test_a_task_that_waits_for_a_socket_of_its_own_is_woken() -> None:
