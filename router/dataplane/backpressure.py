@@ -102,7 +102,7 @@ class PausedLinks:
     # A rate
 
     def may_begin(self, link: IngressLink, now: float) -> bool:
-        """Count a message against the rate of its connection; pause the link until that allows one more.
+        """See whether the rate of its connection allows a link one more message; else pause it until it does.
 
         Args:
             link: on which the message comes.
@@ -112,7 +112,6 @@ class PausedLinks:
         assert link.rate is not None
         wait_s = link.rate.wait(now)
         if wait_s == 0:
-            link.rate.take()
             return True
         self.pause(link, now)
         self.slowed[link] = now + wait_s

@@ -53,7 +53,7 @@ cdef class LinkEventReader(LinkEventHandler):
     @cython.locals(delivery=size_t)
     cpdef object end(self, IngressLink link)
     cdef bint _has_read_enough(self, IngressLink link, Py_ssize_t count) except -1
-    @cython.locals(delivery=size_t, is_counted=bint)
+    @cython.locals(delivery=size_t, is_bounded=bint)
     cpdef object read(self, IngressLink link)
     @cython.locals(link=IngressLink)
     cpdef object resume_slowed(self, double now)

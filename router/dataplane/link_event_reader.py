@@ -223,8 +223,6 @@ class LinkEventReader(LinkEventHandler):
                     break
                 if link.most_bytes and pn_delivery_pending(delivery) > link.most_bytes:
                     break
-                if link.rate is not None and link.current is None:
-                    link.rate.take()  # not waited for, but owed
                 if not self._take(link, delivery):
                     break
         finally:
@@ -237,8 +235,8 @@ class LinkEventReader(LinkEventHandler):
             delivery = pn_link_current(link.handle)
             if delivery == NULL:
                 return
-            is_counted = link.rate is not None and link.current is None
-            if is_counted and not self.backpressure.may_begin(link, self._clock.now):
+            is_bounded = link.rate is not None and link.current is None
+            if is_bounded and not self.backpressure.may_begin(link, self._clock.now):
                 return
             if not (self._take_limited(link, delivery) if link.most_bytes else self._take(link, delivery)):
                 return
@@ -343,6 +341,8 @@ class LinkEventReader(LinkEventHandler):
     def _begin(self, link: IngressLink, delivery: Handle) -> Transfer:
         transfer = new_transfer(link, delivery, self._clock.now)
         link.current = transfer
+        if link.rate is not None:
+            link.rate.take()
         if link.sections is not None:
             link.sections.begin()
         link.in_flight += 1
@@ -387,7 +387,9 @@ class LinkEventReader(LinkEventHandler):
         self._used_for_nothing(link)
 
     def _used_for_nothing(self, link: IngressLink) -> None:
-        """Give a link back the credit of a delivery that has ended before it had a `Transfer`."""
+        """Count a delivery that has ended before it had a `Transfer`, and give the link its credit back."""
+        if link.rate is not None:
+            link.rate.take()
         if link.controller is None:
             self._settlement.top_up(link)
         else:

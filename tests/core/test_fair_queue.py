@@ -20,6 +20,32 @@ def test_clients_have_turns_and_each_its_own_order() -> None:
     assert (len(queue), queue.client_count()) == (0, 0)
 
 
+def test_clients_that_are_new_each_time_keep_no_standing_client_from_its_turn() -> None:
+    queue = FairQueue()
+    for number in range(3):
+        queue.add(("standing", number), "standing")
+    served: list[object] = []
+    for number in range(100):
+        for each in (2 * number, 2 * number + 1):  # more than are served
+            queue.add(("new", each), each)
+        served.append(queue.pop())
+    assert [message for message in served if message[0] == "standing"] == [("standing", number) for number in range(3)]
+
+
+def test_who_sends_one_message_at_a_time_has_as_many_turns_as_who_sends_many() -> None:
+    queue = FairQueue()
+    for number in range(100):
+        for client in ("a", "b"):
+            queue.add((client, number), client)
+    queue.add(("single", 0), "single")
+    served = []
+    for number in range(1, 91):
+        served.append(queue.pop())
+        if served[-1][0] == "single":
+            queue.add(("single", number), "single")
+    assert [sum(message[0] == client for message in served) for client in ("a", "b", "single")] == [30, 30, 30]
+
+
 def test_nothing_can_be_taken_out_of_an_empty_queue() -> None:
     with pytest.raises(LookupError, match="no message waits"):
         FairQueue().pop()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from router.dataplane.links import IngressLink
 from tests.engine.test_policy import enter, everything
+from tests.helpers import frames
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -133,3 +135,40 @@ def test_nothing_is_left_of_a_slowed_sender_that_leaves(bench: Bench) -> None:
     client.wire.cut()
     bench.advance(2)
     assert not router.data_plane.reader.backpressure.slowed
+
+
+class CountedRate:
+    """A rate that allows everything and counts it."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def wait(self, now: float) -> float:
+        return 0
+
+    def take(self) -> None:
+        self.taken += 1
+
+
+def test_a_message_counts_once_however_often_its_link_is_read_before_it_begins(bench: Bench) -> None:
+    router = bench.router("A")
+    received = bench.client(router).receiver("x", credit=10).accepting()
+    raw = bench.raw(router)
+    raw.write(
+        frames.AMQP_HEADER
+        + frames.write(0x10, ["raw"])
+        + frames.write(0x11, [None, 0, 2**31 - 1, 2**31 - 1])
+        + frames.write(0x12, ["x", 0, False, None, None, frames.source("a"), frames.target("x"), None, None, 0])
+    )
+    bench.run()
+    (link,) = [link for link in router.data_plane.links if isinstance(link, IngressLink)]
+    link.rate = rate = CountedRate()
+    raw.write(frames.write(0x14, [0, 0, b"0", None, None, True]))
+    bench.run()
+    for _ in range(3):
+        raw.write(frames.write(0x14, [0, None, None, None, None, True]))
+        bench.run()
+    raw.write(frames.write(0x14, [0, None, None, None, None, False], payload=message("late")))
+    bench.run()
+    assert received.bodies == ["late"]
+    assert rate.taken == 1

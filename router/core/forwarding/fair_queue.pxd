@@ -2,10 +2,8 @@ import cython
 
 
 cdef class FairQueue:
-    cdef object _due
-    cdef object _served
+    cdef object _line
     cdef dict _clients
-    cdef Py_ssize_t _client_count
 
     cpdef Py_ssize_t client_count(self)
     cpdef object add(self, object message, object client)
