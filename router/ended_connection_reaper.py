@@ -60,6 +60,8 @@ class EndedLinkReaper:
         self._look_at = look_at
         self._clock = clock
         self._left: dict[LinksToReap, None] = {}
+        self._of: dict[Connection, list[LinksToReap]] = {}
+        """Those of `_left`, by connection: a crowd of connections may end together."""
         self._waiting: dict[Connection, Callable[[], None]] = {}
         """Called when a connection has no more links to be taken away."""
         self._freeing: deque[Connection] = deque()
@@ -86,6 +88,7 @@ class EndedLinkReaper:
         """
         teardown = LinksToReap(connection, deque(links), done)
         self._left[teardown] = None
+        self._of.setdefault(connection, []).append(teardown)
         if now != self._begun_at:
             self._begun_at, self._taken = now, 0
         if self._taken < LINKS_AT_ONCE:
@@ -133,7 +136,7 @@ class EndedLinkReaper:
 
     def has(self, connection: Connection) -> bool:
         """Whether a connection still has links to be taken away."""
-        return any(teardown.connection is connection for teardown in self._left)
+        return connection in self._of
 
     def when_gone(self, connection: Connection, then: Callable[[], None]) -> None:
         """Call *then* when a connection has no more links to be taken away: at once, if it has none."""
@@ -144,8 +147,8 @@ class EndedLinkReaper:
 
     def finish(self, connection: Connection) -> None:
         """Take away all links of a connection that have ended."""
-        for teardown in list(self._left):
-            while teardown.connection is connection and teardown in self._left:
+        for teardown in list(self._of.get(connection, ())):
+            while teardown in self._left:
                 self._take_some(teardown)
 
     def _take_some(self, teardown: LinksToReap) -> int:
@@ -159,10 +162,18 @@ class EndedLinkReaper:
                 break
             some.append(links.popleft())
         if not links:
-            del self._left[teardown]
+            self._forget(teardown)
         self._take(teardown.connection, some)
         if not links:
             teardown.done()
             if teardown.connection in self._waiting and not self.has(teardown.connection):
                 self._waiting.pop(teardown.connection)()
         return len(some)
+
+    def _forget(self, teardown: LinksToReap) -> None:
+        """Note that the last links of one are being taken away."""
+        del self._left[teardown]
+        others = self._of[teardown.connection]
+        others.remove(teardown)
+        if not others:
+            del self._of[teardown.connection]

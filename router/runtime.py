@@ -15,7 +15,6 @@ from router import logs
 from router.binding import heap_trim
 from router.closed_connection_traffic import ClosedConnectionTraffic, RouteChangeCounts
 from router.control_pacer import ControlPacer
-from router.core.addressing.address import AddressKind
 from router.core.addressing.treatment_table import TreatmentTable
 from router.core.controlplane import ControlPlane
 from router.core.errors import PeerProtocolError
@@ -36,7 +35,7 @@ from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.policy.denial import Denied
 from router.core.policy.policy import Policy
 from router.dataplane.internal_error_handlers import InternalErrorHandlers
-from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
+from router.dataplane.links import EgressLink, IngressLink, Transfer
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.denial_log import DenialLog
 from router.drain_state import DrainState
@@ -60,8 +59,6 @@ TRIM_DELAY_S = 1.0
 CONNECTION_WEIGHT = 10
 """Weight of a connection, in links."""
 
-HANDED_BACK = 1000
-"""Messages of a link that its client may get back when the router stops."""
 
 REFUSED_LINES = 10
 """Addresses named in the log, those with the most messages first,"""
@@ -591,8 +588,4 @@ class Runtime(ConnectionTurns):
         """
         self.data_plane.set_now(self.clock())
         self.data_plane.hand_back()
-        for connection in self.connections.values():
-            for link in connection.links.values():
-                if isinstance(link, PublisherLink) and link.entry is not None and link.entry.kind is AddressKind.MOBILE:
-                    link.change_credit(HANDED_BACK)
         self.settle()

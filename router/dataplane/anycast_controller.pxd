@@ -40,6 +40,7 @@ cdef class AnycastController(CreditController):
     cpdef bint _restate(self, double now)
     @cython.locals(credit=Py_ssize_t)
     cdef _restate_subscriber(self, SubscriberLink link)
+    cdef _set_able(self, SubscriberLink link, bint is_able)
     cpdef object _act(self, CreditAction action)
     @cython.locals(link=EgressLink, subscriber=SubscriberLink)
     cpdef object send(self, Transfer transfer, object egress)

@@ -275,11 +275,9 @@ class AnycastController(CreditController):
         """Forget a local subscriber that is no more."""
         self._forget_subscriber(link)
         self._draining.pop(link, None)
-        self._able.pop(link, None)
+        self._set_able(link, False)
         self._chosen = None
-        self._count_load(link, None)
         self.local_load.forget(link)
-        self.local_load.subscribers = max(1, len(self._able))
         self._local_credit -= link.brokered
         link.brokered = 0
         self.touch(link)  # what the others have is all that there is now
@@ -321,18 +319,20 @@ class AnycastController(CreditController):
         credit = self._measure_lendable(link)
         self._local_credit += credit - link.brokered
         link.brokered = credit
-        if credit > 0:
-            if link not in self._able:
-                self._able[link] = link
-            self._count_load(link, self.local_load)
-        else:
-            self._able.pop(link, None)
-            self._count_load(link, None)
-        self.local_load.subscribers = max(1, len(self._able))
+        self._set_able(link, credit > 0)
         if credit > 0 and pn_link_get_drain(link.handle):
             self._draining[link] = None
         else:
             self._draining.pop(link, None)
+
+    def _set_able(self, link: SubscriberLink, is_able: bool) -> None:
+        """Note whether a local subscriber has credit by itself."""
+        if is_able:
+            self._able.setdefault(link, link)
+        else:
+            self._able.pop(link, None)
+        self._count_load(link, self.local_load if is_able else None)
+        self.local_load.subscribers = max(1, len(self._able))
 
     def turn(self, now: float) -> None:
         """Tell the machine what credit there is, let it work, see to what waits, and tell neighbors of loads.
@@ -377,9 +377,7 @@ class AnycastController(CreditController):
                 if len(self._able) > 1:
                     self._able.move_to_end(subscriber)
             else:
-                del self._able[subscriber]
-                self._count_load(link, None)
-                self.local_load.subscribers = max(1, len(self._able))
+                self._set_able(subscriber, False)
         elif egress in self.own:
             link = self.own[egress]
         else:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from router.binding.proton_functions import Handle
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.connection_port import Port
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDatagramLink, IngressLink, PublisherLink
 
@@ -47,18 +44,6 @@ class DataPlaneInterface:
 
     def add_circuit(self, link: IngressCircuitLink) -> None:
         """Take in a circuit that a neighbor has attached; it stands in `circuits_in` of its port."""
-        raise NotImplementedError
-
-    def circuits_told(
-        self, port: Port, weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]
-    ) -> None:
-        """Take the neighbor's word on circuits.
-
-        Args:
-            weights: busy publishers behind its own circuits, by link name.
-            closed: names of our circuits whose subscribers have withdrawn.
-            loads: messages of others and subscribers to which our circuits lead, by link name.
-        """
         raise NotImplementedError
 
     def remove_ingress(self, link: IngressLink) -> None:

@@ -8,10 +8,12 @@ brings the outcome back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import cython
 
 from mesh_config.models import ForwardingSettings
+from router.core.addressing.address import AddressKind
 from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.connection_port import Port
@@ -44,11 +46,16 @@ from router.dataplane.waiting_messages import AllWaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
+        pn_link_credit,
+        pn_link_queued,
         pn_unsettled_head,
         pn_unsettled_next,
         set_link_context,
     )
     from router.dataplane.transfer_stages import QUEUED, STRANDED, WAITING
+
+HANDED_BACK: Final = 1000
+"""Credit that a publisher gets of a router that stops, to have its messages released."""
 
 
 class RouterDataPlane(DataPlaneInterface):
@@ -147,11 +154,22 @@ class RouterDataPlane(DataPlaneInterface):
         self._forwarder.reconsider(entry)
 
     def hand_back(self) -> None:
-        """Release from now on what clients publish, replies excepted."""
+        """Let clients send what they have, and release it from now on, replies excepted."""
         self._forwarder.set_handing_back(True)
+        for link in self._publishers():
+            link.change_credit(HANDED_BACK)
+
+    def _publishers(self) -> list[PublisherLink]:
+        """Clients' links to addresses that other routers may serve too."""
+        links = [link for link in self.links if isinstance(link, PublisherLink)]
+        return [link for link in links if link.entry is not None and link.entry.kind is AddressKind.MOBILE]
 
     def take_again(self) -> None:
-        """Give publishers credit again, and forward what they publish."""
+        """Undo `hand_back`: give publishers the credit of subscribers again, and forward what they publish."""
+        for link in self._publishers():
+            unused = pn_link_credit(link.handle) - pn_link_queued(link.handle)
+            if unused > 0:
+                link.change_credit(-unused)  # there is no subscriber's credit behind it
         self._forwarder.set_handing_back(False)
         self.settlement.set_stopping(False)
         self.credit_manager.resume()
@@ -270,7 +288,14 @@ class RouterDataPlane(DataPlaneInterface):
     def circuits_told(
         self, port: Port, weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]
     ) -> None:
-        """Take a neighbor's word on circuits, by link name. What is gone meanwhile is of no interest."""
+        """Take a neighbor's word on circuits. What is gone meanwhile is of no interest.
+
+        Args:
+            port: the connection to the neighbor.
+            weights: busy publishers behind its own circuits, by link name.
+            closed: names of our circuits whose subscribers have withdrawn.
+            loads: messages of others and subscribers to which our circuits lead, by link name.
+        """
         for name, weight in weights.items():
             circuit = port.circuits_in.get(name)
             if circuit is not None and circuit.controller is not None:

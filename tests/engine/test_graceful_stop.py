@@ -232,3 +232,28 @@ async def test_a_stop_waits_no_longer_than_it_may_and_hands_back_even_then(
     callers.bench.run()
     assert [sent.outcome for sent in callers.requests.sent] == ["accepted", "released"]
     assert trio.current_time() - began == pytest.approx(ends_after_s + HAND_BACK_S, abs=0.11)
+
+
+def test_after_a_drain_is_resumed_publishers_hold_what_subscribers_grant(bench: Bench) -> None:
+    router = bench.router("A")
+    client = bench.client(router)
+    receiver = client.receiver("address", credit=10)
+    sender = client.sender("address")
+    router.stop_taking()
+    bench.advance(1)
+    router.hand_back()
+    bench.run()
+    assert sender.credit > 11
+    released = sender.send(message("while drained"))
+    bench.run()
+    assert released.outcome == "released"
+    router.take_again()
+    router.settle()
+    bench.advance(1)
+    assert 1 <= sender.credit <= 11
+    for number in range(20):
+        if sender.credit > 0:
+            sender.send(message(number))
+        bench.run()
+    assert len(receiver.messages) == 10
+    assert sender.credit == 0

@@ -48,8 +48,8 @@ class CreditScheduler:
 
     Attributes:
         actions: what events want done apart from what they return, in order; `take_actions` empties it.
-        egresses: where a message may be sent as it comes, by the numbers that `published` and `arrived` return; the next
-            event may give a number to another egress.
+        egresses: where a message may be sent as it comes, by the numbers that `published` and `arrived` return; a
+            number may be another egress's after the next event.
     """
 
     def __init__(self) -> None:
