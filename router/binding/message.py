@@ -71,7 +71,7 @@ class Message:
     reply_to: str | None = None
     correlation_id: MessageId | None = None
     application_properties: Mapping[str, object] = field(default_factory=dict)
-    """In order; keys are written as what they are, strings or symbols."""
+    """Application properties in their order on the wire; each key is written as what it is, a string or a symbol."""
     body: object = None
     """Content of the amqp-value section; of a data section its bytes, of a sequence its list."""
 

@@ -27,8 +27,8 @@ DELETE_ON_CLOSE = 0x2B
 """Descriptor of the lifetime of an address that goes with the link that it was made for (AMQP part 3, 3.5.10)."""
 
 MOST_OUTCOME_BYTES: Final = 400
-"""Of an outcome's error or annotations. A frame of 512 bytes, the least that a peer may ask for, has room for it; and a
-peer may give one outcome to thousands of messages, each of whose senders is told of its own."""
+"""Maximum size of an outcome's error or annotations, bytes. A frame of 512 bytes, the least that a peer may ask for,
+has room for it; and a peer may give one outcome to thousands of messages, whose senders are each told of it."""
 NO_NAME: Final = b"amqp:internal-error"
 """Condition of an error whose own is no symbol, and which describes what it is about."""
 MOST_PROPERTIES: Final = 32
@@ -66,7 +66,7 @@ def is_surrogate(value: object) -> bool:
 
 
 def _has_surrogate(value: object) -> bool:
-    """The same of what a value holds, as deep as it is. A char alone can be one: strings were UTF-8."""
+    """Whether *value* holds a surrogate, at any depth. Only a char can be one: strings were UTF-8."""
     if isinstance(value, str):
         return isinstance(value, char) and is_surrogate(value)
     if isinstance(value, dict):
@@ -160,7 +160,7 @@ def write_map(handle: Handle, values: dict[str, object]) -> None:
 
 
 def keep_delete_on_close(handle: Handle) -> None:
-    """Of the properties that a dynamic node is asked to have keep the one lifetime that it can have here."""
+    """Reduce the properties that a dynamic node is asked to have to the one lifetime that it can have here."""
     lifetime = read_map(handle).get(LIFETIME_POLICY)
     clear(handle)
     if isinstance(lifetime, Described) and lifetime.descriptor == DELETE_ON_CLOSE:

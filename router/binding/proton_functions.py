@@ -92,7 +92,7 @@ def strict_text(chars: Any) -> str | None:
 
 
 def memory_at(address: int, size: int) -> memoryview:
-    """So many bytes of proton's memory."""
+    """Return *size* bytes of proton's memory, writable."""
     return memoryview(ffi.buffer(ffi.cast("char *", address), size))
 
 
@@ -104,7 +104,7 @@ def new_delivery(link: Handle, number: int) -> Handle:
 
 
 def new_tagged_delivery(link: Handle, tag: bytes) -> Handle:
-    """The same with *tag*, of at most 32 bytes."""
+    """Make a delivery whose tag is *tag*, at most 32 bytes."""
     start = ffi.from_buffer(tag)
     delivery: Handle = lib.pn_delivery(link, ffi.new("pn_delivery_tag_t *", (len(tag), start))[0])
     return delivery
@@ -123,14 +123,14 @@ def send_part(link: Handle, data: bytes, at: int, size: int) -> int:
 
 
 def receive(link: Handle, size: int) -> bytes:
-    """Up to *size* bytes of the link's current delivery."""
+    """Read up to *size* bytes of the link's current delivery."""
     buffer = _scratch if size <= SCRATCH_BYTES else ffi.new("char[]", size)
     count: int = lib.pn_link_recv(link, buffer, size)
     return bytes(ffi.buffer(buffer, count)) if count > 0 else b""
 
 
 def bytes_at(address: int, size: int) -> memoryview:
-    """As `memory_at`, for what is only read."""
+    """Return *size* bytes of proton's memory that are only read."""
     return memory_at(address, size)
 
 

@@ -19,7 +19,7 @@ if not cython.compiled:  # else they come by the .pxd
     )
 
 MOST_WRITTEN_BYTES: Final = 65536
-"""Encrypted at once: what the kernel does not take of it is held."""
+"""Maximum number of bytes encrypted at once: what the kernel does not take of it is held."""
 
 
 class AmqpsConnection(Connection):
@@ -35,7 +35,7 @@ class AmqpsConnection(Connection):
         self._tls = channel
 
     def has_rest(self) -> bool:
-        """Whether there is more that needs no reading from the socket."""
+        """Whether there is more to process without reading from the socket."""
         if pn_transport_capacity(self._transport) <= 0:
             return False
         return bool(self._rest) or (self._tls is not None and self._tls.may_have_more)

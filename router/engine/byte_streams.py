@@ -43,13 +43,14 @@ if not cython.compiled:  # else they come by the .pxd
     )
 
 ANSWER_COPIES: Final = 400
-"""A Begin or Attach of the peer counts as so many copies: it takes 50 us and more, and thousands may come in a row."""
+"""Number of copies that a Begin or Attach of the peer counts as: it takes 50 us and more, and thousands may come in a
+row."""
 LARGE_BYTES: Final = 16_000
-"""Bytes written at once from which on more may follow: the kernel is told to wait for it."""
+"""Minimum size of a write that more may follow, bytes: the kernel is told to wait for it."""
 FRAME_BYTES: Final = 64
-"""Bytes that an encoded frame takes that is not to be written yet, such as an outcome."""
+"""Bytes that an encoded frame takes which is not to be written yet, such as an outcome."""
 MANY_COPIES: Final = 64
-"""Others go before a connection that has caused so many by one piece."""
+"""Number of copies caused by one piece from which on others go before the connection."""
 
 
 def bounded(size: int, least: int, most: int) -> int:
@@ -66,33 +67,33 @@ class ByteStreams:
         self._transport = pn.pn_transport()
         silence(self._transport)
         self.fault: str | None = None
-        """Reason why the connection failed, as proton says it."""
+        """Reason why the connection ended; None while it has not."""
         self.is_ending = False
-        """Its end was reported; only bytes are still to be written."""
+        """Whether the end of the connection was reported; only bytes are still to be written."""
         self.is_closing = False
-        """Our Close is on its way."""
+        """Whether our Close is on its way."""
         self.moved_bytes = 0
-        """Read and written since what is held for the peer was counted (`memory_meter.py`)."""
+        """Bytes read and written since what is held for the peer was counted (`memory_meter.py`)."""
         self._violation: PeerProtocolError | None = None
         """Violation that the guard has found."""
         self._piece = LEAST_PIECE_BYTES
-        """Amount to read at once, bytes,"""
+        """Maximum number of bytes to read next, by the number of frames."""
         self._fair_piece = MOST_PIECE_BYTES
-        """and at most, for the sake of others."""
+        """Maximum number of bytes to read next, by the number of copies they cause for others."""
         self._count = 0
-        """Amount that was read last, bytes."""
+        """Number of bytes that the last read brought."""
         self._may_have_more = False
-        """It was as much as was to be read at once."""
+        """Whether the last read brought as much as it asked for, so that the socket may have more."""
         self._copies = 0
-        """Messages that have left because of that, and what had to be answered counted as such."""
+        """Messages that have left because of the last read; Begins and Attaches count as `ANSWER_COPIES` each."""
         self._rest = b""
-        """Bytes that were read and the engine is to have later, since what is before them is enough work for now."""
+        """Bytes that were read and wait for a later turn, since what is before them is enough work for now."""
         self._seen = 0
-        """Of the bytes that wait to be written, those that the guard has seen."""
+        """Number of pending bytes that the guard has seen already."""
         self.unanswered = 0
-        """Begins and Attaches of the peer since everything was written,"""
+        """Begins and Attaches of the peer since everything was last written."""
         self._frames_before = 0
-        """and the frames written before them."""
+        """Frames that had been written when everything was last written."""
 
     def capacity(self) -> int:
         """Bytes that can be fed now; negative when no more are wanted."""

@@ -35,7 +35,7 @@ from router.engine.terminus_address import read_address
 
 # DEV-28: a qdrouterd takes and makes none.
 CIRCUIT: Final = "amqp-mesh.circuit"
-"""Capability of the target."""
+"""Capability of a circuit's target."""
 EGRESS: Final = "amqp-mesh.egress"
 INGRESS: Final = "amqp-mesh.ingress"
 """Link property that names the root: of an anycast, of a multicast."""
@@ -64,15 +64,17 @@ class Circuits:
         self._ids = link_ids
         self._tell = tell
         self._spare: dict[int, Handle] = {}
-        """Sessions of our own without a circuit, by address; they need not have begun."""
+        """Own sessions without a circuit, by the address of their handle; they need not have begun."""
         self._handles: dict[int, int] = {}
-        """Addresses: of the circuit's handle for that of each other session."""
+        """Address of the handle of the circuit that a session of our own has, by the address of the session's
+        handle."""
         self._held: dict[int, EgressCircuitLink] = {}
         self._unsaid: dict[str, int] = {}
-        """Weights of those, by link name: the neighbor could do nothing with them before the attach."""
+        """Weights of circuits that are not attached yet, by link name: the neighbor could do nothing with them
+        before."""
         self._unanswered: set[int] = set()
         self._closing: set[int] = set()
-        """Circuits of our own by the address of their handle; those that we closed may be unanswered as well."""
+        """Addresses of the handles of own circuits that we have closed; these may be unanswered as well."""
         connection.port.serve_circuits(self.open, self.close, self.end_incoming, self.tell)
 
     # Our own
@@ -108,7 +110,7 @@ class Circuits:
 
     @property
     def _free_channels(self) -> int:
-        """Sessions that may begin."""
+        """Number of sessions that may begin."""
         # Half of the reserve is for circuits of the neighbor under way to us, half for links of other kinds.
         return self._connection.free_channels - 2 * self._pace
 

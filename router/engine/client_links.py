@@ -42,9 +42,10 @@ VOLATILE_QUEUE = "rabbitmq:volatile-queue"
 """Capability of a source that asks for a reply address in the manner of RabbitMQ's Direct Reply-To."""
 ROUTER_CAPABILITY_PREFIX = "qd.router"
 RANDOM_BYTES = 18
-"""Of a name made here. Who knows it can send there, so it must not be guessed; part of it is shown by management."""
+"""Random bytes in a name made here. Knowing the name is enough to send there, so it must not be guessed; management
+shows only part of it."""
 SERVICE_CAPABILITY_PREFIX = "qd."
-"""Of what else a terminus may ask a qdrouterd for, such as `qd.waypoint` and `qd.fallback`."""
+"""Prefix of the other capabilities that a terminus may ask a qdrouterd for, such as `qd.waypoint` and `qd.fallback`."""
 
 
 class Refused(PeerProtocolError):

@@ -12,10 +12,11 @@ from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle
 
 PIECE_BYTES: Final = 65536
-"""Read at once of what is thrown away."""
+"""Maximum number of discarded bytes that are read at once."""
 NO_OUTCOME: Final = 0
 MOST_UNSETTLED: Final = 16
-"""Links of a connection of which a message is kept until they are freed: its memory is."""
+"""Maximum number of closed links of a connection whose message is kept until the link is freed, since it takes
+memory."""
 
 
 class RefusedLinks:
@@ -50,7 +51,7 @@ class ClosedLinks:
 
     def __init__(self) -> None:
         self._under_way: dict[Handle, Handle] = {}
-        """By link the delivery that was under way when it was closed; NULL for none."""
+        """Delivery that was under way when the link was closed, by link; NULL for none."""
 
     def __len__(self) -> int:
         return len(self._under_way)
@@ -70,7 +71,7 @@ class ClosedLinks:
         del self._under_way[link]
 
     def of_session(self, session: Handle) -> list[Handle]:
-        """Those of one session."""
+        """Return the closed links of one session."""
         return [link for link in self._under_way if pn.pn_link_session(link) == session]
 
     def throw_away(self, link: Handle) -> None:

@@ -41,8 +41,8 @@ if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import NULL, Handle, pn_event_type
 
 SEARCHED_SESSIONS: Final = 2000
-"""For so many sessions that a connection had, giving one back takes as long as another link. With more of them a thread
-takes the transport from them all."""
+"""Number of sessions that proton searches in the time it takes to free a link. When a connection has more of them, a
+thread takes them from its transport."""
 LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
 """Capability: link-state updates may be flooded to this router unasked.
 
@@ -58,19 +58,19 @@ NUMBERS: Final = "amqp-mesh.multicast-numbers.1"
 STREAMING_LINKS: Final = "qd.streaming-links"
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 ANONYMOUS: Final = "anonymous"
-"""User of who has not said who it is."""
+"""Name of users that have not authenticated."""
 MIN_HEARTBEAT_MS: Final = 100
 """Shortest idle-time-out of a peer that is served: heartbeats go out at twice its rate."""
 MAX_UNANSWERED: Final = 20_000
-"""Begins and Attaches whose answers the peer leaves unread. Each takes 2 to 4 kB."""
+"""Maximum number of Begins and Attaches whose answers the peer leaves unread. Each takes 2 to 4 kB."""
 MAX_REFUSED: Final = 1000
-"""Links that were refused and that the peer never detaches."""
+"""Maximum number of links that were refused and that the peer never detaches."""
 PROTON_BROKEN_OFF: Final = "amqp:connection:framing-error: connection aborted"
-"""Words of proton for the end of a peer's bytes without a Close,"""
+"""Text of proton's error when a peer's bytes end without a Close."""
 BROKEN_OFF: Final = "broken off without a Close: its process died, or the network cut it"
-"""and what they mean."""
+"""Text that is logged in place of `PROTON_BROKEN_OFF`."""
 LEAST_WINDOW_FRAMES: Final = 4
-"""Of a client's session, however many there are."""
+"""Minimum window of a client's session, frames, however many sessions there are."""
 
 
 class Handler(Protocol):
@@ -123,39 +123,39 @@ class Connection(ByteStreams):
         self.is_server, self.identity = is_server, identity
         self.peer: PeerOpen | None = None
         self.links: dict[int, IngressLink | EgressLink] = {}
-        """Its links of messages, by the address of their handle; see `add_link` and `take_link`."""
+        """Links of messages, by the address of their handle; see `add_link` and `take_link`."""
         self.rights: ClientRights | None = None
-        """Policy for its client; None where there is no policy, and for neighbors."""
+        """Policy for the client; None where there is no policy, and for neighbors."""
         self.rate: MessageRate | None = None
-        """Bound of the messages that are read of it in a second; None for none."""
+        """Maximum rate at which the client's messages are read; None for no bound."""
         self.is_denied = False
-        """Policy did not let its client in."""
+        """Whether policy refused the client."""
         self.publishers = 0
-        """Links of it on which messages arrive."""
+        """Number of links on which the peer sends messages."""
         self._most_sessions = 0
         self._session_links: dict[int, dict[int, IngressLink | EgressLink]] = {}
         self.host, self.since, self.connector = "", 0.0, 0
-        """Host and port of the peer, for management; time at which its socket was there, seconds; place of its
+        """Host and port of the peer, for management; time at which the socket was there, seconds; number of the
         connector among those of this router, 0 where the peer has dialled."""
         self.refused = RefusedLinks()
         self.was_of_use = False
-        """The peer's Open was there; of a neighbor, a control message."""
+        """Whether the peer's Open has come, or, of a neighbor, a control message."""
         self.told_refusal = ""
         """Reason why the last link was refused."""
         self.closed_links = ClosedLinks()
-        """Those that were attached once: what still comes on them is thrown away."""
+        """Links that this side has closed for a fault: what still comes on them is thrown away."""
         self._sessions: dict[Handle, None] = {}
-        """Those that have begun, and so have a channel."""
+        """Sessions that have begun, and so have a channel."""
         self.weight, self._unanswered = MemoryMeter(port, self.links, self._sessions), UnansweredRequests()
         self._failure: PeerProtocolError | None = None
         self._after_end = 0
-        """Begins and Attaches that came after the end."""
+        """Number of Begins and Attaches that came after the end."""
         self._unbinding: threading.Thread | None = None
-        """Takes the transport from its very many sessions."""
+        """Thread that takes the transport from the sessions, when there are very many."""
         self._is_unbound = False
-        """Its parts are being freed."""
+        """Whether the connection's parts are being freed."""
         self._next_link: Handle = NULL
-        """The next one to be freed."""
+        """Next link to be freed."""
         self._data_plane = data_plane
         self._handler = handler
         self._collector = pn.pn_collector()

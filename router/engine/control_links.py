@@ -38,24 +38,24 @@ if not cython.compiled:  # else they come by the .pxd
 
 CONTROL_WINDOW: Final = 250
 CONTROL_BACKLOG: Final = 10000
-"""Control messages that may wait for a neighbor's credit before it is given up."""
+"""Maximum number of control messages that wait for a neighbor's credit before it is given up."""
 REMEMBERED: Final = 256
-"""Control messages that come again and again, of one neighbor,"""
+"""Maximum number of recurring control messages that are remembered for one neighbor."""
 MOST_REMEMBERED_BYTES: Final = 512
-"""and bytes of one of them."""
+"""Maximum size of a control message that is remembered, bytes."""
 
 
 class ControlLinks:
-    """Those of one connection, as far as they are attached."""
+    """The control links of one connection, as far as they are attached."""
 
     def __init__(self, port: Port) -> None:
         self._port = port
         self.incoming: Handle = NULL
         self.outgoing: Handle = NULL
         self.sent = self.received = 0
-        """Messages."""
+        """Number of messages that were written, and that were read."""
         self._parts = bytearray()
-        """Of a message that is not complete."""
+        """Bytes that have come of an incomplete message."""
         self.remembered: dict[bytes, ControlReceived] = {}
         """HELLOs and advertisements that were read, by their bytes: most come again as they are, with nothing new."""
 
@@ -72,7 +72,7 @@ class ControlLinks:
         return handle != NULL and handle in (self.incoming, self.outgoing)
 
     def of_session(self, session: Handle) -> list[Handle]:
-        """Those of the two that belong to *session*."""
+        """Return those of the two links that belong to *session*."""
         return [each for each in (self.incoming, self.outgoing) if each != NULL and pn_link_session(each) == session]
 
     def remove(self, handle: Handle) -> None:

@@ -23,9 +23,10 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import NEW
 
 DUE_BYTES: Final = 65536
-"""It is counted when so much was read from the peer, or written or given to be written to it,"""
+"""Number of bytes read from the peer, written, or queued for it after which its memory is counted again."""
 DUE_LINK_BYTES: Final = 64
-"""and so much more for each session and link that has to be looked at."""
+"""Number of such bytes for each session and link: the count is due when both bounds are passed, since it looks at
+each."""
 MESSAGE_BYTES: Final = 512
 """Bytes of a message on each side beside its own until it has an outcome: a delivery of proton, half a passage."""
 ANSWER_BYTES: Final = 4096
@@ -41,13 +42,13 @@ class MemoryMeter:
         self._links = links
         self._sessions = sessions
         self._to_write = 0
-        """Amount that was to be written when it was counted, bytes."""
+        """Number of bytes that were to be written when the memory was last counted."""
         self._due_bytes = DUE_BYTES
-        """As a number of C, since it is looked at with each message."""
+        """Value of `DUE_BYTES` as a C number, since it is compared for each message."""
 
     @property
     def parts(self) -> int:
-        """Links and sessions that are looked at."""
+        """Number of links and sessions that a count looks at."""
         return len(self._links) + len(self._sessions)
 
     def is_due(self, moved: int) -> bool:

@@ -76,10 +76,10 @@ _TRACE: Final = "x-opt-qd.trace"
 _AREA_PREFIX: Final = f"{AREA}/"
 _INT_MAX: Final = 2**31 - 1
 _DESCRIPTOR: Final = b"\x00\x53"
-"""Of a section, before its code: smallulong."""
+"""Bytes before the code of a section: the constructor of a descriptor, and that of a small ulong."""
 _SECTIONS: Final = (HEADER, MESSAGE_ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES, VALUE)
 REMEMBERED: Final = 256
-"""HELLOs and advertisements whose bytes are remembered: at rest they are the same again and again."""
+"""Maximum number of HELLOs whose bytes are remembered: at rest they are the same again and again."""
 
 
 class UnreadableMessage(DecodeError):
@@ -152,7 +152,7 @@ def decode_control(data: bytes) -> ControlEnvelope:
 
 
 Sections = tuple[str, Mapping[str, object], Mapping[str, object], Mapping[str, object]]
-"""Of a control message: where to, annotations, application properties and body."""
+"""Parts of a control message: its address, annotations, application properties and body."""
 
 
 def _plain_sections(data: bytes) -> Sections:
@@ -191,7 +191,7 @@ def _plain_sections(data: bytes) -> Sections:
 
 
 def _sections_by_proton(data: bytes) -> Sections:
-    """The same of any control message."""
+    """The sections of a control message in any valid encoding, read by proton."""
     message = decode_message(data)
     if message.to is None:
         raise DecodeError("a control message without `to`")

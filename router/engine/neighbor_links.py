@@ -55,7 +55,7 @@ class ControlLinkView:
     handle: Handle
     name: str
     count: int
-    """Messages on it."""
+    """Number of messages on the link."""
 
 
 class NeighborLinks:
@@ -76,10 +76,11 @@ class NeighborLinks:
         peer = connection.peer
         assert peer is not None, "the neighbor has not said who it is"
         self._pairs = 1 if peer.has(LSU_PUSH) else PRIORITIES
-        """Data links each way that are there from the start; what is attached later carries large messages."""
+        """Number of data links each way that are there from the start; what is attached later carries large
+        messages."""
         self._incoming = 0
         self.is_up = False
-        """Both control links are attached."""
+        """Whether both control links are attached."""
         connection.port.lead_to(
             RouterId(peer.container),
             self._close_link,
@@ -87,7 +88,7 @@ class NeighborLinks:
             open_stream=self._open_stream if STREAMING_LINKS in peer.offered else None,
         )
         self.circuits: Circuits | None = None
-        """None when the neighbor takes none."""
+        """Circuits of the connection; None when the neighbor takes none."""
         if peer.has(CIRCUITS):
             self.circuits = Circuits(connection, data_plane, fib, link_ids, self._tell)
 

@@ -16,15 +16,15 @@ class PeerIdentity:
     users_file: str | None = None
     """File that the user's password was checked by."""
     password: bytes | None = attrs.field(default=None, repr=False)
-    """Mark of the keys that its password was checked by; another one when the password is."""
+    """Mark of the keys that the password was checked by; it changes with the password."""
     certificate: tuple[bytes, bytes] | None = attrs.field(default=None, repr=False)
-    """Issuer and number of its certificate, which was checked; None when it showed none."""
+    """Issuer and serial number of the peer's certificate, which was checked; None when it showed none."""
     tls_version: str | None = None
-    """Version of TLS; None without."""
+    """Version of TLS; None without TLS."""
     tls_cipher: str | None = None
     """Cipher suite."""
     tls_bits: int = 0
-    """Its strength."""
+    """Strength of the cipher, bits."""
 
     @property
     def is_authenticated(self) -> bool:

@@ -28,12 +28,12 @@ from router.engine.terminus_address import read_address
 PAIR_ADDRESS: Final = "/management"
 """Address of both links of a pair. Without the property `paired` it is a mobile address as any other."""
 PAIRED: Final = "paired"
-"""Property of both links."""
+"""Link property that both links of a pair have."""
 RANDOM_BYTES: Final = 18
-"""Of the names of a pair: who knows them can send there."""
+"""Random bytes in the name of a pair's address: knowing the name is enough to send there."""
 
 PairKey = tuple[ConnectionId, Handle, str]
-"""Connection, session and name of both links."""
+"""Key of a pair: connection, session, and the name that both links have."""
 
 
 @attrs.define(eq=False)

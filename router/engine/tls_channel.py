@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 READ_BYTES: Final = 65536
-"""Read from the socket at once."""
+"""Maximum number of bytes read from the socket at once."""
 WOULD_BLOCK: Final = -1
 FAILED: Final = -1 - errno.EPROTO
 """Result of reading and writing after TLS has failed."""
@@ -30,13 +30,13 @@ class TlsChannel:
         self._unwritten = memoryview(b"")
         self.is_server = is_server
         self.is_new = True
-        """The peer has written nothing."""
+        """Whether the peer has written nothing yet."""
         self.may_have_more = False
-        """There may be plain bytes, or an end, that need no reading from the socket."""
+        """Whether there may be plain bytes, or an end, that need no reading from the socket."""
         self.error: ssl.SSLError | None = None
-        """Failure of TLS."""
+        """Failure of TLS; None while there is none."""
         self.words: Callable[[ssl.SSLError], str] = str
-        """Says an error in words."""
+        """Function that says an error in words."""
 
     def feed(self, data: bytes) -> None:
         """Take bytes that were read from the socket."""

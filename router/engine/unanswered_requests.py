@@ -15,7 +15,7 @@ from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Subsc
 
 
 class UnansweredRequests:
-    """Counter of them, for one client."""
+    """Counter of unanswered requests, for one client."""
 
     __slots__ = ("_of_ended_links",)
 

@@ -46,7 +46,7 @@ class AuthenticatedIdentity(Protocol):
 
     @property
     def certificate(self) -> CertificateNumber | None:
-        """Of its certificate."""
+        """Issuer and number of the peer's certificate; None when it showed none."""
 
 
 class CredentialStore:
@@ -62,14 +62,14 @@ class CredentialStore:
         self._log = log
         self._profiles: dict[Socket, TlsProfile] = {}
         self.users: dict[str, Users] = {}
-        """By path of the file."""
+        """Users by the path of their file."""
         self._services: dict[tuple[str | None, str, str | None], KerberosService] = {}
         self._revoked: dict[str, ValueFromFiles[frozenset[CertificateNumber]]] = {}
-        """By name of the profile: what its file of lists revokes."""
+        """Certificates that the revocation lists of a profile revoke, by name of the profile."""
         self._ends: dict[str, ValueFromFiles[list[CertificateExpiry]]] = {}
-        """By path of the file: the certificates in it."""
+        """Certificates in a file, with when they expire, by path of the file."""
         self._told: dict[str, tuple[object, ...]] = {}
-        """By name of the profile: marks of its files that the log was told of as ones that can't be used."""
+        """Marks of a profile's files at the time the log said that they can't be used, by name of the profile."""
         self._by_name = {profile.name: profile for profile in settings.tls}
         for listener in settings.listeners:
             self.prepare(listener)
@@ -81,7 +81,7 @@ class CredentialStore:
         unused = sorted(self._by_name.keys() - {socket.tls for socket in self._profiles})
         faults = ((name, unused_fault(self._by_name[name])) for name in unused)
         self.unused: dict[str, str] = {name: fault for name, fault in faults if fault}
-        """By name of a profile that nothing used when it was read: what is wrong with its files."""
+        """Fault of the files of a profile that nothing used when it was read, by name of the profile."""
         for file in self.files():
             file.refresh()
 

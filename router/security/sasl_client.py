@@ -61,7 +61,7 @@ class SaslClient:
         self.is_over = False
 
     def __repr__(self) -> str:
-        """Nothing of what it knows."""
+        """Show the mechanism, and nothing of the user or the password."""
         return f"<SaslClient {self.mechanism}>"
 
     def received(self, frame: SaslFrame) -> bytes:

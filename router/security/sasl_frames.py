@@ -52,7 +52,7 @@ class SaslFrame:
 
     code: int
     mechanisms: tuple[str, ...] = ()
-    """Those offered; of an init the one that was chosen."""
+    """Mechanisms that the frame offers; in an init the one that was chosen."""
     data: bytes | None = attrs.field(default=None, repr=False)
     """Initial response, challenge, response or additional data; None when there is none."""
     outcome: int = OK

@@ -91,7 +91,7 @@ class SaslServer:
         self.failure: str | None = None
         """Reason, for the log."""
         self.is_guess = False
-        """It failed in a way that somebody who tries passwords would see."""
+        """Whether authentication failed in a way that somebody who tries passwords would see."""
         self._claimed = ""
 
     def greeting(self) -> bytes:

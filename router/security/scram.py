@@ -92,7 +92,7 @@ def prepare(text: str) -> str:
 
 
 def prepared_text(raw: bytes) -> str:
-    """The same of bytes that a peer has sent.
+    """Prepare a name or password that a peer has sent as bytes.
 
     Raises:
         SaslError: as `prepare`; or it is no UTF-8.

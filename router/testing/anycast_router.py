@@ -116,7 +116,7 @@ class AnycastRouter(CreditRouter):
             self._withdrawn[link] = None
 
     def _tell_weight(self, egress: RouterId, weight: int) -> None:
-        """It is told over the circuit's connection; the first weight makes the circuit."""
+        """Tell the next hop a circuit's weight, over the circuit's connection; the first weight makes the circuit."""
         next_hop = self.machine.pools[egress].next_hop
         assert next_hop is not None
         wires = self._mesh.wires(self.name, next_hop)

@@ -124,7 +124,7 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         """Messages whose fate is not known, each with its publisher."""
         self.released_count = 0
         self.lost_count = 0
-        """On the way on a connection that ended, or in a router that died."""
+        """Number of messages lost on the way on a connection that ended, or in a router that died."""
         self.on_step: Callable[[], None] = lambda: None
         """Called after each turn of a router."""
         self.graph: nx.Graph[RouterId] = nx.Graph()

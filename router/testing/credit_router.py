@@ -46,10 +46,10 @@ class CreditRouter:
     def __init__(self, name: RouterId, machine: CreditScheduler, mesh: RouterEnvironment) -> None:
         self.name = name
         self.is_alive = True
-        """It still does anything."""
+        """Whether the router runs; a dead one does nothing."""
         self.publishers: dict[Key, AmqpLink] = {}
         self.circuits: dict[Key, tuple[RouterId, RouterId, AmqpLink]] = {}
-        """Incoming ones: root of the tree, neighbor, link."""
+        """Incoming circuits: root of the tree, neighbor and link."""
         self._driven = machine
         self._around = mesh
         self._flowing: dict[AmqpLink, None] = {}

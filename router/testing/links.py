@@ -37,7 +37,7 @@ class OneWayWire:
         self.jitter_s = jitter_s
         self.is_cut = False
         self.messages: dict[int, None] = {}
-        """On the way."""
+        """Messages that are on the way."""
         self._last = 0.0
 
     def send(self, arrive: Callable[[], None]) -> None:
@@ -58,15 +58,15 @@ class OneWayWire:
 
 
 def ignore_transfer(message: int) -> None:
-    """For a link whose receiver is gone."""
+    """Ignore a transfer: for a link whose receiver is gone."""
 
 
 def ignore_flow(before: int) -> None:
-    """For a link whose sender is gone, or has nothing to do."""
+    """Ignore a flow: for a link whose sender is gone, or has nothing to do."""
 
 
 def ignore_return(credit: int) -> None:
-    """For a receiver that never drains."""
+    """Ignore returned credit: for a receiver that never drains."""
 
 
 class AmqpLink:
@@ -78,9 +78,9 @@ class AmqpLink:
         # The sender's.
         self.sent_count = FIRST_COUNT
         self.credit = 0
-        """That the sender may use."""
+        """Credit that the sender may use."""
         self.is_drained = False
-        """The receiver asks for it back."""
+        """Whether the receiver asks for its credit back."""
         self.unsettled = 0
         """Messages that the receiver has not settled, where outcomes are simulated."""
         self.on_settled: Callable[[int], None] = ignore_transfer

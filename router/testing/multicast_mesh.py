@@ -56,7 +56,7 @@ class MulticastMesh(CreditMesh[MulticastRouter]):
         was excluded as a whole, are not counted.
         """
         self.passed: dict[RouterId, dict[int, int]] = {}
-        """At each router, how often each message passed it."""
+        """Number of times that each message passed a router, by router and message."""
         self.exclusions: list[tuple[RouterId, RouterId]] = []
         """Routers, each with a neighbor that it excluded; a relapse is not counted."""
         self._timing = timing or CreditTiming()

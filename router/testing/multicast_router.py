@@ -29,8 +29,8 @@ from router.testing.credit_router import CreditRouter, RouterEnvironment
 from router.testing.links import AmqpLink, ignore_flow
 
 Place = tuple[dict[RouterId, int], RouterId | None]
-"""Of a router in a tree: children below which there are subscribers, each with the number of routers that are reached
-by it, itself included; and predecessor."""
+"""Place of a router in a tree: its children below which there are subscribers, each with the number of routers that are
+reached by it, itself included; and its predecessor."""
 
 
 class MulticastEnvironment(RouterEnvironment, Protocol):
@@ -61,7 +61,7 @@ class MulticastRouter(CreditRouter):
         super().__init__(name, self.machine, mesh)
         self.subscribers: dict[AmqpLink, None] = {}
         self.own: dict[tuple[RouterId, RouterId], AmqpLink] = {}
-        """By ingress and child."""
+        """Outgoing circuits by ingress router and child."""
         self._mesh = mesh
         self._place: Callable[[RouterId], Place] = lambda _: ({}, None)
         """The paths as they were last installed: this router's place in the tree of an ingress."""

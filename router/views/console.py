@@ -36,9 +36,9 @@ MOST_LINKS: Final = 4000
 TABLES_S: Final = 0.9
 """Time for which rows of addresses and connections, of which there are most, are given again, seconds."""
 AT_ONCE: Final = 200
-"""Things looked at in one step,"""
+"""Number of things looked at in one step."""
 ROWS_AT_ONCE: Final = 10
-"""and rows made in one."""
+"""Number of rows made in one step."""
 MOST_PROBLEMS: Final = 200
 MOST_CHARS: Final = 200
 """Maximum length of a text that a peer chose."""
@@ -46,7 +46,7 @@ MOST_CHARS: Final = 200
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
 """Address at which commands look for a router without `--url`."""
 LOOPBACK_OF_ALL: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound
-"""By the host of a listener that is bound to all addresses: one of them by which this machine reaches it."""
+"""Address by which this machine reaches a listener that is bound to all addresses, by the listener's host."""
 
 Thing = TypeVar("Thing")
 Fields = dict[str, object]
@@ -70,9 +70,9 @@ class ConsoleSource:
         self._questions = questions
         self._listeners = listeners
         self._tables: list[str] = []
-        """Addresses and connections, as the page has them,"""
+        """Addresses and connections, as the page has them."""
         self._tables_at = -math.inf
-        """and when they were made, seconds, monotonic."""
+        """Time at which `_tables` was made, seconds, monotonic."""
 
     def page(self) -> Generator[None, None, bytes]:
         """Make the page, a piece with each step."""

@@ -107,7 +107,7 @@ def parties_of(entry: AddressEntry) -> Iterator[Party]:
 
 
 def grantors_of(entry: AddressEntry, most: int) -> list[Party]:
-    """At most *most* of those of one address who grant credit here: subscribers, own circuits and windows."""
+    """List at most *most* parties of an address that grant credit here: subscribers, own circuits and windows."""
     controller = _broker_of(entry)
     own: list[Party] = [*_own_circuits(controller), *_windows(controller)] if controller is not None else []
     return list(islice(chain(local_subscribers(entry), own), most))

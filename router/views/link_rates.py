@@ -15,13 +15,13 @@ from router.management.overdue_outcomes import HANGS_S
 from router.runtime import Runtime
 
 FULL_SHARE: Final = 0.75
-"""A publisher that has so much under way of what it may,"""
+"""Part of its credit that a publisher has used from which on it counts as full."""
 FULL_S: Final = 0.5
-"""and whose messages take as long as this, sends too much."""
+"""Time that a full publisher's messages take from which on it sends too much, seconds."""
 MOST_LOOKED: Final = 2000
-"""Links looked at in one look; of more, each look takes the next ones;"""
+"""Maximum number of links looked at in one look; where there are more, each look takes the next ones."""
 AT_ONCE: Final = 250
-"""and so many of them between two events."""
+"""Maximum number of links looked at between two events."""
 
 
 @attrs.define
@@ -37,9 +37,9 @@ class LinkSample:
     settle_rate: float = 0.0
     """Messages settled a second, the same."""
     last: float | None = None
-    """Time of the last look that found new messages, seconds, monotonic,"""
+    """Time of the last look that found new messages, seconds, monotonic."""
     last_outcome: float | None = None
-    """and of the last one that found new outcomes."""
+    """Time of the last look that found new outcomes, seconds, monotonic."""
     owing_since: float | None = None
     """Time of the first sample since which a subscriber that has messages without outcome has given none, seconds; None
     for others."""

@@ -37,9 +37,9 @@ TURN_S: Final = 0.0005
 TURNS_SHARE: Final = 1 / 4
 """Part of the time that answers get while there is no end of requests: messages have three quarters of it."""
 MAX_WAITING: Final = 100
-"""Requests of one connection that may wait for their answers,"""
+"""Maximum number of requests of one connection that wait for their answers."""
 MAX_WAITING_BYTES: Final = 1024 * 1024
-"""and their bytes; one may wait whatever its size."""
+"""Maximum size of the requests of one connection that wait for their answers, bytes; one may wait whatever its size."""
 
 
 def serve_management(
@@ -71,13 +71,13 @@ class WaitingRequest:
 
     data: bytes
     access: Access
-    """Rights of its sender to management,"""
+    """Rights of the sender to management."""
     rights: ClientRights | None
-    """and to send messages; None where there is no policy."""
+    """Rights of the sender to send messages; None where there is no policy."""
     vhost: str
-    """Word that its listener puts before the addresses of its sender; empty for none."""
+    """Word that the listener puts before the addresses of the sender; empty for none."""
     pair: ManagementPair | None
-    """That it came by; None for a request to `$management`."""
+    """Pair of links that the request came by; None for a request to `$management`."""
 
 
 @attrs.define(eq=False)
@@ -89,7 +89,7 @@ class ConnectionRequests:
     size: int = 0
     """Bytes of the waiting requests."""
     work: Generator[None, None, None] | None = None
-    """The one whose answer is being made, which pauses after each row."""
+    """Work on the answer being made, which pauses after each row; None when there is none."""
 
 
 class ManagementService:
@@ -102,9 +102,9 @@ class ManagementService:
         self._waiting: OrderedDict[ConnectionId | None, ConnectionRequests] = OrderedDict()
         self._is_working = False
         self._turn_at = -math.inf
-        """Time of the last turn in which an answer was made, seconds,"""
+        """Time of the last turn in which an answer was made, seconds."""
         self._turn_s = 0.0
-        """and what answers have taken of it, seconds."""
+        """Time that answers have taken in the last such turn, seconds."""
 
     def take(self, data: bytes, source: ConnectionId | None, pair: ManagementPair | None = None) -> bool:
         """Take one request, which came by a pair of links or to `$management`. Returns: whether there was room."""

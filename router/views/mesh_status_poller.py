@@ -29,9 +29,9 @@ OLD_S: Final = 15.0
 PATIENCE_S: Final = 0.3
 """Answers are waited for so long, but not those of routers that let it pass the last time."""
 MOST_PROBLEMS: Final = 20
-"""Problems of one router."""
+"""Maximum number of problems of one router."""
 MOST_THINGS: Final = 5
-"""Words of one list of a problem."""
+"""Maximum number of words in one list of a problem."""
 MOST_BYTES: Final = 65536
 """Maximum size of one answer, bytes."""
 MOST_VALUES: Final = 2000
@@ -72,7 +72,7 @@ class RouterAnswers:
     """Answers of one router, and when they came, seconds, monotonic."""
 
     asked_at: dict[str, float] = attrs.field(factory=dict)
-    """By kind of entity."""
+    """Time at which a router was last asked, by kind of entity, seconds, monotonic."""
     answered_at: float = -1e9
     is_silent: bool = False
     """Whether its last answers were waited for in vain."""

@@ -39,13 +39,13 @@ from router.views.link_address_rows import credit_of, total
 from router.views.problem_inputs import Problem
 
 AT_ONCE: Final = 100
-"""Links, addresses or connections of one step: some 0.1 ms."""
+"""Number of links, addresses or connections looked at in one step: some 0.1 ms."""
 MOST_PATTERNS: Final = 100
-"""Patterns that have labels of their own; those after them are counted together,"""
+"""Maximum number of patterns that have labels of their own; those after them are counted together as `MORE`."""
 MORE: Final = "(more)"
-"""as this."""
+"""Label of all patterns after the first `MOST_PATTERNS`."""
 MOST_HOPS: Final = 16
-"""Hops that have labels of their own; the last one counts what is farther too."""
+"""Number of hops that have labels of their own; the last one counts what is farther too."""
 
 Thing = TypeVar("Thing")
 

@@ -50,7 +50,7 @@ class AddressTrouble:
     """The address, masked where it is a reply address."""
     credit: CreditRow
     grantors: Sequence[PartyRow]
-    """Some of the subscribers, circuits out and windows that credit could come from."""
+    """Subscribers, own circuits and windows that credit could come from; where there are many, only some of them."""
     behind: int = 0
     """Busy publishers at other routers that wait for the subscribers of this one."""
     since: float = math.inf

@@ -57,17 +57,17 @@ from router.views.socket_rows import connector_rows
 RATES_S: Final = 0.4
 """Age of the last look at the rates of links from which on a snapshot looks again."""
 MOST_LOOKED: Final = 10_000
-"""Addresses looked at in one look, beside those in trouble,"""
+"""Maximum number of addresses looked at in one look, beside those in trouble."""
 AT_ONCE: Final = 250
-"""and so many of them between two events."""
+"""Maximum number of addresses looked at between two events."""
 MOST_TROUBLED: Final = 1000
-"""Addresses in trouble that are remembered,"""
+"""Maximum number of addresses in trouble that are remembered."""
 SHOWN: Final = 50
-"""and shown, those longest in trouble first."""
+"""Maximum number of addresses in trouble that are shown, those longest in trouble first."""
 MOST_UNDER_WAY: Final = 2000
-"""Messages that are looked at for where they came from, or go."""
+"""Maximum number of messages that are looked at for where they came from, or go."""
 GRANTORS: Final = 20
-"""Subscribers and circuits of one address that are looked at."""
+"""Maximum number of subscribers and circuits of one address that are looked at."""
 PATIENCE_S: Final = 1.0
 """A publisher without credit for less than this is none that is blocked."""
 WAIT_S: Final = 5.0
@@ -84,19 +84,19 @@ class _Trouble:
     still_since: float
     """Time of the first look since which no message has left it, seconds."""
     egress: int
-    """Messages that had left it then."""
+    """Number of messages that had left the address at `still_since`."""
     since: float = math.inf
-    """Time of the first look that found it held up, with pauses of RECENT_S at most, seconds,"""
+    """Time of the first look that found the address held up, with pauses of RECENT_S at most, seconds."""
     last: float = -math.inf
-    """and of the last one."""
+    """Time of the last look that found the address held up, seconds."""
     is_open: bool = True
-    """Whether anybody took its messages then."""
+    """Whether anybody took the address's messages at the last look."""
     closed_since: float = -math.inf
-    """Time of the first look that found its last subscriber gone, with pauses of RECENT_S at most, seconds,"""
+    """Time of the first look that found its last subscriber gone, with pauses of RECENT_S at most, seconds."""
     closed_last: float = -math.inf
-    """and of the last one that found none."""
+    """Time of the last look that found no subscriber, seconds."""
     lost_with: Sequence[RouterId] = ()
-    """Routers that its last subscribers were lost with."""
+    """Routers that the last subscribers of the address were lost with."""
 
 
 class ProblemScan:
@@ -116,7 +116,7 @@ class ProblemScan:
         self._connectors = connectors
         self._troubled: dict[AddressEntry, _Trouble] = {}
         self._dropped: dict[AddressEntry, tuple[int, float]] = {}
-        """Messages dropped, and when there were more of them last, seconds."""
+        """Number of messages dropped, and the time when there were last more of them, seconds, by address."""
         self._unaddressed = (0, -math.inf)
         """Dropped messages of addresses without an entry."""
         self._offset = 0
@@ -357,7 +357,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def _most(keys: Sequence[Key]) -> Key | None:
-    """That one of which more than half are; None where there is none."""
+    """Return the key that more than half of *keys* are; None where there is none."""
     return next((key for key, count in Counter(keys).most_common(1) if 2 * count > len(keys)), None)
 
 

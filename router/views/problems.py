@@ -27,17 +27,20 @@ from router.views.problem_inputs import BESIDE, HEARSAY, AddressTrouble, Problem
 FLAPPING: Final = 2
 """Losses within the last five minutes from which on something flaps."""
 NAMED: Final = 3
-"""Subscribers, or addresses, that one sentence names."""
+"""Maximum number of subscribers, or addresses, that one sentence names."""
 HUNG_S: Final = 10
-"""Without any outcome for so long a subscriber is the cause of what waits for it, whoever sends how much."""
+"""Time without any outcome after which a subscriber is the cause of what waits for it, however much is sent,
+seconds."""
 APART_S: Final = 3.0
-"""After this time a router that was lost with a link would be known to be lost."""
+"""Time after which a router that was lost with a link would be known to be lost, seconds."""
 MOST_UNNAMED: Final = 3
-"""Absent routers that the mesh file doesn't name, each told of by itself; more of them are one problem,"""
+"""Maximum number of absent routers that are told of one by one though the mesh file doesn't name them; more of them are
+one problem."""
 MOST_WITHOUT_FILE: Final = 100
-"""and so are more than this where there is no mesh file."""
+"""Maximum number of absent routers that are told of one by one where there is no mesh file; more are one problem."""
 UNHEARD_S: Final = 5.0
-"""So long after its own start, or after the mesh file named it, a router may still be about to hear of another one."""
+"""Time after its own start, or after the mesh file named it, in which a router may still be about to hear of another
+one, seconds."""
 
 
 def problems(snapshot: ProblemInputs) -> list[Problem]:

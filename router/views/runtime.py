@@ -91,9 +91,9 @@ from router.views.socket_rows import connector_rows, listener_row
 from router.views.vhosts import VhostMembership, vhost_rows
 
 SHOWN_PROPERTIES: Final = 20
-"""Properties of a peer that are shown,"""
+"""Maximum number of properties of a peer that are shown."""
 SHOWN_CHARS: Final = 200
-"""and characters of each, and of other texts that a peer chooses."""
+"""Maximum number of characters shown of each property of a peer, and of other texts that a peer chooses."""
 
 T = TypeVar("T")
 
@@ -217,7 +217,7 @@ class RuntimeView:
         yield from self.rates.look()
 
     def _offset(self) -> float:
-        """From the clock of the control plane, which is monotonic, to the time that an operator knows."""
+        """Seconds to add to the control plane's monotonic clock to get the time since 1970 that an operator knows."""
         return time.time() - self._runtime.clock()
 
     def _all_links(self) -> PagedLinks:
