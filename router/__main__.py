@@ -12,7 +12,7 @@ import sys
 from typing import Final
 
 HELD_BACK: Final = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""They come to the router when it has started."""
+"""Signals that stay blocked until the router has started, and come to it then."""
 
 
 def main() -> None:

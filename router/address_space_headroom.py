@@ -19,7 +19,7 @@ TAKEN_PER_BYTE: Final = 6
 OWN_BYTES: Final = 128 * MIB
 """Address space that a router takes after this was asked: stacks and arenas of threads, modules, tables."""
 LEAST_HELD_BYTES: Final = 4 * MIB
-"""With less for its peers a router is of no use: the least `process_bytes` that settings may have."""
+"""Minimum room for what peers send, bytes, as that of the setting `process_bytes`: with less a router is of no use."""
 
 
 def most_held_bytes() -> float:

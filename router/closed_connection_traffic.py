@@ -35,7 +35,7 @@ class RouteChangeCounts:
     reroutes: int = 0
     """Times that a router that could be reached got another path."""
     convergence: DurationHistogram = attrs.field(factory=DurationHistogram)
-    """From the news of a change until the routes followed it."""
+    """Times from the news of a change until the routes followed it."""
 
 
 class ClosedConnectionTraffic:

@@ -23,7 +23,8 @@ from router.net.pump import Pump
 from router.runtime import Runtime
 
 HANDSHAKE_TIMEOUT_S: Final = 10.0
-"""Of a connection that this router makes: for TLS and SASL, and as long again until the peer's Open is there."""
+"""Maximum time for TLS and SASL of a connection that this router makes, and again until the peer's Open is there,
+seconds."""
 
 
 class ConnectionServer:

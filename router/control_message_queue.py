@@ -44,7 +44,7 @@ class ControlMessageQueue:
 
     def __init__(self) -> None:
         self.bytes = 0
-        """Of all messages, and what each takes besides."""
+        """Bytes of all messages that wait, and of what each takes besides."""
         self._flows: dict[bytes, OriginFlow] = {}
         self._line: list[tuple[bool, int, int, bytes]] = []
         """Heap of all flows: whether it is old, virtual time, number of the place, origin."""

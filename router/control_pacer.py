@@ -29,29 +29,29 @@ from router.core.ids_and_conditions import ConnectionId
 from router.core.linkstate.control_message_sender import HELLO_TO
 
 BURST_S: Final = 0.5
-"""Time that a neighbor may use at once after it has used none for long."""
+"""Time that a neighbor may use at once after it has used none for long, seconds."""
 ALL_BURST_S: Final = 10 * BURST_S
-"""The same for all neighbors together."""
+"""Time that all neighbors together may use at once after they have used none for long, seconds."""
 PIECE_S: Final = 0.0005
-"""After so much of the router's time others have their turn."""
+"""Time for which control messages are handled before others have their turn, seconds."""
 PIECE_BYTES: Final = 16_384
 """Bytes of messages that are handled at once: what they take is known only afterwards."""
 QUIET_SHARE: Final = 1 / 4
-"""Part of the time that messages handled in pieces get while the router has nothing else to do,"""
+"""Part of the time that messages handled in pieces get while the router has nothing else to do."""
 BUSY_SHARE: Final = 1 / 10
-"""and while it has its hands full with the rest."""
+"""Part of the time that messages handled in pieces get while the router is busy with other work."""
 LOOK_S: Final = 0.0001
-"""Shortest time over which it is judged how busy the router is."""
+"""Shortest time over which it is judged how busy the router is, seconds."""
 LONGEST_PAUSE_S: Final = 0.25
-"""After a message that took long, however long it took."""
+"""Maximum pause after a message, seconds, however long it took."""
 CREDIT_S: Final = 0.05
-"""By so much a neighbor that begins to wait may have used less than those that wait, and catch up."""
+"""Time that a neighbor which begins to wait may catch up on those that wait already, seconds."""
 KEPT_PART: Final = 15 / 16
 """Part of the bytes that may wait to which they are shortened when they are more: seldom."""
 MOST_HELLO_BYTES: Final = 16_384
-"""A longer HELLO goes the way of other messages."""
+"""Size above which a HELLO waits like other messages, bytes."""
 HELLO_HEAD_BYTES: Final = 1024
-"""Beginning of a message, in which it says where to."""
+"""Size of a message's beginning, in which it says where to, bytes."""
 _HELLO: Final = HELLO_TO.removeprefix("amqp:/").encode()
 
 
@@ -59,9 +59,9 @@ class FirstOccurrence(enum.Enum):
     """First occurrence of something with a connection, worth a line in the log."""
 
     WAITED = "waited"
-    """A message of it has to wait."""
+    """First message of the connection that has to wait."""
     DROPPED = "dropped"
-    """There was no room for one of its messages."""
+    """First message of the connection that is dropped, since there is no room for it."""
 
 
 @attrs.define(eq=False)
@@ -97,12 +97,12 @@ class NeighborAllowance(TimeAllowance):
     reading: TimeAllowance = attrs.field(factory=lambda: TimeAllowance(PIECE_S, -math.inf))
     """Allowance for reading what it sends, which can't be put off."""
     reads_until: float = -math.inf
-    """End of the pause after that, seconds: of its messages, and of nobody else's."""
+    """End of the pause after reading, seconds: for messages of this neighbor, and of nobody else."""
     waiting: ControlMessageQueue = attrs.field(factory=ControlMessageQueue)
     used_s: float = 0.0
-    """Time that it is taken to have used, seconds: the less, the sooner is its turn."""
+    """Time that the neighbor is taken to have used, seconds: the less, the sooner is its turn."""
     is_paced: bool = False
-    """It has used up its allowance, and something of it waits."""
+    """Whether the neighbor has used up its allowance, and something of it waits."""
     has_waited: bool = False
     has_lost: bool = False
 
@@ -131,38 +131,38 @@ class ControlPacer:
         self.at = math.inf
         """Time at which the next message may be taken, seconds; infinity when none waits."""
         self.held = 0
-        """Messages that have waited,"""
+        """Number of messages that have waited."""
         self.dropped = 0
-        """and those for which there was no room."""
+        """Number of messages that were dropped, since there was no room for them."""
         self._look_at = look_at
         self._share = share
         self._most_bytes = most_bytes
         self._hello_pause_s = hello_pause_s
         self._neighbors: dict[ConnectionId, NeighborAllowance] = {}
         self._turns: dict[ConnectionId, NeighborAllowance] = {}
-        """Those of whom something waits; who had its turn is the last."""
+        """Neighbors of which something waits; the one that had its turn is moved to the end."""
         self._all = TimeAllowance(ALL_BURST_S, -math.inf)
         self._piece = TimeAllowance(PIECE_S, -math.inf)
         self._pieces_share = QUIET_SHARE
-        """Part of the time that they get now, between `BUSY_SHARE` and `QUIET_SHARE`."""
+        """Part of the time that messages handled in pieces get now, between `BUSY_SHARE` and `QUIET_SHARE`."""
         self._control_s = 0.0
-        """Used for control messages since the start, seconds."""
+        """Time used for control messages since the start, seconds."""
         self._looked_at = (-math.inf, 0.0, 0.0)
         """Time of the last look at how busy the router is, what it had used by then, and what of it for control
         messages, seconds."""
         self._rests_until = -math.inf
         self._paced_until = -math.inf
-        """End of the pause of those that are paced, seconds."""
+        """End of the pause of neighbors that are paced, seconds."""
         self._level_s = -math.inf
         """Time that the neighbor had used whose turn it was last, or that used most while none waited, seconds."""
         self._took_paced = False
-        """The message taken last was of one of them."""
+        """Whether the message taken last was of a neighbor that is paced."""
         self._charged: dict[ConnectionId, int] = {}
-        """Bytes of the messages that are handled next, by connection,"""
+        """Bytes of the messages that are handled next, by connection."""
         self._charged_bytes = 0
-        """and of all of them."""
+        """Bytes of the messages that are handled next, of all connections."""
         self._used_s = 0.0
-        """Used for these so far, seconds."""
+        """Time used for the messages that are handled next so far, seconds."""
 
     def measure_by(self, measure: Callable[[], float]) -> None:
         """Ask *measure* from now on for the seconds that the router has used."""
@@ -253,7 +253,7 @@ class ControlPacer:
         return max(self._rests_until, self._own_due(neighbor))
 
     def _own_due(self, neighbor: NeighborAllowance) -> float:
-        """The same, but for the pause that all have."""
+        """Time at which a neighbor's next message may be taken but for the pause that all have, seconds."""
         return max(neighbor.reads_until, self._paced_until) if self._is_paced(neighbor) else neighbor.reads_until
 
     def _next_due(self) -> float:

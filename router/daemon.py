@@ -49,14 +49,14 @@ OTHERS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that would end a process by default, and don't end a router."""
 
 FAULT_PAUSE_S = 1.0
-"""After a fault of ours with a deadline, which may be due still."""
+"""Pause after a fault of this program while it handled a deadline, which may be due still, seconds."""
 USERS_S = 5.0
-"""Between two looks at the files of users."""
+"""Time between two looks at the files of users, seconds."""
 RELOAD_LOOK_S = 0.01
-"""Between two looks whether the file has been read."""
+"""Time between two looks whether the file has been read, seconds."""
 
 STANDSTILL_S = 1.0
-"""So late a timer is told of in the log: the process did not run, or something kept it busy."""
+"""Delay of a timer from which on it is logged, seconds: the process did not run, or something kept it busy."""
 
 
 class Daemon:

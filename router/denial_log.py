@@ -18,9 +18,10 @@ from router.core.policy.denial import Denied
 Asker = Callable[[], tuple[ConnectionId, str] | None]
 
 SUMMARY_S: Final = 60.0
-"""Between two lines about denials of a kind."""
+"""Time between two lines about denials of a kind, seconds."""
 MOST_KINDS: Final = 1000
-"""That are told apart; further ones share a line of each kind."""
+"""Maximum number of combinations of kind, virtual host and user that are told apart; the rest share a line for each
+kind."""
 
 
 @attrs.define(eq=False)

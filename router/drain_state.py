@@ -6,7 +6,8 @@ import enum
 from typing import Final
 
 SHUTTING_DOWN: Final = "the router is shutting down"
-"""With these words a router that stops closes its connections: its neighbors know then that it isn't dead."""
+"""Description of the error by which a router that stops closes its connections: its neighbors know that it isn't
+dead."""
 
 
 class DrainState(enum.StrEnum):

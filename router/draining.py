@@ -46,7 +46,7 @@ class Draining:
         self._runtime = runtime
         self._sockets = sockets
         self._kept: ConnectionId | None = None
-        """Of who has asked for it."""
+        """Connection of the client that has asked for the drain, which is kept."""
         self._is_to_stop = False
         self._over = trio.Event()
 

@@ -18,9 +18,9 @@ from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
 
 LINKS_AT_ONCE: Final = 50
-"""Links that are taken away at once: whoever has no more of them waits for nothing."""
+"""Maximum number of links that are taken away at once: a connection with no more of them waits for nothing."""
 MESSAGES_AT_ONCE: Final = 1000
-"""The same of messages that get their outcomes."""
+"""Maximum number of messages that get their outcomes at once."""
 PAUSE: Final = 3.0
 """Length of the pause after a piece, in parts of what the piece took: others keep three quarters of the time."""
 UNBINDING_S: Final = 0.001
@@ -67,9 +67,9 @@ class EndedLinkReaper:
         self._freeing: deque[Connection] = deque()
         self._rests_until = -math.inf
         self._begun_at = -math.inf
-        """Time at which the last teardown began, seconds: what is ready at the same time is one round,"""
+        """Time at which the last teardown began, seconds: what is ready at the same time is one round."""
         self._taken = 0
-        """and how many links were taken away in it."""
+        """Number of links that were taken away in the round of the last teardown."""
 
     def begin(
         self,

@@ -22,7 +22,7 @@ from router.core.forwarding.fib import MULTICAST, Fib
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
-"""Between two attempts that fail."""
+"""Maximum pause between two attempts that fail, seconds."""
 
 
 class FibResync:

@@ -1,8 +1,7 @@
 """The flight recorder: writes to a file what moved the control plane lately, when something has gone wrong.
 
-It writes on a fault of this program, to a directory that the settings
-name, and when an operator asks for it. Encoding and writing are done by a thread, and nothing that goes wrong here
-touches the router.
+It writes on a fault of this program, to a directory that the settings name, and when an operator asks for it. Encoding
+and writing are done by a thread, and nothing that goes wrong here touches the router.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ SIGNAL: Final = "signal"
 START: Final = "start"
 """Told in place of a reason when none could be written."""
 FAULT_PAUSE_S: Final = 60.0
-"""Between two recordings because of faults: those in between are marked in the next one."""
+"""Minimum time between two recordings because of faults, seconds: those in between are marked in the next one."""
 SUFFIX: Final = ".recording"
 MOST_NAME_CHARACTERS: Final = 100
-"""Of a router's id in the name of a file."""
+"""Maximum number of characters of a router's id in the name of a file."""
 LINES_AT_ONCE: Final = 8
-"""Encoded before the router's own thread has its turn."""
+"""Number of lines encoded before the router's own thread has its turn."""
 CLOSE_S: Final = 2.0
-"""At the end of the process, for a recording that is being written."""
+"""Maximum wait at the end of the process for a recording that is being written, seconds."""
 
 
 def create(path: Path) -> int:

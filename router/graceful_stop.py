@@ -16,19 +16,22 @@ from router.drain_state import SHUTTING_DOWN, DrainState
 from router.runtime import Runtime
 
 REROUTE_S: Final = 0.3
-"""From the moment when others have heard that paths are to lead elsewhere, and their `spf_hold_down_s` is over, until
-nothing new is taken: they compute in this time, and what is on its way arrives. They are taken to have the same setting
-as this router."""
+"""Time from the moment when others have heard that paths are to lead elsewhere, and their `spf_hold_down_s` is over,
+until nothing new is taken, seconds: they compute in this time, and what is on its way arrives. They are taken to have
+the same setting as this router."""
 REPLIES_S: Final = 0.25
-"""From the moment when all is settled until unanswered requests are counted: what doesn't count has so long."""
+"""Time from the moment when all is settled until unanswered requests are counted, seconds: in it come answers to
+requests that don't count."""
 COUNT_S: Final = 0.1
-"""Between two counts of them."""
+"""Time between two counts of unanswered requests, seconds."""
 HAND_BACK_S: Final = 0.25
-"""From the moment when replies have had their time: clients send what waited for credit, and get it back."""
+"""Time from the moment when credit is handed back until connections are closed, seconds: clients send what waited for
+credit, and get it back."""
 CLOSE_PATIENCE_S: Final = 1.0
-"""For peers to answer our Close."""
+"""Maximum wait for peers to answer our Close, seconds."""
 EXIT_S: Final = 5.0
-"""From then until the process has ended, at most: one with very many addresses needs seconds to give them up."""
+"""Maximum time from then until the process has ended, seconds: one with very many addresses needs some to give them
+up."""
 
 
 async def stop_in_order(runtime: Runtime, settling: trio.CancelScope, drained: trio.Event | None = None) -> None:

@@ -33,31 +33,32 @@ finally:
         sys.modules["rich"] = _rich
 
 MOST_HELD_BYTES: Final = 1_048_576
-"""Lines that wait to be written; as many may be on their way at the same time."""
+"""Maximum size of the lines that wait to be written, bytes; as many may be on their way at the same time."""
 RETRY_S: Final = 1.0
-"""After lines that could not be written, until the next ones are tried."""
+"""Pause after lines that could not be written, until the next ones are tried, seconds."""
 CLOSE_S: Final = 2.0
-"""At the end of the process, for what waits to be written."""
+"""Maximum wait at the end of the process for lines that are to be written, seconds."""
 MOST_TRACEBACK_CHARACTERS: Final = 20_000
 MOST_TEXT_CHARACTERS: Final = 1000
 LONG_TEXTS: Final = ("reason", "message", "expected", "place", "key")
 """Fields with sentences, and with what stands in settings files; all others are cut like names."""
 
 BURST_LINES: Final = 100
-"""Of one event and one host in a row; then"""
+"""Number of lines of one event and one host that are written in a row before `LINES_PER_S` bounds them."""
 LINES_PER_S: Final = 10.0
-"""so many."""
+"""Rate at which lines of one event and one host are written after a burst, per second."""
 OWN_BURST_LINES: Final = 5000
 OWN_LINES_PER_S: Final = 100.0
-"""The same of events that name no host: a router that comes up may reach a thousand others at once."""
+"""Rate at which lines of an event that names no host are written after a burst of `OWN_BURST_LINES`, per second: a
+router that comes up may reach a thousand others at once."""
 MOST_KINDS: Final = 1000
 """Pairs of event and host that are told apart; further hosts share one of each event."""
 MOST_RECENT: Final = 1000
-"""Lines that are remembered,"""
+"""Number of lines that are remembered."""
 MOST_RECENT_CHARS: Final = 1000
-"""and characters of each."""
+"""Maximum number of characters of a line that is remembered."""
 SUMMARY_S: Final = 10.0
-"""Until it is said how many lines were left out."""
+"""Time until it is said how many lines were left out, seconds."""
 
 
 class LineBucket:
@@ -334,7 +335,7 @@ class RecentLines:
 
 
 recent = RecentLines()
-"""That of this process."""
+"""Lines that this process has written last."""
 
 
 def set_level(level: str) -> None:
@@ -358,7 +359,7 @@ def set_format(form: str) -> None:
 
 
 def get_format() -> str:
-    """That one of FORMATS in which lines are written."""
+    """Return the name in FORMATS of the format in which lines are written."""
     return FORMATS[recent.is_json]
 
 
@@ -445,7 +446,10 @@ def _as_line(_: object, __: str, line: Any) -> bytes:
 
 
 def _standard_error() -> int | None:
-    """Its descriptor; None when there is none. No socket may take the place of a standard stream that was closed."""
+    """Return the descriptor of standard error; None when there is none.
+
+    Descriptors 0 to 2 that were closed are opened again, so that no socket takes the place of a standard stream.
+    """
     is_there = _is_open(2)
     while not all(map(_is_open, range(3))):
         os.open(os.devnull, os.O_RDWR)

@@ -24,7 +24,7 @@ KEPT_S: Final = 86400.0
 MOST_UNEXPECTED: Final = 10_000
 """Routers, and links, that no file names and that are absent; those that are absent longest are forgotten beyond."""
 CROWDED_LOOK_S: Final = 10.0
-"""Between two looks for what is to be forgotten where more than twice as many are known, seconds."""
+"""Time between two looks for what is to be forgotten where more than twice as many are known, seconds."""
 MOST_REFUSED: Final = 100
 """Peers at a listener of the wrong role, and peers refused as routers, that are remembered: those seen last."""
 MOST_REASON: Final = 300
@@ -33,14 +33,15 @@ TOLD_AGAIN_S: Final = 3600.0
 """A refusal that goes on is said once in this time, seconds."""
 
 RECENT_S: Final = 300.0
-"""Losses within this time count as recent, seconds,"""
+"""Age up to which losses count as recent, seconds."""
 MOST_LOSSES: Final = 16
-"""and so many are told apart."""
+"""Maximum number of losses that are told apart."""
 
 COMPARED: Final = 200
-"""Links looked at in one turn after the graph has changed: a few hundred routers may all be neighbors of each other."""
+"""Maximum number of links looked at in one turn after the graph has changed: a few hundred routers may all be neighbors
+of each other."""
 PAUSE_S: Final = 0.005
-"""Until the next turn."""
+"""Pause until the next turn of such looks, seconds."""
 
 Pair = tuple[RouterId, RouterId]
 """Both ends of a link, in the order of their ids."""
@@ -54,7 +55,7 @@ class ExpectedMesh:
     routers: Mapping[RouterId, str | None]
     """Site of each, by id."""
     links: Mapping[Pair, int]
-    """Cost of each."""
+    """Cost of each link."""
 
     @classmethod
     def of(cls, mesh: MeshSettings) -> ExpectedMesh:
@@ -86,9 +87,9 @@ class Presence:
     last_reason: str = ""
     """Cause of the last loss, kept when it is back."""
     is_not_understood: bool = False
-    """Of a connector: whether who is at the other end says nothing that this router understands."""
+    """Whether the other end of a connector says nothing that this router understands."""
     cost: int | None = None
-    """Of a link: the last one known."""
+    """Last known cost of a link; None for what is no link."""
 
     def come(self, now: float) -> None:
         """Note that it is there at *now*, seconds."""
@@ -119,7 +120,7 @@ class Presence:
         return sum(now - at <= RECENT_S for at in self.losses)
 
     def first_recent(self, now: float) -> float | None:
-        """Time of the first of these, seconds; None for none.
+        """Time of the first loss within the last five minutes, seconds; None for none.
 
         Args:
             now: seconds, monotonic.
@@ -143,10 +144,10 @@ class RefusedRouter:
     """A peer at a listener for routers that was not let in as one."""
 
     container: str
-    """Its name for itself; empty where it was refused before it could say it."""
+    """Name of the peer for itself; empty where it was refused before it could say it."""
     host: str
     reason: str
-    """Of the last time."""
+    """Reason of the last refusal."""
     first: float
     last: float
 
@@ -157,7 +158,7 @@ class LastDisconnect:
 
     at: float
     reason: str
-    """In words, never empty."""
+    """Reason in words, never empty."""
 
 
 class MeshPresence:
@@ -174,14 +175,14 @@ class MeshPresence:
         self.expected = expected
         self.started = now
         self.routers: dict[RouterId, Presence] = {}
-        """All others."""
+        """Presence of all other routers, by id."""
         self.links: dict[Pair, Presence] = {}
         self.connectors: dict[str, Presence] = {}
-        """This router's own, by the name that logs have for them; those that were ever of use."""
+        """Connectors of this router that were ever of use, by the name that logs have for them."""
         self.misdirected: dict[tuple[str, str], WrongListenerPeer] = {}
-        """By container and reason."""
+        """Peers that came to a listener for others, by container and reason."""
         self.refused_routers: dict[tuple[str, str], RefusedRouter] = {}
-        """By container and host."""
+        """Peers that were refused as routers, by container and host."""
         self._dials: dict[str, str] = {}
         """Reasons of the last failures of connectors to routers that are named, by router."""
         self.due = math.inf
@@ -191,9 +192,9 @@ class MeshPresence:
         self._graph: Edges = {}
         """Links as the routing protocol has them."""
         self._edges: Edges = {}
-        """Links that there are,"""
+        """Links of the present graph, by router."""
         self._compared: dict[RouterId, Mapping[RouterId, int]] = {}
-        """as far as they were compared with `links`, by router."""
+        """Links that were last compared with `links`, by router."""
         self._uncompared: deque[RouterId] = deque()
         """Routers whose links are still to be compared."""
         self._ends: dict[str, LastDisconnect] = {}
@@ -538,7 +539,8 @@ SILENT: Final = "it fell silent, or speaks to this router no more"
 SHOWN: Final = 4
 """Neighbors that a reason names."""
 END_S: Final = 2.0
-"""Between the end of a connection and the loss of the router that it led to, for one to explain the other."""
+"""Maximum time between the end of a connection and the loss of the router that it led to for one to explain the other,
+seconds."""
 
 
 def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> None:

@@ -133,7 +133,7 @@ class NeighborAddressRights:
         )
 
     def denied_user_id(self, error: Exception, connection: ConnectionId) -> None:
-        """Nothing: that of a message was seen to where it entered the mesh."""
+        """Do nothing: the user-id of a message was checked where it entered the mesh."""
 
 
 def without_refused(update: MobileAddressUpdate, prefixes: tuple[str, ...]) -> tuple[MobileAddressUpdate, list[str]]:

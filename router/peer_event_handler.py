@@ -60,7 +60,7 @@ from router.neighbor_admission import (
 )
 
 LINK_BYTES: Final = 8192
-"""About what a link takes; what was held for a connection that has ended counts as so many links."""
+"""Approximate memory of a link, bytes; what was held for a connection that has ended counts as so many links."""
 WRONG_ROLE: Final = (Condition.QD_FORBIDDEN, Condition.QD_CONNECTION_ROLE)
 """Conditions of links that are refused since the listener is for others."""
 
@@ -113,17 +113,17 @@ class PeerEventHandler:
         self._policy = policy
         self._link_ids = link_ids()
         self._told_prefixes: set[ConnectionId] = set()
-        """Connections of which was told that some of their addresses are refused,"""
+        """Connections of which it was logged that some of their addresses are refused."""
         self._told_ignored: set[ConnectionId] = set()
-        """that they send what can't be read."""
+        """Connections of which it was logged that they send control messages that can't be read."""
         self._futile: dict[str, str] = {}
         """Connectors whose last connection was of no use, by name, and why."""
         self._misled: dict[tuple[str, Role], float] = {}
         """Peers that came to a listener for others, by container id and role of the listener; seconds."""
         self._repeated: set[ConnectionId] = set()
-        """Connections that are as others before, which is told for whoever looks for faults alone."""
+        """Connections that are the next of many that come to nothing: these are logged at DEBUG only."""
         self._told_messages: set[ConnectionId] = set()
-        """and messages to some addresses."""
+        """Connections of which it was logged that their messages to some addresses are refused."""
         self._client_links = AllClientLinks(data_plane.fib, data_plane, self._link_ids, self._changed)
         self.pairs = self._client_links.pairs
         """Links with which clients of RabbitMQ ask about queues."""

@@ -31,19 +31,20 @@ from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.connection import Connection
 
 LOW: Final = 0.75
-"""Of a mark: below it all goes on again."""
+"""Part of a mark below which reading goes on again."""
 FAR: Final = 1.25
-"""Of the process's mark: above it no connection gets room beyond its share."""
+"""Part of the process's mark above which no connection gets room beyond its share."""
 LOOK_S: Final = 0.02
-"""While somebody has to wait it is counted anew so often, seconds,"""
+"""Time between two counts of the connections that have to wait, seconds."""
 LOOK_AT_ALL_S: Final = 0.1
-"""all of them while the process is above its mark,"""
+"""Time between two counts of all connections while the process is above its mark, seconds."""
 LOOK_PART_S: Final = 2e-6
-"""and later by so much for each link and session that was looked at: that takes a fortieth of it."""
+"""Time added to the pause between counts for each link and session that was looked at, seconds: counting takes a
+fortieth of it."""
 WINDOW_BYTES: Final = 8 * MIB
 """Bytes that an honest sender may have under way in a session that is no longer read."""
 LEAST_SHARE_BYTES: Final = 64 * 1024
-"""However many connections there are, each may have so much."""
+"""Minimum share of a connection, bytes, however many there are."""
 
 
 class Log(Protocol):
@@ -84,10 +85,10 @@ class AllPeersMemoryAccount:
         self._take_marks(settings)
         self._deadline = math.inf
         self.is_over = False
-        """The process is above its mark."""
+        """Whether the process is above its mark."""
         self._charged = 0
         self._waiting: dict[ConnectionId, Connection] = {}
-        """Those that have to wait, or had to at the last look."""
+        """Connections that have to wait, or had to at the last look, by id."""
         self._looked = 0
         """Links and sessions that were looked at since the last look."""
         self._look_at_all_at = -math.inf
@@ -116,7 +117,7 @@ class AllPeersMemoryAccount:
 
     @property
     def waiting(self) -> list[Connection]:
-        """Those connections, and such as were at the last look."""
+        """Connections that have to wait, or had to at the last look."""
         return list(self._waiting.values())
 
     def weigh(self, connection: Connection) -> None:
@@ -221,7 +222,7 @@ class AllPeersMemoryAccount:
         is_over = is_beyond(charge.taken_bytes, mark, port.is_over)
         is_laden = is_beyond(charge.given_bytes, mark, port.is_laden)
         far = mark if self.is_over and self.total > FAR * self.process_mark else mark + max(mark, WINDOW_BYTES)
-        # What goes to it is no reason not to read it: a flow may come that lets it go.
+        # Unwritten messages to a client are no reason to stop reading it: a flow may come that lets them go.
         is_stopped = is_beyond(charge.taken_bytes + charge.unread_bytes, far, port.is_stopped)
         is_stopped = is_stopped and not connection.is_ending
         # Once it may go on, what it left unread is read: that is counted at the next look, for nothing else may move.

@@ -22,14 +22,16 @@ from router.net.poller import RoundHandler
 from router.peer_memory_account import AllPeersMemoryAccount, Log
 
 LOOK_S: Final = 1.0
-"""Between two looks at what changes, at most,"""
+"""Maximum time between two calls of the periodic look, seconds."""
 EARLY_LOOK_S: Final = 0.2
-"""and so much less where there is a turn: HELLOs are due each second, less a tenth."""
+"""Time by which the periodic look is made early when a turn happens anyway, seconds: HELLOs wake the router every 0.9
+to 1 s."""
 MOST_FAULTS: Final = 10
-"""Faults of one turn; what is left is for the next one, so that one that comes again and again holds up nobody else."""
+"""Maximum number of faults in one turn; what is left is for the next one, so that a fault that comes again and again
+holds up nobody else."""
 MOST_STEPS: Final = 10_000
-"""Steps of one turn: a large message takes one for each piece, and a turn that would have no end is no reason to serve
-nobody any more."""
+"""Maximum number of steps of one turn. A large message takes one for each piece; a turn that would have no end must not
+keep others from being served."""
 
 
 class EndlessTurnError(Exception):
@@ -52,9 +54,9 @@ class ConnectionTurns(RoundHandler):
         """Seconds, monotonic."""
         self.connections: dict[ConnectionId, Connection] = {}
         self.flushers: dict[ConnectionId, Callable[[], None]] = {}
-        """Writes what a connection has to write, as far as the kernel takes it."""
+        """Functions that write what a connection has to write, as far as the kernel takes it."""
         self.events: list[Event] = []
-        """For the control plane, in the order in which they happened."""
+        """Events for the control plane, in the order in which they happened."""
         self.control_deadline = inf
         """The control plane's next deadline, seconds."""
         self.work_at = inf
@@ -71,7 +73,7 @@ class ConnectionTurns(RoundHandler):
         self._deadline_came: Callable[[], None] = lambda: None
         self._quieted: Callable[[], None] = lambda: None
         self.next_look = inf
-        """Time of the next look, seconds."""
+        """Time of the next periodic look, seconds."""
         self._work: Callable[[], None] = lambda: None
         self._look: Callable[[], None] = lambda: None
         self._dirty: list[Port] = []
@@ -260,7 +262,7 @@ class ConnectionTurns(RoundHandler):
             self._work()
 
     def look_if_due(self, now: float) -> None:
-        """Look, if that is due soon after *now* (seconds): a wake-up of its own would cost more than the look."""
+        """Make the periodic look if it is due within `EARLY_LOOK_S` of *now* (seconds), to save a wake-up for it."""
         if self.next_look <= now + EARLY_LOOK_S:
             self.next_look = now + LOOK_S
             try:

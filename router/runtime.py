@@ -61,13 +61,13 @@ CONNECTION_WEIGHT = 10
 
 
 REFUSED_LINES = 10
-"""Addresses named in the log, those with the most messages first,"""
+"""Maximum number of addresses named in the log, those with the most messages first."""
 REFUSED_SILENCE_S = 10.0
-"""and the time until they are named again."""
+"""Time until addresses are named in the log again, seconds."""
 
 
 def _nothing() -> None:
-    """There is no socket."""
+    """Do nothing: for a connection that has no socket."""
 
 
 def treatment_table(settings: RouterSettings) -> TreatmentTable:
@@ -227,7 +227,7 @@ class Runtime(ConnectionTurns):
         self.events.append(event)
 
     def remove_connection(self, connection: Connection) -> None:
-        """Its pump has stopped. Never raises."""
+        """Forget a connection whose pump has stopped. Never raises."""
         try:
             if not connection.is_ending:
                 connection.end()

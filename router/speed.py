@@ -34,7 +34,7 @@ DECLARATIONS: Final = (
     "section_codes",
     "transfer_stages",
 )
-"""Their .pxd tells compiled modules what is there already, in proton or as a number."""
+"""Modules whose .pxd declares for compiled modules what is there already, in proton or as a number."""
 _ROOT: Final = Path(__file__).parent
 LIBRARY: Final = _ROOT / f"_compiled{importlib.machinery.EXTENSION_SUFFIXES[0]}"
 """All compiled modules."""

@@ -88,7 +88,8 @@ class UnreadableMessage(DecodeError):
     def __init__(self, reason: str, read: Message | None) -> None:
         super().__init__(reason)
         self.read = read
-        """Its sections before the one that cannot be read."""
+        """Message as far as it was read, with the sections before the one that cannot be read; None when there are
+        none."""
 
 
 @attrs.frozen(kw_only=True)

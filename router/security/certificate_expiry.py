@@ -34,7 +34,7 @@ class CertificateExpiry:
 
     file: str
     subject: str
-    """Its common name; empty where it has none."""
+    """Common name of the certificate; empty where it has none."""
     ends: float
     """Seconds since 1970."""
 

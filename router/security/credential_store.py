@@ -34,7 +34,7 @@ class AuthenticatedIdentity(Protocol):
 
     @property
     def user(self) -> str:
-        """Its user."""
+        """User that the peer has authenticated as."""
 
     @property
     def users_file(self) -> str | None:

@@ -226,7 +226,7 @@ class AnycastRouter(CreditRouter):
 
     @property
     def local_publishers(self) -> LocalPublishers:
-        """Its local publishers."""
+        """Publishers that are attached to this router."""
         return self.machine.publishers
 
     def detach_publisher(self, key: Key) -> None:

@@ -85,7 +85,7 @@ class SimPublisher:
         self.sent = 0
         self._publish = publish
         self.settled: list[int] = []
-        """Its messages that have an outcome, where outcomes are simulated."""
+        """Messages of this publisher that have an outcome, where outcomes are simulated."""
         link.on_flow = lambda _: self.pump()
         link.on_settled = self.settled.append
 

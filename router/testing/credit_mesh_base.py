@@ -36,7 +36,7 @@ class SimulatedRouterInterface(Protocol):
 
     @property
     def name(self) -> RouterId:
-        """Its id."""
+        """Id of the router."""
 
     @property
     def subscribers(self) -> Collection[AmqpLink]:
@@ -44,7 +44,7 @@ class SimulatedRouterInterface(Protocol):
 
     @property
     def local_publishers(self) -> LocalPublishers:
-        """Its local publishers, as its machine has them."""
+        """Publishers that are attached to the router, as its machine has them."""
 
     def attach_publisher(self, publisher: SimPublisher) -> None:
         """A publisher's attach arrived."""

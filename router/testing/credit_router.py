@@ -17,7 +17,7 @@ from router.simulation.network import Network
 from router.testing.links import AmqpLink, OneWayWire
 
 TURNS_AT_ONCE = 2000
-"""More turns than this without time passing are a livelock."""
+"""Maximum number of turns without time passing: more of them are a livelock."""
 NO_TURN: Final = object()
 """Result of an event that needs no turn."""
 

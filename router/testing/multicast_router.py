@@ -106,7 +106,7 @@ class MulticastRouter(CreditRouter):
             self._mesh.departed(message)
 
     def _tell_weight(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
-        """It is told over the circuit's connection; the first weight makes the circuit."""
+        """Tell a child the weight of a circuit, over the circuit's connection; the first weight makes the circuit."""
         wires = self._mesh.wires(self.name, neighbor)
         if wires is None:
             return
@@ -134,7 +134,7 @@ class MulticastRouter(CreditRouter):
 
     @property
     def local_publishers(self) -> LocalPublishers:
-        """Its local publishers."""
+        """Publishers that are attached to this router."""
         return self.machine.publishers
 
     def detach_publisher(self, key: int) -> None:

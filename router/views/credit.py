@@ -319,7 +319,7 @@ class PartyRows:
         """Times of arrival of the messages that wait at an address, by the link on which they came; seconds."""
 
     def row(self, party: Party) -> PartyRow:
-        """Its row."""
+        """Make the row of a party."""
         if isinstance(party, CircuitlessNeighborCredit):
             return _window_row(party)
         if isinstance(party, SubscriberLink):

@@ -10,7 +10,7 @@ from router.core.escapes import escaped, shell_word
 from router.views.problem_inputs import Problem, ProblemInputs, command_at
 
 CERTIFICATE_DAYS: Final = 30
-"""Before its end a certificate is told of."""
+"""Days before its end from which on a certificate is told of."""
 DAY_S: Final = 86400
 
 

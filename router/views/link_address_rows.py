@@ -236,7 +236,7 @@ def control_link_row(connection: Connection, end: ControlLinkView) -> LinkRow:
 
 
 def address_row(entry: AddressEntry, now: float) -> AddressRow:
-    """One address, at *now* (seconds, monotonic)."""
+    """Make the row of one address, at *now* (seconds, monotonic)."""
     key = key_of(entry)
     subscribers = local_subscribers(entry)
     remotes = sorted(entry.remotes)

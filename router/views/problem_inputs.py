@@ -13,9 +13,9 @@ from router.management.snapshot import ConnectorRow, CreditRow, MeshLinkRow, Nod
 from router.security.certificate_expiry import CertificateExpiry, UnusableFile
 
 BESIDE: Final = 1
-"""Closeness, below `CERTAIN`, of a router to the cause of a problem: it is at an end of a link, or has the cause;"""
+"""Closeness of a router to the cause of a problem, below `CERTAIN`: it is at an end of a link, or has the cause."""
 HEARSAY: Final = 0
-"""others know more."""
+"""Closeness of a router that has only heard of a problem: others know more."""
 
 
 @attrs.frozen(kw_only=True)
@@ -23,7 +23,7 @@ class Problem:
     """One thing that is wrong now."""
 
     kind: str
-    """One of `PROBLEM_KINDS`."""
+    """Kind of the problem, one of `PROBLEM_KINDS`."""
     subject: str
     """Router, link, connector, address, connection or file that it is about."""
     sentence: str
@@ -37,7 +37,7 @@ class Problem:
     last: float | None = None
     """Time of the last one of several losses, seconds since 1970."""
     about: Sequence[str] = ()
-    """Its subject, and what that is part of, in words that problems have in common."""
+    """Words for the subject, and for what that is part of, which problems have in common."""
     explains: Sequence[str] = ()
     """Words of the same kind, of what it can be the cause of."""
 
@@ -68,7 +68,7 @@ class HangingSubscriber:
     """A subscriber that has messages without outcome, and has given none for long."""
 
     text: str
-    """Its address, masked where it is a reply address."""
+    """Address of the subscriber, masked where it is a reply address."""
     party: PartyRow
     since: float
     """Time since which it has had some and has given none, seconds since 1970."""
@@ -82,11 +82,11 @@ class TooFastAnonymousPublisher:
     user: str = ""
     host: str
     under_way: int
-    """Messages of it without outcome,"""
+    """Number of its messages that are without outcome."""
     most: int
-    """nearly as many as there may be."""
+    """Maximum number of messages without outcome that it may have."""
     address: str
-    """Address of most of them; empty where that is not known."""
+    """Address of most of the messages; empty where that is not known."""
     since: float
     """Seconds since 1970."""
 
