@@ -6,13 +6,13 @@ import re
 import shlex
 
 MOST_NAME_CHARACTERS = 200
-"""Shown of a name that a peer chose."""
+"""Maximum number of characters shown of a name that a peer chose."""
 CUT = "\N{HORIZONTAL ELLIPSIS}"
-"""At the end of a text of which there was more."""
+"""Mark at the end of a text that was cut."""
 
 
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+")
-"""No shell changes it."""
+"""Words that no shell changes."""
 _PASSWORD = re.compile(r"(\w+://[^\s/:@]*:)[^\s@]*@")
 
 

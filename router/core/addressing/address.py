@@ -40,7 +40,8 @@ _VOLATILE_PREFIX: Final = "amq.rabbitmq.reply-to."
 _TAG_END: Final = "~"
 """Behind the mark of a virtual host in a name made here; no random part has it."""
 _SHOWN_CHARS: Final = 8
-"""Of the random part of a name made here: enough to tell one from another, and no help to guess the rest."""
+"""Number of characters shown of the random part of a name made here: enough to tell one from another, and no help to
+guess the rest."""
 
 
 class AddressKind(enum.Enum):

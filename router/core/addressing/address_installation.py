@@ -23,15 +23,17 @@ from router.core.events import Action, InstallAddress, WithdrawAddress
 from router.core.ids_and_conditions import RouterId
 
 FIRST: Final = 2000
-"""Addresses in the turn in which a router is reached or lost."""
+"""Maximum number of addresses handed on in the turn in which a router is reached or lost."""
 ROUTINE: Final = 400
-"""Addresses in each later turn."""
+"""Maximum number of addresses handed on in each later turn."""
 PAUSE_S: Final = 0.005
-"""Between two of these turns: a few milliseconds each must leave others most of the time."""
+"""Pause between two turns in which addresses are handed on, seconds: a few milliseconds each must leave others most of
+the time."""
 DIRECT: Final = 100
-"""Changes of single addresses in one turn that don't wait: a message may bring hundreds."""
+"""Maximum number of changes of single addresses in one turn that don't wait: a message may bring hundreds."""
 MOST_CHANGES: Final = 2000
-"""Changes of single addresses that wait; beyond, they go at once, or who changes much would let them grow."""
+"""Maximum number of changes of single addresses that wait; more go at once, since a router that changes much would let
+them grow."""
 TURN: Final = 100
 """Addresses of one router before those of the next one."""
 
@@ -42,12 +44,12 @@ class Backlog:
 
     going: list[str] = attrs.field(factory=list)
     gone: int = 0
-    """Those of `going` that were withdrawn."""
+    """Number of addresses in `going` that were withdrawn."""
     is_lost: bool = False
-    """`going` is all that the forwarding side has of the router."""
+    """Whether `going` is all that the forwarding side has of the router."""
     coming: list[tuple[str, Treatment | None]] = attrs.field(factory=list)
     come: int = 0
-    """Those of `coming` that were installed."""
+    """Number of addresses in `coming` that were installed."""
     changes: deque[InstallAddress | WithdrawAddress] = attrs.field(factory=deque)
     """Changes of single addresses since; what is handed on is taken out."""
 

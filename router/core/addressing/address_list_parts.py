@@ -18,11 +18,12 @@ from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import HINT_OF_TREATMENT, MobileAddressUpdate, mobile_key
 
 PART: Final = 500
-"""Addresses in one message,"""
+"""Maximum number of addresses in one message."""
 PART_BYTES: Final = 256 * 1024
-"""and their UTF-8, bytes: less than any router refuses, however long addresses may be."""
+"""Maximum size of the addresses in one message, bytes of UTF-8: less than any router refuses, however long addresses
+may be."""
 PARTS: Final = 4
-"""Parts that may be under way."""
+"""Maximum number of parts that are under way."""
 MOST_PARTS: Final = 100
 """Parts that are sent for one question."""
 MOST_LISTS: Final = 4
@@ -95,7 +96,7 @@ class IncomingAddressList:
     """The state that the parts show."""
     next_part: int = 0
     addresses: set[str] = attrs.field(factory=set)
-    """Those of the parts that are there."""
+    """Addresses in the parts that have come."""
     changes: dict[int, MobileAddressUpdate] = attrs.field(factory=dict)
     """Changes since then, by sequence."""
 

@@ -80,7 +80,7 @@ class AddressSync:
         self.own: dict[str, Treatment] = {}
         """Addresses with local subscribers."""
         self.routers: dict[RouterId, RemoteSubscriptions] = {}
-        """By router, as far as anything was heard of its addresses."""
+        """Subscriptions at other routers, by router, as far as anything was heard of its addresses."""
         self._sender = sender
         self._settings = settings
         self._advertised: dict[str, Treatment] = {}

@@ -66,9 +66,9 @@ class _Node:
 
     words: dict[str, _Node] = attrs.field(factory=dict)
     place: int = _NONE
-    """Of the entry that ends here."""
+    """Place of the entry that ends here."""
     place_of_rest: int = _NONE
-    """Of the entry that ends here with a `#` more: it matches whatever follows."""
+    """Place of the entry that ends here with a `#` more: it matches whatever follows."""
 
 
 @attrs.frozen(kw_only=True)
@@ -81,7 +81,7 @@ class AddressRule:
     group: int
     """Number of the entry in `TreatmentTable.groups`; their count for those of none."""
     is_configured: bool
-    """There is an entry, configured or built in: only without one is a neighbor's hint asked."""
+    """Whether there is an entry, configured or built in: only without one is a neighbor's hint asked."""
 
 
 class TreatmentTable:
@@ -92,7 +92,9 @@ class TreatmentTable:
     """
 
     def __init__(self, settings: Iterable[AddressSettings], default: Treatment, distance: float = 0.0) -> None:
-        """Of two entries for the same pattern the later wins, and any entry wins over the built-in one.
+        """Make the table.
+
+        Of two entries for the same pattern the later wins, and any entry wins over the built-in one.
 
         Args:
             settings: configured entries, each with either a prefix or a pattern.
@@ -110,7 +112,7 @@ class TreatmentTable:
         self._root = _Node()
         branching = [(place, words) for place, words in enumerate(ordered) if is_branching(words)]
         self._places = [place for place, _ in branching]
-        """Of the patterns of the automaton, in their order."""
+        """Places of the automaton's patterns, in their order."""
         self._automaton = MultiPatternMatcher([_token(word) for word in words] for _, words in branching)
         for place, words in enumerate(ordered):
             if not is_branching(words):

@@ -21,7 +21,7 @@ from router.core.forwarding.pool_toward_egress import PoolTowardEgress
 from router.core.ids_and_conditions import RouterId
 
 MADE_UP: Final = 16
-"""Turns that an egress may be behind others that are equally near; what it missed beyond that is not made up."""
+"""Maximum number of missed turns that an egress which lacked credit catches up on."""
 
 
 class AnycastScheduler(CreditPoolScheduler):

@@ -46,9 +46,9 @@ class Claimant(DoublingWindow):
         self.served = 0.0
         """Credit that it was dealt, divided by its weight at the time: the least served is next."""
         self.is_draining = False
-        """Asked to return what it holds; gets nothing until it has."""
+        """Whether the claimant was asked to return what it holds; it gets nothing until it has."""
         self.has_returned = False
-        """Has returned credit since downstream asked for its own: nothing waits behind it."""
+        """Whether the claimant has returned credit since downstream asked for its own: nothing waits behind it."""
 
     def take(self, credit: int) -> None:
         """Have *credit* dealt to it."""
@@ -69,9 +69,10 @@ class CreditPool:
         """Part of the capacity that downstream asks back."""
         self.returning_since = inf
         self.withdrawn_at = inf
-        """Since when all local subscribers have taken back what they granted."""
+        """Time since which all local subscribers have taken back what they granted, seconds; infinity while they have
+        not."""
         self.debt_since = inf
-        """Since when less than nothing is free."""
+        """Time since which less than nothing is free, seconds; infinity while something is."""
 
     # What the kinds differ in
 

@@ -46,23 +46,24 @@ class CreditPoolScheduler(CreditScheduler):
         self.candidates: list[PoolTowardEgress] = []
         """Pools that local messages may go to, nearest first."""
         self._is_stopping = False
-        """Publishers are given no credit any more."""
+        """Whether publishers are given no credit any more."""
         self._is_lending = False
-        """Publishers have at least one credit each, or are being given it."""
+        """Whether publishers have at least one credit each, or are being given it."""
         self._debt_since = inf
-        """Since when X is below 0, seconds."""
+        """Time since which X is below 0, seconds; infinity while it is not."""
         self.is_due = True
-        """Something has happened since the last turn that another would do something about."""
+        """Whether something has happened since the last turn that another would do something about."""
         self._unlent = 0
         """X when it was last added up, and since then in step with what was sent at once."""
         self._left_halves = 0
-        """Halves of what was dealt that are for messages whose publishers are not here, though others are busy."""
+        """Twice the credit kept for messages whose publishers have gone, while other publishers are busy: they get half
+        of each allocation."""
         self._rest_at = -inf
-        """Time from which all that is not lent is for these, seconds."""
+        """Time from which all credit that is not lent is for messages whose publishers have gone, seconds."""
         self._is_sated = False
-        """No publisher waits for credit."""
+        """Whether no publisher waits for credit."""
         self.is_calm = False
-        """Credit may be lent without looking at anything else: nothing is owed, asked back or closed."""
+        """Whether credit may be lent without looking at anything else: nothing is owed, asked back or closed."""
 
     def is_open(self) -> bool:
         """Whether publishers may have credit: a reachable subscriber has granted some, and not all have withdrawn.

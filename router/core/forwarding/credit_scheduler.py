@@ -22,7 +22,7 @@ class CreditTiming:
     look_s: float = 0.1
     """Time between two looks at how fast a holder uses its credit: above the round trip to any publisher."""
     debt_s: float = 0.03
-    """After a withdrawal or a change of path, credit that is not backed any more is taken back after this."""
+    """Time after a withdrawal or a change of path at which credit that is not backed any more is taken back."""
     quarantine_s: float = 0.05
     """Credit taken back from a client counts as held for so long: its messages may be under way, and no client says
     when it has seen the lowering."""

@@ -17,9 +17,9 @@ class PoolState(enum.IntEnum):
     UNREACHABLE = 0
     """No path leads there, or it has no subscribers."""
     AWAITED = 1
-    """There are subscribers, and nothing was heard of their credit yet."""
+    """State of a pool that has subscribers, of whose credit nothing was heard yet."""
     OPEN = 2
-    """There was credit since, though it may be used up."""
+    """State of a pool that had credit since, though it may be used up."""
     CLOSED = 3
     """All subscribers have withdrawn, and the neighbors upstream were told."""
 
@@ -38,13 +38,13 @@ class SubscriberState(enum.StrEnum):
     """State of a local subscriber of a multicast address."""
 
     NEW = "new"
-    """It has never granted, and does not count."""
+    """State of a subscriber that has never granted, and does not count."""
     READY = "ready"
-    """It counts, and can take a message."""
+    """State of a subscriber that counts, and can take a message."""
     STALLED = "stalled"
-    """It counts, has no credit, and so holds up the others."""
+    """State of a subscriber that counts and has no credit, and so holds up the others."""
     EXCLUDED = "excluded"
-    """It does not count any more, and misses messages."""
+    """State of a subscriber that does not count any more, and misses messages."""
 
 
 class SubscriberEvent(enum.StrEnum):

@@ -13,7 +13,7 @@ FIRST_WINDOW: Final = 4
 SLOW_PART: Final = 4
 """Part of what a holder has that it uses between two looks, unless it is slow: one in so many."""
 NO_BOUND: Final = 2**62
-"""For a window that is bounded elsewhere, messages."""
+"""Maximum size of a window that is bounded elsewhere, messages."""
 
 
 def first_window(most: int) -> int:
@@ -64,7 +64,7 @@ class DoublingWindow:
         self.to_use = 0
         """Credit still to be used until then, by one that is not slow."""
         self.was_slow = False
-        """It was at the last look."""
+        """Whether the holder was slow at the last look."""
         self.goal = 0
         """Credit that it was to hold when that was last looked at."""
 

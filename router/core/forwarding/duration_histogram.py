@@ -17,7 +17,7 @@ class DurationHistogram:
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_S) + 1)
-        """By class, from the shortest."""
+        """Number of durations in each class, from the shortest."""
         self.total_s = 0.0
         """Sum of all, seconds."""
 

@@ -13,11 +13,12 @@ from typing import Final
 from router.core.forwarding.credit_actions import Key
 
 HINT_S: Final = 1.0
-"""Others' messages are believed to be there for so long after they were told of; whoever did tells again before."""
+"""Time for which others' messages are believed to be there after a router told of them, seconds; it tells again
+before."""
 TELL_S: Final = 0.01
-"""A neighbor is told no more often than this."""
+"""Minimum time between two reports to a neighbor, seconds."""
 RENEW_S: Final = 0.4
-"""A load that is worth telling is told again after so long."""
+"""Time after which a load that is worth telling is told again, seconds."""
 
 
 class EgressLoad:
@@ -30,20 +31,22 @@ class EgressLoad:
 
     def __init__(self, *, is_local: bool = False) -> None:
         self.unsettled = 0
-        """Sent from here; at the egress router itself to subscribers that can take another one."""
+        """Messages sent from here that have no outcome; at the egress router itself to subscribers that can take
+        another one."""
         self.datagrams = 0
-        """Those of them that went as datagrams."""
+        """Number of messages in `unsettled` that went as datagrams."""
         self.elsewhere = 0
         """Other messages there, as the egress router tells; below 0 when some of `unsettled` is at subscribers that can
         take no other message."""
         self.believed_until = -inf
-        """Time from which on that is too old, seconds."""
+        """Time from which on `elsewhere` and `subscribers` are too old, seconds."""
         self.subscribers = 1
-        """Those that can take a message, as the egress router tells; at least 1."""
+        """Number of subscribers there that can take a message, as the egress router tells; at least 1."""
         self.chosen = 0
         """Number of the choice that was last for it, one more than all others had: of equals the lowest is next."""
         self.idle: dict[Key, None] | None = {} if is_local else None
-        """Of local ones: subscribers that may be without any message, the one that has waited longest first."""
+        """Local subscribers that may be without any message, the one that has waited longest first; None for other
+        routers."""
 
     def sent(self) -> None:
         """Count one more message that is on its way."""

@@ -55,19 +55,19 @@ BALANCED: Final = Treatment.BALANCED
 Service = Callable[[bytes, ConnectionId | None], bool]
 """Takes a whole message and the connection that it came on, and says whether there was room for it."""
 LARGEST_REQUEST_BYTES: Final = 65536
-"""Of what is answered in this process, unless something else is said."""
+"""Maximum size of a request that is answered in this process, bytes, unless something else is said."""
 MOST_TARGETS: Final = 65536
-"""Forms of addresses that are remembered, so that not every message's has to be taken apart,"""
+"""Maximum number of addresses that are remembered as messages write them, so that not each has to be taken apart."""
 MOST_FLOODS: Final = 10000
-"""Traces for children that flood multicasts that are remembered."""
+"""Maximum number of remembered traces for children that flood multicasts."""
 LONGEST_TARGET: Final = 256
-"""and characters of one that is."""
+"""Maximum length of an address that is remembered, characters."""
 OTHER_GROUP: Final = "(other)"
-"""Group of addresses that no configured prefix or pattern matches,"""
+"""Group of addresses that no configured prefix or pattern matches."""
 REPLY_GROUP: Final = "(reply)"
-"""of those that routers made for replies,"""
+"""Group of addresses that routers made for replies."""
 OWN_GROUP: Final = "(router)"
-"""and of those that a router answers itself."""
+"""Group of addresses that a router answers itself."""
 
 
 class Route:
@@ -81,7 +81,8 @@ class Route:
         self.next_hop = next_hop
         self.cost = cost
         self.doubtful_until = 0.0
-        """It goes a longer way since a link was lost: perhaps the router itself is, and the news is under way."""
+        """Time until which the route is in doubt, seconds. It leads a longer way since a link was lost: perhaps the
+        router itself is lost, and the news is under way."""
 
 
 class AddressEntry:
@@ -132,13 +133,13 @@ class AddressEntry:
         self.distance = 0.0
         """Weight of a unit of a path's cost when a message is balanced, messages per subscriber."""
         self.publishers: dict[object, None] = {}
-        """Their links, in the order in which they were attached."""
+        """Links of publishers, in the order in which they were attached."""
         self.controller: object | None = None
         """Controller that deals the credit of its subscribers, when somebody draws on it."""
         self.service: Service | None = None
-        """An in-process receiver of whole messages, such as the management node,"""
+        """Receiver in this process of whole messages, such as the management node."""
         self.service_bytes = 0
-        """and bytes of the largest that it takes."""
+        """Maximum size of a message that the receiver in this process takes, bytes."""
         self.waiting: OrderedDict[object, None] = OrderedDict()
         self.waiting_bytes = 0
         self.names: list[str] = []
@@ -211,7 +212,7 @@ class Fib:
         self.groups = (*treatments.groups, OTHER_GROUP, REPLY_GROUP, OWN_GROUP)
         """Names of groups of addresses that are counted together: one for each configured prefix and pattern."""
         self.gone = [MessageTotalsOfAddresses() for _ in self.groups]
-        """By group, messages of addresses that are forgotten, so that totals never fall."""
+        """Messages of addresses that are forgotten, by group, so that totals never fall."""
         self._targets: dict[str, AddressEntry] = {}
         """Entries that addresses in messages were found to mean."""
         self._tree_of = tree_of

@@ -44,7 +44,7 @@ class MulticastScheduler(CreditScheduler):
         self.local_subscribers = MulticastSubscribers(patience or ExclusionTiming())
         self.share = SubscriberCreditPool(self.local_subscribers, self._timing)
         self.trees: dict[RouterId, MulticastTree] = {}
-        """By ingress router; this router's own is always there, another while circuits of it lead here."""
+        """Trees by ingress router; this router's own is always there, another while circuits of it lead here."""
         self._number = 0
         """Trees that were made, ever."""
         self._stirred: dict[RouterId, None] = {}

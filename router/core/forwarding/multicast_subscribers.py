@@ -26,16 +26,17 @@ from router.core.forwarding.credit_states import SUBSCRIBER_TRANSITIONS, Subscri
 from router.core.forwarding.timer_queue import TimerQueue
 
 HELD_UP_PART = 0.9
-"""Part of its window for which one that is judged was at zero, and held up others: it took that long to grant, and not
-they."""
+"""Part of its window for which a subscriber that is judged had no credit and held up others: it took that long to
+grant, and not they."""
 FAR_BELOW = 10
-"""It took no more than the so-manieth part of what half the subscribers can take at once, or one message."""
+"""Quotient by which a subscriber takes next to nothing: it took one message at most, or at most this part of what half
+the subscribers can take at once."""
 DESERTED_PART = 0.1
 """Part of the time for which those that leave while they are waited for may hold up the others."""
 AGE_FOR_S = 60.0
-"""One that has been here for so long, seconds, for each second that these held up the others, is none of them."""
+"""Age at which a subscriber is exempt, seconds for each second for which those that left held up the others."""
 MOST_COUNTED = 1000
-"""One that can take more than this at once counts as if this were all, messages: 100 in a window are always enough."""
+"""Maximum credit of a subscriber that is compared with others', messages: 100 in a window are always enough."""
 
 
 # Python 3.11 takes long to find a member of an enumeration by its class.
@@ -47,12 +48,13 @@ class ExclusionTiming:
     """Times for which a subscriber without credit may hold up the others, seconds."""
 
     grace_s: float = 1.0
-    """At zero for so long, it is excluded; and the window in which it has to take more than next to nothing."""
+    """Time without credit after which a subscriber is excluded; also the window in which it has to take more than next
+    to nothing."""
     first_pause_s: float = 1.0
-    """It stays excluded for at least so long."""
+    """Minimum time for which a subscriber stays excluded."""
     longest_pause_s: float = 60.0
-    """The pause doubles up to this. A subscriber that was excluded again within this time after it came back has
-    relapsed; one that holds any credit at all comes back after this, whatever its usual grant was."""
+    """Maximum pause: it doubles up to this. A subscriber that was excluded again within this time after it came back
+    has relapsed; one that holds any credit at all comes back after this, whatever its usual grant was."""
 
     def longer_pause_s(self, pause_s: float) -> float:
         """Find the pause of one that has relapsed after one of *pause_s*, or of the first time after 0 s, seconds."""
@@ -87,38 +89,38 @@ class Subscriber:
         self.credit = 0
         """Messages that it can take now."""
         self.is_draining = False
-        """It asks for its credit back."""
+        """Whether the subscriber asks for its credit back."""
         self.state = NEW
         self.is_live = False
-        """It counts."""
+        """Whether the subscriber counts."""
         self.is_excluded = False
-        """It has counted, and does not now."""
+        """Whether the subscriber has counted, and does not now."""
         self.is_withdrawn = False
-        """It took its credit back by itself."""
+        """Whether the subscriber took its credit back by itself."""
         self.usual = 0
         """The largest credit that it had after a grant, while live."""
         self.zero_since = inf
-        """Since when it is live without credit."""
+        """Time since which the subscriber is live without credit, seconds; `inf` while it is not."""
         self.held_from = 0.0
-        """`MulticastSubscribers.held_s` at that time."""
+        """Value of `MulticastSubscribers.held_s` at `zero_since`."""
         self.held_s = 0.0
-        """In its window, time at zero while others were held up, up to its last grant; or, when it is excluded, for how
-        long it held them up before."""
+        """Time for which the subscriber had no credit in its window while others were held up, until its last grant,
+        seconds; when it is excluded, the time for which it held them up before."""
         self.window_from = 0
         """Messages that had been sent when its window began."""
         self.excluded_at = inf
-        """Since when it is excluded; `inf` when it is live or has never granted."""
+        """Time since which the subscriber is excluded, seconds; `inf` when it is live or has never granted."""
         self.granted_at = inf
         """Time of its first grant."""
         self.readmitted_at = -inf
         self.pause_s = 0.0
-        """From its last exclusion on."""
+        """Minimum length of the exclusion, from the last one on, seconds."""
         self.missed = 0
         """Copies that went past it."""
 
     @property
     def live_since(self) -> float:
-        """Since when it counts without a break; `inf` while it does not."""
+        """Time since which the subscriber counts without a break; `inf` while it does not."""
         return max(self.granted_at, self.readmitted_at) if self.is_live else inf
 
     def enter(self, event: SubscriberEvent) -> None:
@@ -143,13 +145,13 @@ class MulticastSubscribers:
         self.patience = patience
         self.subscribers: dict[Key, Subscriber] = {}
         self.draining: dict[Key, Subscriber] = {}
-        """Those that ask for their credit back."""
+        """Subscribers that ask for their credit back."""
         self.is_elsewhere = False
         self._live: dict[Key, Subscriber] = {}
-        """In the order in which they came to count."""
+        """Subscribers that count, in the order in which they came to."""
         self._excluded: dict[Key, Subscriber] = {}
         self._zero: dict[Key, Subscriber] = {}
-        """Live ones without credit, the one that was for longest first."""
+        """Live subscribers without credit, the one that has had none for longest first."""
         self._limits = TimerQueue()
         """Live ones by how many messages to all it takes until they have no credit. Each counts all that were sent, so
         that one more changes nothing."""
@@ -166,15 +168,16 @@ class MulticastSubscribers:
         self._held_s = 0.0
         self._noted_at = 0.0
         self._is_pressed = False
-        """Since then, publishers wait and somebody could take what they have."""
+        """Whether publishers have waited since `_noted_at` while somebody could take what they have."""
         self._hasty: dict[Key, Subscriber] = {}
-        """Those of `_zero` that are not waited for."""
+        """Stalled subscribers that the others don't wait for."""
         self._deserted_s = 0.0
-        """Time for which those that have left held up the others, less the part that they may, as it was"""
+        """Time for which subscribers that have left held up the others, less the part that they may, at
+        `_deserted_at`."""
         self._deserted_at = 0.0
-        """at this time, seconds."""
+        """Time at which `_deserted_s` was last computed, seconds."""
         self._deserted_to = 0.0
-        """`held_s` up to which that is counted: what several held up at once counts once."""
+        """Value of `held_s` up to which `_deserted_s` is counted: what several held up at once counts once."""
         self._typical = (-inf, 0)
         """Time at which it was last looked up what half the live ones can take, and what that was."""
 
@@ -182,7 +185,7 @@ class MulticastSubscribers:
 
     @property
     def live(self) -> list[Subscriber]:
-        """Those that count, in the order in which they came to."""
+        """Subscribers that count, in the order in which they came to."""
         return list(self._live.values())
 
     @property

@@ -43,9 +43,9 @@ from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import RouterId
 
 MOST_FORMER: Final = 100
-"""Neighbors that were children and are none now, of which it is remembered what they held up."""
+"""Maximum number of former children of which it is remembered what they held up."""
 MOST_CREDIT: Final = 1000
-"""More is never dealt in a tree: branches to routers that take no circuits have credit without limit."""
+"""Maximum credit dealt in a tree: branches to routers that take no circuits have credit without limit."""
 
 
 @attrs.frozen
@@ -61,9 +61,9 @@ class SendCopies(CreditAction):
     neighbors: Sequence[RouterId]
     subscribers: Sequence[Key]
     missed: Sequence[Key]
-    """Excluded subscribers, which get none;"""
+    """Excluded subscribers, which get no copy."""
     passed_over: Sequence[RouterId] = ()
-    """and excluded neighbors."""
+    """Excluded neighbors, which get no copy."""
 
 
 @attrs.frozen
@@ -137,7 +137,7 @@ class MulticastTree:
         self._busy = 0
         self._hungry_until = -inf
         self.is_due = False
-        """Its last turn was reason for another."""
+        """Whether the last turn was reason for another."""
 
     @property
     def is_idle(self) -> bool:

@@ -56,9 +56,10 @@ class IncomingCircuit(Claimant):
         self.report = LoadToldToNeighbor()
         """Load at the egress as its neighbor was told."""
         self.neighbor_weight = 0
-        """In a multicast's tree: its weight as its neighbor told it."""
+        """Weight of the circuit in a multicast's tree, as its neighbor told it."""
         self.was_told_closed = False
-        """In a multicast's tree: it was told that nobody is live, and has not been granted any credit since."""
+        """Whether the neighbor in a multicast's tree was told that nobody is live, and has not been granted credit
+        since."""
         self.answer_due = inf
         """Time until which its neighbor has to answer the last drain, seconds."""
         self.unreturned = 0
@@ -77,7 +78,7 @@ class UnfinishedMessage:
         self.circuit = circuit
         self.since = now
         self.is_late = False
-        """Its end is overdue, so that its credit is for others."""
+        """Whether the message's end is overdue, so that its credit is for others."""
 
 
 class PoolTowardEgress(CreditPool):
@@ -96,11 +97,11 @@ class PoolTowardEgress(CreditPool):
         self._actions = actions
         self.state: int = PoolState.UNREACHABLE
         self.cost = 0
-        """Of the path; 0 at the egress itself."""
+        """Cost of the path; 0 at the egress itself."""
         self.next_hop: RouterId | None = None
         """Neighbor toward the egress; None at the egress itself, and when there is not one neighbor alone."""
         self.is_at_egress = False
-        """The credit is that of local subscribers: it is for this router to say when they have withdrawn for long."""
+        """Whether the credit is that of local subscribers: this router then says when they have withdrawn for long."""
         self.circuits: dict[Key, IncomingCircuit] = {}
         self.local = Claimant(None, timing.first_window, timing.look_s)
         """The local publishers together."""
@@ -109,16 +110,18 @@ class PoolTowardEgress(CreditPool):
         self.coming: dict[Key, UnfinishedMessage] = {}
         """Messages of circuits that are not there as a whole."""
         self.late = 0
-        """Those of them that are late."""
+        """Number of messages in `coming` that are late."""
         self._late_at = inf
-        """Time at which the next of them may be, seconds."""
+        """Time at which the next message in `coming` may be late, seconds."""
         self.uncredited = FairQueue()
         """Messages that came on no credit of this address: datagrams, and those of anonymous senders."""
         self.unbacked = Claimant(None, timing.first_window, timing.look_s)
-        """Those together, as long as somebody else needs credit; else they take what there is."""
+        """Claimant for the messages that came on no credit of this address, as long as somebody else needs credit; else
+        they take what there is."""
         self.opens_early = False
-        """Its subscribers are elsewhere, so that their first credit is a round trip away: until they tell otherwise,
-        publishers may have the one that nothing backs. Who casts and exits has no time to wait for it."""
+        """Whether publishers may have the one credit that nothing backs before subscribers elsewhere have told of
+        theirs: their first credit is a round trip away, and a publisher that casts and exits has no time to wait for
+        it."""
         self.told_weight = 0
         self.turns = 0
         """Local messages that were sent here in turn with other egresses, since these were the nearest."""
@@ -129,9 +132,10 @@ class PoolTowardEgress(CreditPool):
         self.distance = 0.0
         """Worth of its cost, messages."""
         self.wanted_until = -inf
-        """Until when local messages are expected to go here though there is credit toward nearer egresses, seconds."""
+        """Time until which local messages are expected to go here though there is credit toward nearer egresses,
+        seconds."""
         self.is_missed = False
-        """The last time that a local message would have gone here there was no credit."""
+        """Whether there was no credit the last time that a local message would have gone here."""
 
     def free(self) -> int:
         """U of the rule, messages."""
@@ -379,7 +383,10 @@ class PoolTowardEgress(CreditPool):
     # Dealing
 
     def claimants(self) -> list[Claimant]:
-        """Those who may be dealt credit, in the order of joining; never a circuit from one's own next hop: a loop."""
+        """List the claimants that may be dealt credit, in the order of joining.
+
+        A circuit from the own next hop is never among them: that would be a loop.
+        """
         found: list[Claimant] = [
             c
             for c in self.circuits.values()

@@ -56,26 +56,26 @@ class Publisher(DoublingWindow):
         self.lowered_until = -inf
         """End of the quarantine, seconds."""
         self.queue: dict[Key, None] = {}
-        """Its messages that wait here, those that are not there as a whole among them, oldest first."""
+        """Messages of the publisher that wait here, also those that are not there as a whole, oldest first."""
         self.coming = 0
-        """Those among them that are not there as a whole."""
+        """Number of messages in `queue` that are not there as a whole."""
         self.excess = 0
-        """Its transfers that found no credit, and none that was taken back a short time ago."""
+        """Number of transfers that found no credit, and none that was taken back a short time ago."""
         self.lent = 0
-        """Its part of the sum."""
+        """Part that the publisher has of `LocalPublishers.lent`."""
         self.active_at = -inf
         """Time at which it last sent, or could not and was made able to, seconds."""
         self.is_attached = True
         self.is_busy = False
         self.is_wanting = False
-        """It stands among those that made use of credit since they were last looked at."""
+        """Whether the publisher is among those that made use of credit since they were last looked at."""
 
     def standing(self) -> int:
         """Credit that it may still use, and its messages that wait."""
         return self.held + self.lowered + len(self.queue)
 
     def kept(self) -> int:
-        """Credit that is never taken back for others: the one that nothing backs, unless its message is that."""
+        """Credit that the publisher always keeps: the one that nothing backs, or 0 if a message in parts uses that."""
         return 0 if self.coming else 1
 
 
@@ -96,11 +96,11 @@ class LocalPublishers:
         self.waiting: OrderedDict[Key, Publisher] = OrderedDict()
         """Messages that may leave, each with its publisher, oldest first."""
         self._turns = FairQueue()
-        """Those of publishers that are there, by turns of the clients; empty until there is one to choose."""
+        """Messages of publishers that are there, by turns of the clients; empty until there is one to choose."""
         self.left = FairQueue()
-        """Those of publishers that have left, and of clients that had none, by turns of the clients."""
+        """Messages of publishers that have left, and of clients that had none, by turns of the clients."""
         self.is_left_next = False
-        """It is the turn of one of these."""
+        """Whether the next message is one of `left`."""
         self.coming: dict[Key, Publisher] = {}
         """Messages that are not there as a whole: counted as waiting, and not to be sent yet."""
         self.departed = 0

@@ -13,9 +13,9 @@ from typing import Final
 WINDOW: Final = 2048
 """Numbers up to the highest of which it is known whether each was seen."""
 MOST_BEHIND: Final = 8
-"""Rising numbers before the window until the last of them is believed, if fewer were seen in the window;"""
+"""Rising numbers before the window after which the last of them is believed, if fewer were seen in the window."""
 MOST_OVERTAKEN: Final = 4 * WINDOW
-"""and if there are more."""
+"""Rising numbers before the window after which the last of them is believed, however many were seen in the window."""
 _MASK: Final = (1 << WINDOW) - 1
 
 
@@ -30,9 +30,9 @@ class SequenceWindow:
         self._bits = 0
         """Bit n is of the number that is n below the highest."""
         self._behind = 0
-        """Rising numbers before the window that came last,"""
+        """Number of rising numbers before the window that came last."""
         self._last_behind = 0
-        """and the last of them."""
+        """Last number before the window."""
 
     def see(self, number: int, is_first: bool = True) -> bool:
         """Note a number.

@@ -67,17 +67,17 @@ class SubscriberCreditPool(CreditPool):
         super().__init__(timing)
         self.local_subscribers = local_subscribers
         self.parts: dict[RouterId, TreeShare] = {}
-        """By ingress router, in the order of their names."""
+        """Shares of the trees by ingress router, in the order of their names."""
         self.is_closed = True
-        """Nobody is live, or all who are have taken their credit back for the linger."""
+        """Whether nobody is live, or all that are have taken their credit back for the linger."""
         self.is_touched = True
-        """Something has happened since the last turn."""
+        """Whether something has happened since the last turn."""
         self.moved: dict[RouterId, None] = {}
         """Trees of which the part is another one than when this was last emptied."""
         self._backlogged = 0
         """Trees in which publishers wait."""
         self._quiet_since = inf
-        """Since when trees are backlogged and nothing was sent, or the order was last changed, seconds."""
+        """Time since which trees are backlogged and nothing was sent, or the order was last changed, seconds."""
         self._changes = 0
         """Number of times that the order was changed since anything was sent."""
         self._counted_at = -inf
@@ -228,7 +228,7 @@ class SubscriberCreditPool(CreditPool):
                 self.moved[part.ingress] = None
                 if held == 0:
                     part.since = now
-            # Who wants nothing has no claim later to what others are dealt meanwhile.
+            # An idle tree must not accumulate a claim: raise its virtual time to the level served now.
             if level > part.served:
                 part.passed += level - part.served
                 part.reckon()
@@ -271,7 +271,7 @@ class SubscriberCreditPool(CreditPool):
 
     @property
     def _first(self) -> list[TreeShare]:
-        """Those that should have credit before anybody has more than one."""
+        """Trees that should have credit before any tree has more than one."""
         return sorted((p for p in self.parts.values() if p.weight > 0), key=lambda p: p.passed)[: self.capacity]
 
     def _change_order(self, now: float) -> float:

@@ -16,16 +16,17 @@ from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 
 GRACES = 4
-"""A branch may hold up the others for so many times the grace, and `EXTRA_S`: longer than any honest neighbor, also one
-whose subscribers are few, slow, and shared with the trees of other routers."""
+"""Number of times the grace, besides `EXTRA_S`, for which a branch may hold up the others: longer than any honest
+neighbor, also one whose subscribers are few, slow, and shared with the trees of other routers."""
 EXTRA_S = 1.0
 HOP_S = 0.25
-"""And for so much longer for each router that is reached by it, seconds: there are more of them at each hop upstream.
-More than the time in which an exclusion farther away shows here."""
+"""Time for which a branch may hold up the others beyond that for each router that is reached by it, seconds: there are
+more of them at each hop upstream. More than the time in which an exclusion farther away shows here."""
 MOST_ROUTERS = 20
-"""More are not counted: neighbors tell how many there are."""
+"""Maximum number of routers that are counted for `HOP_S`: neighbors tell how many there are."""
 MOST_TAKEN = 1
-"""A branch that took more messages than this has not held up the others all that time."""
+"""Maximum number of messages that a branch takes while it holds up the others: one that took more has not done so all
+that time."""
 
 
 class TreeBranch:
@@ -61,7 +62,7 @@ class TreeBranch:
         self._patience = patience
         self.lose_circuit()
         self.routers = 1
-        """Reached by this branch, its neighbor included."""
+        """Number of routers reached by this branch, its neighbor included."""
         self.held_s = 0.0
         """Time for which it held up the others since it last took enough."""
         self.taken = 0
@@ -72,20 +73,21 @@ class TreeBranch:
         """Time since which it is excluded, seconds; `inf` when it counts."""
         self.readmitted_at = -inf
         self.pause_s = 0.0
-        """It stays excluded for at least so long: not at all for the first time, since its fault may be none."""
+        """Minimum length of the exclusion, seconds: 0 for the first time, since the fault may be none of the
+        branch's."""
         self._is_holding = False
         self._noted_at = 0.0
 
     def lose_circuit(self) -> None:
         """Forget what its circuit had. What it holds up is remembered."""
         self.credit = 0
-        """Unspent, messages."""
+        """Credit that is unspent, messages."""
         self.is_draining = False
-        """It asks for its credit back."""
+        """Whether the branch asks for its credit back."""
         self.is_closed = False
-        """Nobody below it is live."""
+        """Whether nobody below the branch is live."""
         self.told_weight = 0
-        """Busy publishers upstream, as it was told."""
+        """Number of busy publishers upstream, as the branch was told."""
 
     @property
     def is_counting(self) -> bool:

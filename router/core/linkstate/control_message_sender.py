@@ -59,9 +59,9 @@ class FloodTargets(enum.Enum):
 
     EVERY = "every"
     PUSHING = "pushing"
-    """Those that take link state unasked."""
+    """Neighbors that take link state unasked."""
     PLAIN = "plain"
-    """Those that ask for it, as qdrouterd does."""
+    """Neighbors that ask for link state, as qdrouterd does."""
 
 
 @attrs.frozen(kw_only=True)
@@ -147,8 +147,8 @@ class ControlMessageSender:
             message: what is said.
             to: address, as `core.addressing` writes it.
             reach: which neighbors.
-            is_news: it says what this router did not know: then its trace is no reason to leave out anybody who would
-                have sent it here himself. What was news to all goes no further by itself, so this ends.
+            is_news: the message was new to this router. Then it is also sent to routers in its trace: had they known
+                it, they would have sent it here. A message that is news to nobody goes no further, so this ends.
             told: routers that get it from others.
         """
         trace = received.trace or (message.id,)

@@ -10,10 +10,10 @@ from typing import Final
 from router.core.ids_and_conditions import RouterId
 
 MOST_AT_ONCE: Final = 100
-"""Routers asked in one turn. One message may name thousands that there are not, and whoever passes questions on
-has credit for some hundreds of control messages,"""
+"""Maximum number of routers asked in one turn. One message may name thousands that there are not, and a neighbor that
+passes questions on has credit for some hundreds of control messages."""
 PAUSE_S: Final = 0.1
-"""and until the next ones are, seconds."""
+"""Pause until the next routers are asked, seconds."""
 
 
 class DueRouters:
@@ -26,7 +26,7 @@ class DueRouters:
 
     @property
     def next(self) -> float:
-        """Not later than the earliest moment, seconds; `math.inf` when there is none."""
+        """Lower bound of the earliest moment, seconds; `math.inf` when there is none."""
         return max(self._queue[0][0], self._paused_until) if self._queue else math.inf
 
     def set(self, router: RouterId, at: float) -> None:

@@ -12,15 +12,16 @@ from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.control_message_sender import ControlMessageSender
 
 MANY: Final = 4
-"""Times in a row that an id is spoken for by another one, from which on it is taken for one of two routers."""
+"""Number of times in a row that an id is spoken for by another router from which on it is taken for one of two."""
 PAUSE_S: Final = 5.0
 """After which the next time is the first again, seconds."""
 OLDER_PAUSE_S: Final = 600.0
 """The same for older boot numbers, of which a router away from here tells only each time that it advertises itself."""
 LEAST_START: Final = 1000
-"""Between the boot numbers of two starts, microseconds; a router that overrules another one adds less to its own."""
+"""Minimum difference of the boot numbers of two starts, microseconds; a router that overrules another one adds less to
+its own."""
 MOST_IDS: Final = 64
-"""Counted at a time; more are not told of."""
+"""Maximum number of ids counted at a time; more are not told of."""
 
 
 @attrs.define

@@ -120,7 +120,7 @@ class FloodedMulticastDuplicates:
         return ()
 
     def _by_one(self, paths: Paths, me: RouterId, child: RouterId) -> tuple[RouterId, ...] | None:
-        """The same where the trace can't name all: one child gets the copy, and floods it to the others."""
+        """Find the trace of a copy where it can't name all: one child gets the copy, and floods it to the others."""
         heads = [
             peer
             for peer in sorted(self._topology.edges.get(me, {}))

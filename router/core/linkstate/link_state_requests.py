@@ -15,7 +15,8 @@ from router.core.linkstate.messages import LinkStateRequest
 from router.core.linkstate.neighbors import Neighbors
 
 SOON: Final = 8
-"""So many requests for the same come soon after each other; who answers none of them may not be there."""
+"""Number of requests for the same link state at short intervals: a router that answers none of them may not be
+there."""
 
 
 class LinkStateRequests:

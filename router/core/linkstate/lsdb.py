@@ -47,13 +47,13 @@ class Node:
     """Time of the last news of its own boot: advertisement or accepted link state, seconds."""
     has_link_state: bool = False
     is_unasked: bool = False
-    """Its link state came without a request, as it does among routers of our kind."""
+    """Whether the link state came without a request, as it does among routers of our kind."""
     doubt_at: float = math.inf
     """Time from which what is held of it may have changed unheard, since it is unreachable, seconds."""
     is_unconfirmed: bool = False
-    """It was unreachable beyond that time, and has not told of its link state since."""
+    """Whether the router was unreachable beyond `doubt_at`, and has not told of its link state since."""
     has_trees: bool = False
-    """It passes multicasts on along trees only, as it says."""
+    """Whether the router passes multicasts on along trees only, as it says."""
     ls_seq: int = 0
     peers: Mapping[RouterId, int] = attrs.field(factory=dict)
     changed_at: float
@@ -73,11 +73,11 @@ class Node:
     asked: int = 0
     """Requests sent without an answer."""
     doubted_seq: int = 0
-    """The newest that it was asked about, since it said less itself."""
+    """Newest sequence that the router was asked about, since it said less itself."""
     rival: RouterAdvertisement | None = None
-    """The latest that others tell of it, and that the neighbor of this id has not overruled,"""
+    """Latest advertisement that others tell of it, and that the neighbor of this id has not overruled."""
     rival_since: float = math.inf
-    """though it has said nothing new since this time, seconds."""
+    """Time since which the neighbor has said nothing new in spite of `rival`, seconds."""
     brought_by: RouterId | None = None
     """The neighbor that was the first to tell of it."""
     peers_by: RouterId | None = None
@@ -96,7 +96,7 @@ class Node:
         return not (self.is_behind or self.is_unconfirmed)
 
     def update(self) -> LinkStateUpdate:
-        """Its link state as it sent it; there is some."""
+        """Link state as the router sent it; there is some."""
         assert self.instance is not None
         return LinkStateUpdate(
             id=self.id, instance=self.instance, ls_seq=self.ls_seq, peers=self.peers, has_trees=self.has_trees
@@ -117,7 +117,7 @@ class LinkStateDatabase:
         self.router_id = router_id
         self.nodes: dict[RouterId, Node] = {}
         self.next_aging = math.inf
-        """Not later than the moment at which the next node ages out, seconds."""
+        """Lower bound of the moment at which the next node ages out, seconds."""
         self._settings = settings
         self._brought: Counter[RouterId | None] = Counter()
         """Nodes by the neighbor that was the first to tell of them."""

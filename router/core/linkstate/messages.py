@@ -26,13 +26,14 @@ MAX_INT: Final = 2**63 - 1
 """Largest sequence and instance: what an AMQP long holds."""
 
 MAX_JUMP: Final = 2**40
-"""By how much one message may raise a sequence above what is held of its router. Nothing real comes near it, and who
-would take the highest number there is, so that the true router can't have a higher one, needs millions of messages,
-each answered by the true router."""
+"""Maximum rise of a sequence by one message, above what is held of its router. Nothing real comes near it, and a router
+that would take the highest number there is, so that the true router can't have a higher one, needs millions of
+messages, each answered by the true router."""
 MAX_BOOT_JUMP: Final = 2**48
-"""The same of a boot number. These are microseconds, so a router may have run for nine years before it starts again."""
+"""Maximum rise of a boot number by one message, microseconds: a router may have run for nine years before it starts
+again."""
 MAX_FIRST: Final = 2**62
-"""Largest of them while nothing is held: as much is left above it."""
+"""Largest sequence and boot number that are taken while nothing is held: as much is left above it."""
 
 MAX_WEIGHT: Final = 2**31 - 1
 """Largest weight of a circuit: what an AMQP int holds."""
@@ -204,7 +205,7 @@ class MobileAddressUpdate(ControlMessage):
     hints: tuple[int, ...] = ()
     """Treatment of each of `add` or `exist` (`TREATMENT_OF_HINT`); not to be used when their number differs."""
     part: int = 0
-    """Of an absolute update that comes in parts: which one of them this is, from 0."""
+    """Number of this part, from 0, in an absolute update that comes in parts."""
     parts: int = 1
 
     @property
@@ -263,9 +264,9 @@ class MobileAddressRequest(ControlMessage):
     parts: int = 0
     """Parts of the answer that may come now (DEV-32); 0: it must come in one."""
     part: int = 0
-    """The first one that is wanted,"""
+    """Number of the first part that is wanted."""
     part_seq: int = 0
-    """and the `mobile_seq` of those before it."""
+    """Value of `mobile_seq` in the parts before the first that is wanted."""
 
     def _own_keys(self) -> dict[str, object]:
         keys: dict[str, object] = {"have_seq": self.have_seq}
@@ -301,8 +302,8 @@ class CircuitStates(ControlMessage):
     closed: tuple[str, ...] = ()
     """Link names of circuits of the receiver whose address has no subscriber behind the sender."""
     loads: Mapping[str, tuple[int, int]] = attrs.field(factory=dict, hash=False)
-    """By link name of circuits of the receiver: messages without an outcome at the egress router that did not come by
-    the circuit, -MAX_LOAD to MAX_LOAD, and subscribers there that can take one, 1 to MAX_LOAD. Absent when none has
+    """Loads at the egress routers of circuits of the receiver, by link name: messages without an outcome that did not
+    come by the circuit, -MAX_LOAD to MAX_LOAD, and subscribers that can take one, 1 to MAX_LOAD. Absent when none has
     changed."""
 
     def _own_keys(self) -> dict[str, object]:
@@ -328,7 +329,7 @@ class UnknownMessage(ControlMessage):
     opcode: ClassVar[str] = "FOREIGN"
 
     name: str
-    """Its opcode on the wire."""
+    """Opcode on the wire."""
 
     def _own_keys(self) -> dict[str, object]:
         return {"name": self.name}

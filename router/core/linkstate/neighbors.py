@@ -36,11 +36,11 @@ class AdjacencyState(enum.Enum):
     """State of a connection by what is known of the router at its other end."""
 
     SILENT = "silent"
-    """Nothing was heard for `hello_max_age_s`, or ever."""
+    """State of a connection on which nothing was heard for `hello_max_age_s`, or ever."""
     ONE_WAY = "one-way"
-    """It is heard, and has not heard this router."""
+    """State of a connection whose router is heard, and has not heard this one."""
     TWO_WAY = "two-way"
-    """It is heard, and has heard this router."""
+    """State of a connection whose router is heard, and has heard this one."""
 
 
 class AdjacencyEvent(enum.Enum):
@@ -54,7 +54,7 @@ class AdjacencyEvent(enum.Enum):
 
 
 TRANSIT_ENDED_COST: Final = 1_000_000
-"""Of an edge from a router that is about to stop. Sums of several fit 31 bits, with which a qdrouterd computes."""
+"""Cost of an edge from a router that is about to stop. Sums of several fit 31 bits, with which a qdrouterd computes."""
 
 ADJACENCY: Final[Mapping[tuple[AdjacencyState, AdjacencyEvent], AdjacencyState]] = {
     (AdjacencyState.SILENT, AdjacencyEvent.HELLO_WITHOUT_ME): AdjacencyState.ONE_WAY,
@@ -85,7 +85,7 @@ class ControlConnection:
 
     connection: ConnectionId
     router: RouterId
-    """By its HELLO; until there was one, by its Open."""
+    """Id of the neighbor in its HELLO; until there was one, in its Open."""
     cost: int
     pushes_lsu: bool
     local_conn_id: int
@@ -100,16 +100,17 @@ class ControlConnection:
     instance: int | None = None
     """Boot number in its last HELLO, or of the connection that it took over from."""
     is_suspect: bool = False
-    """HELLOs were due and did not come: the last choice until one does."""
+    """Whether HELLOs were due and did not come: the connection is the last choice until one does."""
     is_excused: bool = False
-    """Its silence was excused since it was last heard: this router was held up itself."""
+    """Whether the silence was excused since the neighbor was last heard: this router was held up itself."""
     breaks: int = 0
-    """Times that its neighbor ceased to hear this router, the last at `broken_at`, with no calm between,"""
+    """Number of times that the neighbor ceased to hear this router, the last at `broken_at`, with no calm between."""
     broken_at: float = -math.inf
     held_until: float = -math.inf
-    """and the time until which it stays one-way for that, seconds."""
+    """Time until which the connection stays one-way for its breaks, seconds."""
     is_challenger: bool = False
-    """Speaks of another boot than the active connection: a duplicate id, or the end of the old boot is not noticed."""
+    """Whether the connection speaks of another boot than the active one: a duplicate id, or the end of the old boot is
+    not noticed."""
 
     def note_break(self, now: float, shortest_hold_s: float) -> None:
         """Note that its neighbor does not hear this router any more: the second time it is held one-way, then longer.
@@ -149,7 +150,7 @@ class Neighbors:
         self.greetings: dict[ConnectionId, None] = {}
         """Connections on which a HELLO is due at once, to find a neighbor in a round trip; see `take_greetings`."""
         self.next_silence = math.inf
-        """Not later than the moment at which the next connection counts as silent unless it is heard, seconds."""
+        """Lower bound of the moment at which the next connection counts as silent unless it is heard, seconds."""
         self._settings = settings
         self._by_router: dict[RouterId, list[ControlConnection]] = {}
 

@@ -55,10 +55,10 @@ from router.core.linkstate.throttle import Throttle
 RA_JITTER: Final = 0.25
 """Intervals are shortened by up to this part, so that a thousand routers do not act in step."""
 OVERRULE_PAUSE_S: Final = 0.5
-"""Between two answers to what others say in this router's name, seconds."""
+"""Minimum time between two answers to what others say in this router's name, seconds."""
 MAX_STEPS: Final = 64
-"""Of MAX_BOOT_JUMP each, in one such answer. Who is farther behind believes it after `ra_interval_s`, as if a clock had
-been set back."""
+"""Maximum number of steps of MAX_BOOT_JUMP announced in one such answer. A router that is still too far behind believes
+it after `ra_interval_s`, as if a clock had been set back."""
 
 
 class LinkState:
@@ -121,7 +121,7 @@ class LinkState:
         self._overrule_at = math.inf
         self._ra_at = self._spf_at = self._own_at = math.inf
         self.convergence_s = 0.0
-        """From the news of a change until the routes followed it, the last time, seconds."""
+        """Time from the last news of a change until the routes followed it, seconds."""
         self._stale_at = math.inf
         """Time of the first change that the routes do not follow yet, seconds."""
 

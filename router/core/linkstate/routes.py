@@ -26,7 +26,7 @@ class RoutesDiff:
     moved: tuple[RouterId, ...]
     """Reachable as before, by another connection or at another cost; nearest first."""
     repriced: tuple[RouterId, ...] = ()
-    """Those of them whose cost is another one."""
+    """Routers in `moved` whose cost is another one."""
     is_topology: bool
     """Whether the graph changed."""
 
@@ -46,7 +46,7 @@ class RouteComputation:
         self.runs = 0
         """Computations since the start."""
         self._is_doubting = False
-        """Whether that is more than what counts."""
+        """Whether `known_edges` has more than the edges that count."""
         self._given_up: set[RouterId] = set()
         """Routers whose routes were given up before others were looked for."""
         self._sender = sender

@@ -32,7 +32,7 @@ class Paths:
 
     root: RouterId
     distance: Mapping[RouterId, int]
-    """By router, the root included."""
+    """Distance of each router that is reached, the root included."""
     predecessor: Mapping[RouterId, RouterId]
     """The router before it on its path; the root has none."""
     order: tuple[RouterId, ...]

@@ -20,9 +20,9 @@ from router.core.policy.denial import DenialKind, Denied
 from router.core.policy.vhost_state import VhostState
 
 MOST_REMEMBERED: Final = 1024
-"""Addresses in messages of one user whose verdicts are remembered,"""
+"""Maximum number of addresses in messages of one user whose verdicts are remembered."""
 LONGEST_REMEMBERED: Final = 256
-"""and characters of one that is."""
+"""Maximum length of an address whose verdict is remembered, characters."""
 
 
 class ClientRights:

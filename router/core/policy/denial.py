@@ -34,4 +34,4 @@ class Denied(PeerProtocolError):
         super().__init__(message, condition=condition)
         self.kind = kind
         self.connection = connection
-        """Of who asked, where its rights alone don't tell: of a message."""
+        """Connection of the client whose message was denied; None where its rights alone tell who asked."""

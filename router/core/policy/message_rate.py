@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 BURST_S: Final = 1.0
-"""Of a rate that was not used, so much may come at once."""
+"""Time whose messages may come at once after a rate was not used, seconds."""
 MIN_WAIT_S: Final = 0.01
 """Shortest time until what waits is looked at again; several messages go on then."""
 

@@ -62,7 +62,7 @@ class Policy:
         self._me = me
         self._told = told
         self._users: dict[tuple[str, str], UserState] = {}
-        """By virtual host and name, those that are connected."""
+        """Users that are connected, by virtual host and name."""
         self.denied_unknown = 0
         """Connections to virtual hosts that there are not, since the start."""
         self._states: dict[str, VhostState] = {}

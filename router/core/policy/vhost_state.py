@@ -11,7 +11,8 @@ from mesh_config.models import VhostSettings
 from router.core.policy.denial import DenialKind, Denied
 
 TAG_CHARS: Final = 16
-"""Of a mark in reply addresses: 64 bits of a hash, so that it tells nothing and has no separator in it."""
+"""Number of characters of a mark in reply addresses: 64 bits of a hash, so that it tells nothing and has no separator
+in it."""
 
 
 class VhostState:

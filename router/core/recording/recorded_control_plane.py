@@ -2,8 +2,8 @@
 
 There are two segments at most, each with the state that its first call found. When the newer one is full the older one
 is dropped and a third begins: so what is left always begins with a state. Each has three eighths of all room, since
-the last call of one may be large. Calls are kept as the frozen
-objects that they had and gave; nothing is encoded before somebody wants to read it.
+the last call of one may be large. Calls are kept as the frozen objects that they had and gave; nothing is encoded
+before somebody wants to read it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from router.core.linkstate.messages import Hello, LinkStateUpdate, MobileAddress
 from router.core.recording.control_plane_state import freeze
 
 CALL_BYTES: Final = 200
-"""Memory of a call,"""
+"""Memory that a call takes, bytes."""
 EVENT_BYTES: Final = 600
-"""of an event with its message,"""
+"""Memory that an event with its message takes, bytes."""
 ACTION_BYTES: Final = 300
-"""of an action,"""
+"""Memory that an action takes, bytes."""
 ITEM_BYTES: Final = 80
-"""and of a router or an address in a list, beside its text."""
+"""Memory that a router or an address in a list takes beside its text, bytes."""
 CALLS_AT_ONCE: Final = 8
-"""Calls whose memory is counted together,"""
+"""Maximum number of calls whose memory is counted together."""
 LARGE_BYTES: Final = 65536
-"""unless those before took more."""
+"""Memory of the calls counted last above which the next one is counted by itself, bytes."""
 STATE_ADDRESS_BYTES: Final = 40
 STATE_ROUTER_BYTES: Final = 300
-"""About what an address and a router take in a state."""
+"""Approximate memory of an address and of a router in a state, bytes."""
 STATE_PAUSE_S: Final = 1e-6
 """Pause after a state for each of its bytes: a fortieth of it is what making it takes."""
 
@@ -129,9 +129,9 @@ class RecordedControlPlane:
         self._newer = self._begun(now)
         self._calls = self._newer.calls
         self._weighed = 0
-        """Calls of the newer segment whose memory was counted,"""
+        """Number of calls in the newer segment whose memory was counted."""
         self._weigh_at = min(CALLS_AT_ONCE, self._half_calls)
-        """and their number at which it is counted next."""
+        """Number of calls in the newer segment at which their memory is counted next."""
 
     def handle(self, events: Sequence[Event], *, now: float) -> list[Action]:
         """See `ControlPlane.handle`."""

@@ -31,7 +31,7 @@ from router.core.recording.control_plane_state import thaw, to_plain
 from router.core.recording.recorded_control_plane import Call, OutsideFault, Raised, Segment
 
 VERSION: Final = 1
-"""Of the format."""
+"""Version of the format."""
 MAGIC: Final = "amqp-mesh-recording"
 DIGEST_BYTES: Final = 8
 
@@ -113,7 +113,7 @@ class Entry:
     """One line of a recording, between the first and the last."""
 
     line: int
-    """Its number, from 1."""
+    """Number of the line, from 1."""
     at: float
     """Seconds, monotonic."""
     is_state: bool = False

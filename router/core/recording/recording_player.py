@@ -32,7 +32,7 @@ class Player:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.control: ControlPlane | None = None
-        """As it stands after the last step; None as long as there was no state to begin with."""
+        """Control plane as it stands after the last step; None as long as there was no state to begin with."""
         self.differences = 0
         self.unplayed = 0
         """Calls that came before there was a state."""
