@@ -22,7 +22,7 @@ KEY_STREAM: Final = b"\xa3\x0fx-opt-qd.stream"
 KEY_INGRESS: Final = b"\xa3\x10x-opt-qd.ingress"
 KEY_TRACE: Final = b"\xa3\x0ex-opt-qd.trace"
 KEY_EGRESS: Final = b"\xa3\x16x-opt-amqp-mesh.egress"
-"""Between our own routers only."""
+"""Key of the annotation that names the egress router, between our own routers only."""
 _KEYS: Final = (KEY_PHASE, KEY_STREAM, KEY_TO, KEY_INGRESS, KEY_TRACE, KEY_EGRESS)
 _KEYS_OBSOLETE: Final = (b"\xa3\x09x-opt-qd.", b"\xa3\x0ex-opt-qd.class")
 """The router annotations, as encoded symbols; these last two carry nothing any more."""

@@ -54,15 +54,16 @@ class AnycastController(CreditController):
         self.is_closest = entry.treatment is CLOSEST
         self._scheduler = AnycastScheduler(timing=context.timing, is_closest=self.is_closest, distance=entry.distance)
         self.machine = self._scheduler
-        # The same twice: compiled, only the one of its own type is called at once.
+        # Held twice: Cython calls methods directly only through the attribute declared with the concrete class.
         self.is_reply = entry.kind is AddressKind.ROUTER and entry.owner != self._me
-        """A client's reply address at another router: the first message of each publisher goes as a datagram."""
+        """Whether the address is a client's reply address at another router: each publisher's first message goes as a
+        datagram."""
         self.first: dict[PublisherLink, None] = {}
         """Publishers to a reply address that have not sent anything."""
         self._is_reached = False
-        """Some egress is reached: each of them has one credit."""
+        """Whether some egress is reached: each publisher in `first` has one credit."""
         self.second: dict[PublisherLink, None] = {}
-        """Those that have sent one message; the next brings them under the rule."""
+        """Publishers that have sent one message; the next brings them under the rule."""
         self._connections: dict[RouterId, object] = {}
         """The connection that leads to each egress."""
         self._draining: dict[SubscriberLink, None] = {}
@@ -71,11 +72,11 @@ class AnycastController(CreditController):
         self._able: OrderedDict[Key, SubscriberLink] = OrderedDict()
         """Local subscribers with credit, by themselves, the one that was longest without a message first."""
         self._chosen: SubscriberLink | None = None
-        """The one that got the last message."""
+        """Subscriber that got the last message."""
         self.local_load = EgressLoad(is_local=True)
         """Messages at local subscribers."""
         self._has_choice = False
-        """There are several subscribers, so that loads are counted."""
+        """Whether there are several subscribers, so that loads are counted."""
         self.update_paths()
 
     def is_idle(self) -> bool:

@@ -14,15 +14,15 @@ class ArrivalProgress:
         """*message*: its number on its link."""
         self.message = message
         self.received = received
-        """Of messages in parts, bytes since the window began,"""
+        """Bytes of messages in parts received since the window began."""
         self.since = now
-        """at this time, in seconds."""
+        """Time at which the window began, seconds."""
         self.most_unread = 0
         """Most bytes of the message that were found unread at once: proton keeps a buffer of that size to its end."""
         self.paused_at = inf
-        """Since when the link is not read, seconds; infinity while it is."""
+        """Time since which the link is not read, seconds; infinity while it is."""
         self.paused_s = 0.0
-        """For how long it was not before, since the window began, seconds."""
+        """Time for which the link was not read since the window began, but for the pause that lasts, seconds."""
 
     def restart(self, message: int, now: float) -> None:
         """Begin a window at *now*, seconds."""

@@ -22,13 +22,13 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import DONE, STREAM_BUFFER_BYTES, STREAMING, WAITING
 
 TURN_BYTES: Final = 262_144
-"""Read in one turn of all links that were paused: a few parts."""
+"""Maximum number of bytes read in one turn of all links that were paused: a few parts."""
 
 
 class PausedLinks:
-    """The paused links of one router that are read again in a later turn, at a time, or when a sibling needs it.
+    """Paused links of one router that wait for a turn, for a rate, or for a message on another link of their session.
 
-    Others are paused until somebody has room again, and these are kept by whom that is.
+    Links that wait for an egress connection are kept in `Port.paused`, those that wait for memory in `Port.stopped`.
     """
 
     def __init__(self, waiting: AllWaitingMessages, egress: MessageSender, unfinished: StalledSenders) -> None:
@@ -38,9 +38,9 @@ class PausedLinks:
         self.unread: dict[IngressLink, None] = {}
         """Links that are to be read again in the next turn, in their order."""
         self.slowed: dict[IngressLink, float] = {}
-        """Links whose connection sends faster than it may, each with the time until then,"""
+        """Links whose connection sends faster than it may, each with the time at which it is read again, seconds."""
         self.slowed_due = inf
-        """and the first of these, seconds."""
+        """Time of the first link in `slowed`, seconds; infinity when there is none."""
         self._alone: dict[Handle, dict[IngressLink, None]] = {}
         """Links by session that were paused, and are to be read again when a message on another one of it begins."""
         self._left = TURN_BYTES

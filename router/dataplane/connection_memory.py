@@ -16,19 +16,19 @@ class ConnectionMemory:
     """The account of one connection, in bytes."""
 
     taken_bytes: int = 0
-    """Of what the peer has sent,"""
+    """Bytes held of what the peer has sent."""
     backlog_bytes: int = 0
-    """among it its messages that waited for credit;"""
+    """Bytes of the peer's messages that wait for credit; part of `taken_bytes`."""
     given_bytes: int = 0
-    """of what it is to get;"""
+    """Bytes held of what the peer is to be sent."""
     unread_bytes: int = 0
-    """and in the windows of its sessions, which nobody has asked for."""
+    """Bytes in the windows of the peer's sessions that nobody has read."""
     summed_bytes: int = 0
-    """Part of it in the sum of all connections: all but the messages that waited, which have a sum of their own."""
+    """Bytes that count in the sum of all connections: all but the messages that wait, which have a sum of their own."""
     stopped_at: float = 0.0
-    """Since when nothing is read from its socket, seconds."""
+    """Time since which nothing is read from the socket, seconds."""
     stop_reading: Callable[[bool], None] = _no_socket
-    """Stops the reading of its socket, or lets it go on."""
+    """Function that stops the reading of the socket, or lets it go on."""
 
     @property
     def total_bytes(self) -> int:

@@ -66,9 +66,10 @@ class Port:
         """Policy for what this client, or neighbor, names in messages; None where there is no policy."""
         self.data_links: list[EgressDatagramLink] = []  # to a neighbor, by priority, lowest first
         self.data_sessions: dict[Handle, int] = {}
-        """Of a neighbor: how many data links come in, by session."""
+        """Number of data links of a neighbor on which messages come in, by session."""
         self.open_stream: Callable[[], EgressLargeMessagesLink] | None = None
-        """Attaches one more data link in a session of its own, when the neighbor allows it."""
+        """Function that attaches one more data link in a session of its own; None when the neighbor doesn't allow
+        it."""
         self.streams: list[EgressLargeMessagesLink] = []  # those links, in the order in which they were attached
         self.open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None] | None = None
         """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
@@ -85,13 +86,14 @@ class Port:
         self.circuits_in: dict[str, IngressCircuitLink] = {}  # by link name
         self.circuits_out: dict[str, EgressCircuitLink] = {}
         self.unwritten: list[Transfer] = []
-        """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
+        """Unsettled messages to a neighbor whose bytes may not be with the kernel yet."""
         self.unwritten_room = UNWRITTEN_ROOM
-        """So many of them are kept before those that have an outcome are looked for."""
+        """Number of messages in `unwritten` from which on those that have an outcome are looked for."""
         self.unwritten_bytes = 0
-        """Of messages, given to the engine since the kernel had everything; what it has encoded it tells nobody."""
+        """Bytes of messages given to the engine since the kernel had everything; the engine doesn't tell what it has
+        encoded."""
         self.lost_bytes: dict[int, int] = {}
-        """By the address of a session, bytes that proton counts as unwritten for ever: their link is gone."""
+        """Bytes that proton counts as unwritten for ever, since their link is gone, by the address of the session."""
         self.held_bytes = 0
         self.leaving_bytes = 0  # of large messages on their way to it, what the engine was not given yet
         self.charge = ConnectionMemory()
@@ -102,7 +104,7 @@ class Port:
         self.stopped: dict[IngressLink, None] = {}
         """Ingress links that are not read while `is_over`."""
         self.asking: Transfer | None = None
-        """While `is_over`, the last message that was begun though its address was not known."""
+        """Last message that was begun while `is_over`, though its address was not known."""
         self.paused: dict[IngressLink, None] = {}
         """Ingress links that are not read until this connection has written more."""
         self.blocked: dict[EgressLink, None] = {}  # its own links that have credit and too many bytes unwritten

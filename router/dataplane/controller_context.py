@@ -32,11 +32,12 @@ class CircuitUpdates:
     """Changes of circuits, of which a neighbor is told at the end of a turn."""
 
     weights: dict[str, int] = attrs.Factory(dict)
-    """Of our circuits, by link name."""
+    """Weights of our circuits, by link name."""
     closed: list[str] = attrs.Factory(list)
-    """Its circuits whose subscribers have withdrawn, by link name."""
+    """Link names of the neighbor's circuits whose subscribers have withdrawn."""
     loads: dict[str, tuple[int, int]] = attrs.Factory(dict)
-    """Of the egress to which each of its circuits leads, by link name: messages of others, and subscribers."""
+    """Load of the egress to which each of the neighbor's circuits leads, by link name: others' messages, and
+    subscribers."""
 
 
 class ForwarderCalls(Protocol):

@@ -63,18 +63,18 @@ class CreditController:
         self._context = context
         self._me = context.fib.me
         self._address = router_address(entry.owner, entry.text) if entry.owner is not None else entry.text
-        """As other routers know it."""
+        """Address as other routers know it."""
         self.own: dict[Place, EgressCircuitLink] = {}
         """Our circuits."""
         self.windowed: dict[Place, float] = {}
-        """Places that can have no circuit on the present path, and when to try again, seconds."""
+        """Places that can have no circuit on the present path, each with the time to try again, seconds."""
         self.deadline = inf
         """Time at which a turn is due without an event, seconds, as the last turn, or `look_again`, found it."""
         self._links_deadline = inf
-        """The same but for the machine's part."""
+        """Time at which a turn is due for the sake of links, seconds; `deadline` has the machine's part too."""
         self._is_due = False
         self._is_acting = False
-        """Actions are being carried out: messages that come meanwhile wait for the next turn, behind these."""
+        """Whether actions are being carried out: messages that come meanwhile wait for the next turn, behind these."""
         self._changed: dict[EgressLink, None] = {}
         """Links whose credit is to be looked at."""
         self._fresh: list[Transfer] = []

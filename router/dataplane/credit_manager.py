@@ -56,10 +56,10 @@ class CreditManager(ControllerContext):
         self.rerouted: set[RouterId] = set()
         """Routers whose paths have changed since the last turn."""
         self.is_replanted = False
-        """The trees of multicasts have changed since the last turn."""
+        """Whether the trees of multicasts have changed since the last turn."""
         self.is_stopping = False
         self._controllers: dict[Hashable, CreditController] = {}
-        """By their addresses."""
+        """Controllers by their addresses."""
         self._timers = TimerQueue()
         """Addresses by when their controllers are due without an event, or before that."""
 

@@ -26,9 +26,9 @@ class DataPlaneInterface:
     reader: LinkEventHandler
     current_settings: CurrentSettings
     session_window_frames: int
-    """Frames that a peer may send on a session before they are read,"""
+    """Number of frames that a peer may send on a session before they are read."""
     session_windows_bytes: int
-    """and bytes that a client may on its n-th session, times n."""
+    """Number of bytes that a client may send unread on its n-th session, times n."""
 
     def add_publisher(self, link: PublisherLink) -> None:
         """Take in a link on which messages of a client may arrive from now on."""

@@ -13,11 +13,11 @@ from router.dataplane.links import Transfer
 
 @attrs.frozen
 class InternalErrorHandlers:
-    """Those who log a fault, and end what it happened to where the data plane can't."""
+    """Functions that log a fault, and end what it happened to where the data plane can't."""
 
     of_address: Callable[[AddressEntry, Exception], None]
-    """With one address, whose credit is not dealt in this turn."""
+    """Handles a fault with one address, whose credit is not dealt in this turn."""
     of_port: Callable[[Port, Exception], None]
-    """With what one connection has sent: in another one's turn, or in none."""
+    """Handles a fault with what one connection has sent: in another one's turn, or in none."""
     of_message: Callable[[Transfer, Exception], None]
-    """With one message, which is about to get its outcome."""
+    """Handles a fault with one message, which is about to get its outcome."""

@@ -419,6 +419,6 @@ class LinkEventReader(LinkEventHandler):
 
 
 PART_BYTES: Final = 65536
-"""Most of a message that is read at a time."""
+"""Maximum number of bytes of a message that are read at a time."""
 TAG_BYTES: Final = 16
-"""Of the tag of a multicast that has a number; others have less."""
+"""Size of the tag of a multicast that has a number, bytes; other tags are shorter."""

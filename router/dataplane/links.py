@@ -68,13 +68,13 @@ class IngressLink:
         self.entry: AddressEntry | None = None
         """The address of its target; None for a sender that names it in each message, and on data links."""
         self.address: str | None = None
-        """The same as text, as the client gave it, with its virtual host."""
+        """Address of the target as the client gave it, with its virtual host."""
         self.rate: ReadingRate | None = None
         """Bound of the messages that are read of it in a second; None for none."""
         self.user_id: bytes | None = None
         """The only `user-id` that its messages may have; None for any."""
         self.asks_other_router = False
-        """Its messages are for management of another router, which doesn't know what its sender may do."""
+        """Whether the messages are for management of another router, which doesn't know what their sender may do."""
         self.sections: SectionTracker | None = None
         """Follows the sections of its messages where policy goes by what stands in them; else None."""
         self.controller: CreditController | None = None
@@ -86,18 +86,18 @@ class IngressLink:
         self.current: Transfer | None = None
         """The message of which more parts will come."""
         self.current_bytes = 0
-        """Of it, what was read; kept where there is a limit."""
+        """Number of bytes read of `current`; kept where there is a limit."""
         self.progress: ArrivalProgress | None = None
-        """Progress of that, once a part of it was read and not the end (`stalled_senders.py`)."""
+        """Progress of `current`, once a part of it was read and not the end (`stalled_senders.py`)."""
         self.in_flight = 0
         self.backlog_bytes = 0
-        """Of its messages, what waits here for credit."""
+        """Bytes of the link's messages that wait here for credit."""
         self.is_numbered = False
-        """Multicasts may come on it with their numbers as tags."""
+        """Whether multicasts may come on the link with their numbers as tags."""
         self.is_paused = False
         self.is_gone = False  # its handle must not be used any more
         self.streams: dict[ConnectionId, EgressLargeMessagesLink] = {}
-        """By neighbor, the streaming link on which a message of it went: all later ones follow there, in order."""
+        """Streaming link on which a message of this one went, by neighbor: all later ones follow there, in order."""
         self.counters = LinkCounters()
 
     def shares_session(self) -> bool:
@@ -219,23 +219,26 @@ class EgressLink:
         self.controller: CreditController | None = None
         """Decides what is sent on it; None where nobody deals its credit, and once a circuit is to go."""
         self.has_aborted = False
-        """It is gone, with messages that were not written: the engine counts them for ever, and writes no Detach."""
+        """Whether the link is gone with messages that were not written: the engine counts them for ever, and writes no
+        Detach."""
         self.is_answering = False
-        """Credit that its peer's drain asks for may be given back, once all before it is written."""
+        """Whether credit that the peer's drain asks for may be given back, once all before it is written."""
         self.is_gone = False  # its handle must not be used any more
         self.is_presettled = False
-        """The subscriber asked for settled messages (snd-settle-mode), so it gives no outcome."""
+        """Whether the subscriber asked for settled messages (snd-settle-mode), so that it gives no outcome."""
         self.current: Transfer | None = None
         """The message of which more parts will follow; nothing else can be sent before its end."""
         self.current_bytes = 0
-        """Of one that is not complete, what was taken over for sending; kept where there is a limit."""
+        """Number of bytes taken over for sending of a message that is not complete; kept where there is a limit."""
         self.default_outcome: tuple[int, bool, bool] | None = None
-        """Of what its receiver settles without one: state, and delivery-failed and undeliverable-here of a MODIFIED."""
+        """Outcome of what the receiver settles without one: state, and delivery-failed and undeliverable-here of a
+        MODIFIED."""
         self.most_bytes = 0
         """Largest message that its receiver announced to take; 0 without a limit."""
         self.outstanding = 0
         self.load: EgressLoad | None = None
-        """Of a subscriber that can take a message, and of our own circuit; None where there is no choice of them."""
+        """Load that a subscriber that can take a message, or our own circuit, is part of; None where there is no
+        choice."""
         self.waiting: OrderedDict[Transfer, None] = OrderedDict()
         """Messages that must go out on this link and no other, oldest first."""
         self.waiting_bytes = 0
@@ -384,39 +387,40 @@ class Transfer:
     is_complete: bool
     is_settled: bool
     is_brokered: bool
-    """A controller has taken it: it used the credit that it came on."""
+    """Whether a controller has taken the message: it used the credit that it came on."""
     is_coming: bool
-    """A controller counts it, and it is held until it is whole."""
+    """Whether a controller counts the message, and it is held until it is whole."""
     may_stream: bool
-    """It is too large to be held, and goes on part by part."""
+    """Whether the message is too large to be held, and goes on part by part."""
     is_ready: bool
-    """Its bytes are already as they will leave."""
+    """Whether the bytes are already as they will leave."""
     data: bytes
-    """The first that arrived and was not sent on, in one piece."""
+    """First bytes that arrived and were not sent on, in one piece."""
     parts: list[bytes] | None
-    """More, which arrived after that."""
+    """Pieces that arrived after `data`; None when there are none."""
     size: int
-    """Bytes of both."""
+    """Bytes of `data` and `parts`."""
     leaving: deque[bytes] | None
-    """Of a large message that is being sent: what the engine was not given yet,"""
+    """Pieces of a large message being sent that the engine was not given yet; of the first, `leaving_at` bytes were."""
     leaving_at: int
-    """but for so many bytes of the first piece."""
+    """Number of bytes of the first piece in `leaving` that the engine was given."""
     leaving_bytes: int
-    """All that it was not given."""
+    """Number of bytes of the message being sent that the engine was not given."""
     scan: Scan | None
     scanned_bytes: int
-    """Its first bytes in which the leading sections were looked for, and did not end."""
+    """Number of bytes at the message's begin in which the leading sections were looked for, and did not end."""
     tag: bytes | None
-    """Of a multicast that has a number (`multicast_repair.py`): its delivery-tag between routers."""
+    """Delivery-tag between routers of a multicast that has a number (`multicast_repair.py`); None for other
+    messages."""
     age_s: float
-    """Of a multicast that is sent again: since its first copies were sent, seconds; else 0."""
+    """Age of a multicast that is sent again, since its first copies were sent, seconds; else 0."""
     to: str | None
     """Value of `x-opt-qd.to` for the next router."""
     entry: AddressEntry | None
     egress: EgressLink | None
     egress_delivery: Handle
     load: EgressLoad | None
-    """Of a datagram: that of its egress router, of which it is a part."""
+    """Load of the egress router that a datagram is part of; None for other messages."""
     waits_since: float
     """Time at which it began to wait, and longest that it may but for its `ttl`, both seconds."""
     waits_until: float

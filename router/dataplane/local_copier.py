@@ -25,9 +25,9 @@ if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import ACCEPTED, pn_link_credit
 
 TURN_COPIES: Final = 64
-"""Written in one turn, of all messages of which there are more than go at once."""
+"""Maximum number of copies written in one turn, of all messages of which there are more than go at once."""
 FEW_COPIES: Final = 64
-"""So many of a message go at once, unless others of their address are still to be written."""
+"""Maximum number of copies of a message that go at once, unless others of its address are still to be written."""
 
 
 class CopyBatch:
@@ -59,7 +59,7 @@ class LocalCopier:
         self._egress = egress
         self._settlement = settlement
         self._runs: dict[AddressEntry, deque[CopyBatch]] = {}
-        """By address, the oldest message first; the address that is next comes first."""
+        """Batches by address, the oldest message first; the address that is next comes first."""
         self.left = 0
         """Copies that are still to be written."""
         self._end_faulty = end_faulty

@@ -136,7 +136,7 @@ class Forwarder:
         self._faults = faults
         self._is_last_try = False
         self.is_handing_back = False
-        """While stopping: what clients publish is released, so that they send it elsewhere."""
+        """Whether what clients publish is released while stopping, so that they send it elsewhere."""
         self._fanout = DatagramFanout(fib, ports, egress, settlement, credit_manager.repair, credit_manager.copying)
 
     def set_handing_back(self, is_handing_back: bool) -> None:

@@ -58,7 +58,7 @@ LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 
 
 AGE_BYTES: Final = 4
-"""Of the age of a multicast that is sent again, milliseconds, behind its number."""
+"""Size of the age of a multicast that is sent again, bytes: milliseconds, behind its number."""
 MOST_AGE_MS: Final = 0xFFFF_FFFF
 
 

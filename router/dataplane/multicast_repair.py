@@ -38,10 +38,11 @@ if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import NULL
 
 MOST_STREAMS: Final = 10000
-"""Pairs of an address and an ingress router that are remembered; those not used for longest are forgotten."""
+"""Maximum number of pairs of an address and an ingress router that are remembered; those longest unused are
+forgotten."""
 MOST_INSTANCES: Final = 16
-"""Of an ingress router: what it sent before it started again may still be under way, or be kept and sent again, and it
-may start again several times meanwhile."""
+"""Maximum number of remembered instances of an ingress router: what it sent before it started again may still be under
+way, or be kept and sent again, and it may start again several times meanwhile."""
 KEPT_BYTES: Final = 256
 """Bytes that a kept message takes beside its own."""
 EXPIRY_S: Final = 1.0
@@ -59,9 +60,9 @@ class Stream:
 
     def __init__(self) -> None:
         self.number = 0
-        """Of this router's own: the last one that was given."""
+        """Number given last to a multicast that entered at this router."""
         self.windows: dict[bytes, SequenceWindow] = {}
-        """By instance of the ingress router, the last one last."""
+        """Windows by instance of the ingress router, the last one last."""
 
 
 class KeptMulticast:
@@ -119,7 +120,7 @@ class MulticastRepair:
         self._begun = 0
         """Times that numbers of an address have begun."""
         self._kept: deque[KeptMulticast] = deque()
-        """Oldest first."""
+        """Multicasts that are kept, oldest first."""
         self.kept_bytes = 0
         """Of what is kept."""
         self.subscribers: dict[str, KnownSubscribers] = {}

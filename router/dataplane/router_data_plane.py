@@ -76,7 +76,7 @@ class RouterDataPlane(DataPlaneInterface):
         self.gone_egress = LinkCounters()
         self.gone_ingress_of: dict[ConnectionId, LinkCounters] = {}
         self.gone_egress_of: dict[ConnectionId, LinkCounters] = {}
-        """The same by neighbor's connection: circuits come and go while it lasts."""
+        """Messages of links that are gone, by neighbor's connection: circuits come and go while it lasts."""
         # What is made first calls what is made later by methods of this object.
         self.settlement = Settlement(self.clock, self._resume, len(fib.groups))
         self.waiting = AllWaitingMessages(self.clock, self.current_settings, self.settlement, self._expired)
@@ -120,7 +120,8 @@ class RouterDataPlane(DataPlaneInterface):
             faults,
         )
         self.reader = self._reader
-        # The same twice: compiled, only the one of its own type is called at once.
+        # Typed twice: Cython calls methods directly only through the attribute that is declared with the concrete
+        # class.
 
     def take_settings(self, settings: ForwardingSettings) -> None:
         """Go by other bounds from now on.

@@ -46,12 +46,12 @@ class Scan:
     )
 
     annotations_start: int
-    """Of the message-annotations; where they would have to be inserted when there are none."""
+    """Begin of the message-annotations; the place where they would have to be inserted when there are none."""
     properties_start: int
     properties_end: int
     """Both 0 when the properties are absent or were not read."""
     rest_offset: int
-    """From here on the message is sent as it came, behind what `annotate` or `strip` returns."""
+    """Offset from which on the message is sent as it came, behind what `annotate` or `strip` returns."""
     user_start: int
     """First byte of the annotations that are not the router's."""
     user_end: int
@@ -76,9 +76,9 @@ class Scan:
     trace: tuple[str, ...]
     """`x-opt-qd.trace` without areas, the origin first."""
     priority: int
-    """Of the header, 0 to 9."""
+    """Priority in the header, 0 to 9."""
     ttl_ms: int | None
-    """Of the header, milliseconds."""
+    """Time to live in the header, milliseconds; None when there is none."""
 
     def __init__(self) -> None:
         self.annotations_start = 0

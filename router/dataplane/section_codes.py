@@ -17,8 +17,8 @@ VALUE: Final = 0x77
 FOOTER: Final = 0x78
 
 PLAIN: Final = -1
-"""Elements of what is open have constructors of their own."""
+"""State in a list or map: each element has a constructor of its own."""
 UNREAD: Final = -2
-"""It is an array whose elements' constructor comes next;"""
+"""State in an array whose elements' constructor comes next."""
 DESCRIBED: Final = -3
-"""and this is a described one, with its descriptor first."""
+"""State in an array whose elements have a described constructor, with its descriptor first."""

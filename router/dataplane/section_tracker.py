@@ -53,20 +53,19 @@ class SectionTracker:
         self._section = 0
         """Descriptor of the section that was begun last; 0 before the first."""
         self._pos = 0
-        """Bytes of the message that were read."""
+        """Number of bytes of the message that were read."""
         self._skip = 0
-        """Of the value that was begun last, bytes that are not looked at and to come."""
+        """Number of bytes of the value begun last that are to come and not looked at."""
         self._rest = b""
-        """The last bytes, of which nothing can be said before more come."""
+        """Last bytes, of which nothing can be said before more come."""
         self._left = 0
-        """Values that are to come where it is: of the section, or of the innermost list, map or array; 0 between two
-        sections,"""
+        """Number of values to come in the section, or in the innermost list, map or array; 0 between two sections."""
         self._end = -1
-        """which ends at this offset; -1 for the section itself,"""
+        """Offset at which the innermost list, map or array ends; -1 in the section itself."""
         self._constructor = PLAIN
-        """and whose elements have this constructor."""
+        """Constructor of the elements of the innermost array; else PLAIN, UNREAD or DESCRIBED."""
         self._outer: list[tuple[int, int, int]] = []
-        """The three of those around it, outermost first."""
+        """Values of `_left`, `_end` and `_constructor` of what is around it, outermost first."""
 
     def follow(self, data: bytes, is_last: bool) -> None:
         """Read the next bytes of the message.

@@ -61,9 +61,9 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import FINISHED, LOST, SENT, STREAMING
 
 RELEASE: Final = RELEASED
-"""The message surely went to nobody: its sender may try again."""
+"""Outcome of a message that surely went to nobody: its sender may try again."""
 FAIL: Final = MODIFIED
-"""It may have been seen: delivery-failed."""
+"""Outcome of a message that may have been seen: delivery-failed."""
 UNDELIVERABLE: Final = 0
 NO_ROOM: Final = 1
 EXPIRED: Final = 2
@@ -71,7 +71,7 @@ REFUSED: Final = 3
 MISSED: Final = 4
 TOO_LARGE: Final = 5
 END_IS_NEAR_S: Final = 1.0
-"""After so long senders hear of an outcome though the end of their message has not come."""
+"""Time after which senders hear of an outcome though the end of their message has not come, seconds."""
 NOTHING_UNTOLD: Final = (0, inf)
 DROP_REASONS: Final = ("undeliverable", "no_room", "expired", "rejected", "missed", "too_large")
 """Names of the reasons why settled messages, or copies of multicasts, are dropped, in the order of their numbers."""
@@ -89,12 +89,14 @@ class Settlement:
         self._clock = clock
         self._resume = resume
         self.times = [DurationHistogram() for _ in range(groups)]
-        """By group of addresses: from the arrival of a message to its outcome, of the first of each round."""
+        """Times from the arrival of a message to its outcome, by group of addresses, of the first message of each
+        round."""
         self._timed_at = -1.0
         self.dropped = [0] * len(DROP_REASONS)
-        """Settled messages that were dropped, by reason;"""
+        """Number of settled messages that were dropped, by reason."""
         self.unaddressed = 0
-        """those of them that have no entry: nobody takes what they are addressed to, or they were refused."""
+        """Number of settled messages dropped that have no entry: nobody takes what they are addressed to, or they were
+        refused."""
         self.count = 0
         """Deliveries, incoming and outgoing, that have a `Transfer`."""
         self.freed: list[AddressEntry] = []

@@ -17,13 +17,13 @@ from router.dataplane.links import EgressLargeMessagesLink, EgressLink, Transfer
 from router.dataplane.turn_clock import TurnClock
 
 STREAM_BYTES_S: Final = 8 * 1024 * 1024
-"""A stream that comes at this pace, bytes per second, is not slow."""
+"""Rate from which on a stream is not slow, bytes per second."""
 MOST_DEBT_S: Final = 0.25
-"""Seconds that slow streams to an address may keep others waiting, and more only as the debt passes:"""
+"""Time that slow streams to an address may keep others waiting, seconds; more only as the debt passes."""
 DEBT_SHARE: Final = 0.01
-"""so much of all time."""
+"""Part of all time by which the debt of an address passes."""
 LOOK_S: Final = 0.05
-"""While a message streams it is looked at so often, seconds."""
+"""Time between two looks at a message that streams, seconds."""
 
 
 class Stream:
@@ -34,9 +34,9 @@ class Stream:
     def __init__(self, transfer: Transfer, now: float) -> None:
         self.transfer = transfer
         self.looked_at = now
-        """Time at which it was last looked at, seconds,"""
+        """Time of the last look, seconds."""
         self.received = 0
-        """and the bytes that have come since."""
+        """Number of bytes that have come since the last look."""
 
 
 class SlowStreams:

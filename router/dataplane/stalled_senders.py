@@ -130,8 +130,9 @@ class StalledSenders:
 
 
 LOOKS: Final = 8
-"""So often in a window it is looked how far they are."""
+"""Number of looks in a window at the progress of messages."""
 NEIGHBOR_WINDOWS: Final = 2
-"""Windows of this router in that of a neighbor's link: who passes on what it lets be must not be given up."""
+"""Length of the window of a neighbor's link, in windows of this router: the router at which the message entered the
+mesh gives it up first, and not the neighbor that passes it on."""
 GRAIN_S: Final = 0.001
 """Error that sums of times may have, seconds."""

@@ -80,7 +80,7 @@ TABLE: Final[Mapping[tuple[int, int], int]] = {
     (STRANDED, RETRIED): NEW,
     **{(stage, FINISHED): DONE for stage in STAGES},
 }
-"""By stage and event, the next stage."""
+"""Next stage by stage and event."""
 ABSENT: Final = -1
 
 

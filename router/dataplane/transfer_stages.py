@@ -10,44 +10,44 @@ from typing import Final
 # Stages
 
 NEW: Final = 0
-"""Its destination is not known yet."""
+"""Stage of a message whose destination is not known yet."""
 HOLDING: Final = 1
-"""Its parts are collected until it is whole."""
+"""Stage of a message whose parts are collected until it is whole."""
 WAITING: Final = 2
-"""For credit of a subscriber, or of one link."""
+"""Stage of a message that waits for credit of a subscriber, or of one link."""
 STREAMING: Final = 3
-"""Its parts are sent as they arrive."""
+"""Stage of a message whose parts are sent as they arrive."""
 SENT: Final = 4
-"""Sent as a whole; the outcome is still to come."""
+"""Stage of a message that was sent as a whole; the outcome is still to come."""
 DONE: Final = 5
-"""It has its outcome; what still arrives of it is thrown away."""
+"""Stage of a message that has its outcome; what still arrives of it is thrown away."""
 STRANDED: Final = 6
-"""Its way was lost before it was written: it takes another one as soon as the routes are known."""
+"""Stage of a message whose way was lost before it was written: it takes another one as soon as the routes are known."""
 QUEUED: Final = 7
-"""Waits for the end of this turn, when credit is dealt."""
+"""Stage of a message that waits for the end of this turn, when credit is dealt."""
 
 # Events
 
 HELD: Final = 0
-"""It must be whole before it may leave, and isn't."""
+"""Event: the message must be whole before it may leave, and isn't."""
 GATHERED: Final = 1
-"""It is whole, or too large to be held."""
+"""Event: the message is whole, or too large to be held."""
 OFFERED: Final = 2
-"""The controller of its address has taken it."""
+"""Event: the controller of its address has taken the message."""
 SELECTED: Final = 3
-"""There is credit for it, or another way is to be found."""
+"""Event: there is credit for the message, or another way is to be found."""
 POSTPONED: Final = 4
-"""There is no credit for it now."""
+"""Event: there is no credit for the message now."""
 BEGUN: Final = 5
-"""Its first part was given to the link that leads on, and more follow."""
+"""Event: the first part was given to the link that leads on, and more follow."""
 WRITTEN: Final = 6
-"""Its last byte was given to that link, and somebody is to give an outcome."""
+"""Event: the last byte was given to the link that leads on, and somebody is to give an outcome."""
 LOST: Final = 7
-"""That link is gone, or there is none, and nobody has seen it."""
+"""Event: the link that leads on is gone, or there is none, and nobody has seen the message."""
 RETRIED: Final = 8
-"""Routes are up to date."""
+"""Event: routes are up to date."""
 FINISHED: Final = 9
-"""It has its outcome."""
+"""Event: the message has its outcome."""
 
 STREAM_BUFFER_BYTES: Final = 1024 * 1024
 """Bytes of one session or one streaming message that may lie in this process before its source is no longer read."""

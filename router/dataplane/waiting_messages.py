@@ -46,11 +46,11 @@ class AllWaitingMessages:
         self._settings = settings
         self._settlement = settlement
         self.count = 0
-        """Messages that wait, at all places,"""
+        """Number of messages that wait, at all places."""
         self.total_bytes = 0
-        """and their bytes."""
+        """Bytes of the messages that wait."""
         self.is_closed = False
-        """Too much is held in this process: what is on no connection's account must not begin to wait."""
+        """Whether too much is held in this process: what is on no connection's account must not begin to wait."""
         self._deadlines: list[tuple[float, int, Transfer]] = []
         self._deadlines_room = DEADLINES_ROOM
         self._number = 0

@@ -33,23 +33,24 @@ INVALID_FIELD: Final = "amqp:invalid-field"
 RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
 
 NO_TEXT: Final = b"\xff"
-"""A byte that is in no UTF-8."""
+"""Byte that is in no UTF-8."""
 LARGEST_HANDLE_MAX: Final = 0xFFFF_FFFF
-"""Of a Begin that names no handle-max."""
+"""Value of handle-max in a Begin that names none."""
 MAX_HANDLE: Final = 0x7FFF_FFFF
 MAX_NAME_BYTES: Final = 4096
-"""Of a link. An engine compares each new name with all of its session."""
+"""Maximum length of a link's name, bytes. An engine compares each new name with all of its session."""
 PLAIN_BYTES: Final = 512
-"""Few attaches and dispositions are larger; what an attach has beyond it is counted."""
+"""Size up to which an attach is not charged to its peer, bytes; few attaches and dispositions are larger."""
 MOST_SND_MODE: Final = 2
 MOST_RCV_MODE: Final = 1
 """Settle modes of a link that there are, beside lower ones."""
 LINK_WORK: Final = 500
 """Cost of an Attach or Detach, counted in deliveries of a disposition: each some tenths of a microsecond."""
 SESSION_WORK: Final = 100
-"""Cost of a Begin or End, in the same."""
+"""Cost of a Begin or End, counted in deliveries of a disposition."""
 SEARCHED_SESSIONS: Final = 8
-"""For so many sessions that there are a Begin costs one more: an engine looks for a free channel from the lowest on."""
+"""Number of sessions for each of which a Begin costs one more: an engine looks for a free channel from the lowest
+on."""
 
 
 class EndpointGuard(HandshakeGuard):
@@ -70,21 +71,21 @@ class EndpointGuard(HandshakeGuard):
         is more than it can count, for a NUL in an address, which it would take for the end of another address, and for
         an outcome in a form that it can't read."""
         self.attach_bytes = 0
-        """Bytes of the attaches of the peer's links beyond `PLAIN_BYTES` each,"""
+        """Bytes of the attaches of the peer's links, counting of each what is beyond `PLAIN_BYTES`."""
         self.asked_bytes = 0
-        """and all attaches since this was last set to 0."""
+        """Bytes of all attaches of the peer since this was last set to 0."""
         self.has_default_outcomes = False
-        """Attaches of the peer had a source with a default-outcome."""
+        """Whether attaches of the peer had a source with a default-outcome."""
         self.has_questions = False
-        """Flows with `echo` were not answered yet."""
+        """Whether flows with `echo` were not answered yet."""
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
         self.peer_sessions = Table()
-        """By the peer's channels."""
+        """Sessions by the peer's channels."""
         self.own = SentFrameTracker(self.peer_sessions)
-        """Is to be shown what this side writes."""
+        """Tracker that is shown what this side writes."""
 
     def _break_at(self, data: bytes | memoryview, at: int, condition: str, description: str) -> bool:
-        """As `_break`, for what a frame with its header at *at* says."""
+        """Note a violation that the frame with its header at *at* commits, and name its channel in the description."""
         return self._break(condition, f"channel {data[at + 6] << 8 | data[at + 7]}: {description}")
 
     def _check_rare(

@@ -21,11 +21,11 @@ DENSE: Final = 64
 
 
 class Table:
-    """Table of objects by numbers that a peer chooses. Its memory goes by their count, not by how large they are."""
+    """Table of objects by numbers that a peer chooses: its memory depends on how many they are, not on how large."""
 
     def __init__(self) -> None:
         self.dense: list[Any] = []
-        """By number, None where there is nothing."""
+        """Objects by number, None where there is nothing."""
         self.far: dict[int, Any] = {}
         """Objects at numbers that would leave most of a list empty."""
         self.count = 0
@@ -83,14 +83,14 @@ class PeerLink:
         self.is_receiver = is_receiver
         """The peer's role: it may send no transfers."""
         self.count = count
-        """The peer's delivery-count, as it last stated it."""
+        """Delivery-count of the peer, as it last stated it."""
         self.credit = 0
-        """Of a receiver: the link-credit that went with it."""
+        """Link-credit that a peer which receives stated together with `count`."""
         self.drains = False
         self.asks = False
-        """It has asked for a flow that was not written yet."""
+        """Whether the peer has asked for a flow that was not written yet."""
         self.large_bytes = 0
-        """Bytes of its attach beyond `PLAIN_BYTES`."""
+        """Bytes of the attach beyond `PLAIN_BYTES`."""
         self.default_outcome: tuple[int, bool, bool] | None = None
         """Of its source, for what is settled without an outcome, as `outcome_rewriting.default_outcome` has it."""
         self.own: OwnLink | None = None
@@ -104,12 +104,12 @@ class OwnLink:
         self.is_receiver = is_receiver
         self.handle = handle
         self.count = count
-        """Delivery-count: of a sender its own, of a receiver as it last stated it."""
+        """Delivery-count: a sender's own, or, as a receiver last stated it, that of its peer."""
         self.credit = 0
-        """Of a receiver: the link-credit that went with it."""
+        """Link-credit that a receiver stated together with `count`."""
         self.drains = False
         self.said: list[int | bool | None] = []
-        """The fields of the last flow that was written for it since the peer has asked for one."""
+        """Fields of the last flow that was written for the link since the peer has asked for one."""
         self.peer: PeerLink | None = None
 
 
@@ -122,21 +122,21 @@ class PeerSession:
         self.handle_max = handle_max
         """Highest handle that this side may attach."""
         self.next_incoming = initial
-        """Of its next one."""
+        """Transfer-id of the peer's next transfer frame."""
         self.links = Table()
-        """By handle."""
+        """Links by handle."""
         self.roles = bytearray()
-        """By handle too, for those that are looked up for each message: NOBODY, SENDER or RECEIVER."""
+        """Role of the link by handle, for handles looked up for each message: NOBODY, SENDER or RECEIVER."""
         self.unpaired: dict[tuple[bytes, bool], PeerLink] = {}
         """Links that this side has not attached, by name and role."""
         self.asks = False
-        """The peer has asked for a flow of the session that was not written yet."""
+        """Whether the peer has asked for a flow of the session that was not written yet."""
         self.stated_next = -1
-        """Next transfer-id that its last flow expects, -1 for nothing,"""
+        """Next transfer-id that the peer's last flow expects; -1 for nothing."""
         self.stated_window = 0
-        """its incoming window,"""
+        """Incoming window that the peer's last flow states, frames."""
         self.stated_outgoing = 0
-        """its next transfer-id,"""
+        """Next transfer-id of the peer that its last flow states."""
         self.stated_outgoing_window = 0
         """and its outgoing window."""
         self.settled_sent = SettledRange()
@@ -152,16 +152,16 @@ class OwnSession:
     def __init__(self, channel: int, *, is_first: bool, next_outgoing: int, window: int, outgoing_window: int) -> None:
         self.channel = channel
         self.is_first = is_first
-        """This side has begun it: the peer may answer, once."""
+        """Whether this side has begun the session: the peer may answer, once."""
         self.next_outgoing = next_outgoing
         """Transfer-id of the next transfer frame."""
         self.window = window
-        """Incoming window as last stated, in frames,"""
+        """Incoming window that this side last stated, frames."""
         self.window_from = -1
-        """and the transfer-id that it began with; -1 for the peer's first."""
+        """Transfer-id at which that window began; -1 for the peer's first."""
         self.outgoing_window = outgoing_window
         self.said: list[int | bool | None] = []
-        """As of a link."""
+        """Fields of the last flow that was written for the session since the peer has asked for one."""
         self.links = Table()
         self.unpaired: dict[tuple[bytes, bool], OwnLink] = {}
         self.peer: PeerSession | None = None
@@ -224,7 +224,7 @@ def remove_peer_link(session: PeerSession, handle: int) -> None:
 
 
 def remove_own_link(session: OwnSession, handle: int) -> None:
-    """The same for a link of this side."""
+    """Remove a link of this side. What the peer has attached may yet belong to another one."""
     link: OwnLink | None = session.links.pop(handle)
     if link is None:
         return

@@ -24,7 +24,7 @@ def state_of_session(session: PeerSession, own: OwnSession) -> list[int | bool |
 
 
 def state_of_link(link: PeerLink, own: OwnLink) -> list[int | bool | None]:
-    """Those that follow in a flow about a link."""
+    """Fields of a flow that state how a link is; they follow those of the session."""
     giver = own if own.is_receiver else link  # of credit: it has said what it has seen, and how much may follow
     count = link.count if own.is_receiver else own.count
     credit = (giver.count + giver.credit - count) & MASK

@@ -58,15 +58,15 @@ if not cython.compiled:  # else they come by the .pxd
 
 
 LARGEST_CREDIT: Final = b"\x7f\xff\xff\xff"
-"""Of a link, as it is written. An engine may count by a signed number; nobody uses up so much."""
+"""Largest link-credit as it is written. An engine may count by a signed number; nobody uses up so much."""
 PLAIN_HEAD: Final = 0x0200
 """Data offset and type of a frame of AMQP without an extended header."""
 NO_HEAD: Final = -1
 NO_SESSION: Final = PeerSession(0)
 STATE_BYTES: Final = 64
-"""So much of an outcome that is written in a rare form costs as much as a delivery."""
+"""Bytes of an outcome written in a rare form that cost as much as a delivery: each has to be rewritten."""
 MOST_WORK: Final = 1000
-"""Of that much, or a frame more, is what is handed on at once. A frame is small, and what it asks for may be not."""
+"""Maximum work that is handed on at once, but for one more frame. A frame is small, and what it asks for may be not."""
 
 
 class FrameGuard(EndpointGuard):
@@ -81,11 +81,11 @@ class FrameGuard(EndpointGuard):
         )
         self._transfer_head = NO_HEAD
         """Second four bytes of the last transfer, its data offset, type and channel, until anything but messages, their
-        outcomes and credit comes,"""
+        outcomes and credit comes; else NO_HEAD."""
         self._transfer_handle = 0
-        """its handle,"""
+        """Handle of the last transfer."""
         self._transfer_session = NO_SESSION
-        """and its session."""
+        """Session of the last transfer."""
         self._disposition_head = NO_HEAD
         """The same of the last disposition, whose channel is mostly another."""
         self._piece = 0
@@ -93,14 +93,14 @@ class FrameGuard(EndpointGuard):
         self._settled = SettledRange()
         """What the dispositions of this piece have settled in the session and the direction of the last one."""
         self._is_overlap = False
-        """The last disposition has deliveries that are among those."""
+        """Whether the last disposition has deliveries that others in the piece are about."""
         self.kept = 0
-        """Bytes at the end of what was fed last that are no whole frame yet."""
+        """Number of bytes at the end of what was fed last that are no whole frame yet."""
 
     # What the peer writes
 
     def check(self, data: bytes) -> int:
-        """As `feed`, for bytes."""
+        """See bytes that the peer has written: `feed` for all of *data*."""
         return self.feed(data, len(data))
 
     def feed(self, data: bytes | memoryview, size: int) -> int:

@@ -17,13 +17,13 @@ from __future__ import annotations
 from typing import Final
 
 HEADER: Final = 0
-"""A protocol header is due,"""
+"""Phase in which a protocol header is due."""
 SASL: Final = 1
-"""or frames of SASL,"""
+"""Phase in which frames of SASL are due."""
 FRAMES: Final = 2
-"""or frames of AMQP,"""
+"""Phase in which frames of AMQP are due."""
 CLOSED: Final = 3
-"""or nothing any more."""
+"""Phase in which nothing may come any more."""
 
 OPEN: Final = 0x10
 BEGIN: Final = 0x11
@@ -47,22 +47,23 @@ MODIFIED: Final = 0x27
 AMQP: Final = 0x414D5150
 """A protocol header begins with it."""
 NOBODY: Final = 0
-"""A handle is free,"""
+"""Role at a handle that is free."""
 SENDER: Final = 1
-"""or of a peer that sends,"""
+"""Role at a handle of a peer that sends."""
 RECEIVER: Final = 2
-"""or of one that receives."""
+"""Role at a handle of a peer that receives."""
 
 WRONG: Final = -1
-"""A field is not what it must be."""
+"""Result for a field that is not what it must be."""
 ABSENT: Final = -2
-"""It is null, or left out."""
+"""Result for a field that is null, or left out."""
 MOST_REPEATED_BYTES: Final = 1 << 22
-"""Of a large disposition, each of whose deliveries an engine gives a copy of its state."""
+"""Maximum size of a large disposition times its deliveries, bytes: an engine gives each a copy of its state."""
 MOST_TAG_BYTES: Final = 32
-"""Of a delivery."""
+"""Maximum length of the tag of a delivery, bytes."""
 PLAIN_TRANSFER_BYTES: Final = 36
-"""Fields of a transfer in so many bytes have no longer tag: each of the two before it takes one at least."""
+"""Size up to which the fields of a transfer can have no longer tag, bytes: each of the two before it takes one at
+least."""
 FLOW_UINTS: Final = 8
 """Fields with which a flow of a link begins: the session's four, handle, delivery-count, link-credit, available."""
 

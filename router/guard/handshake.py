@@ -46,11 +46,11 @@ class HandshakeGuard(PerformativeReader):
         """Frames of SASL since its header."""
         self._is_sasl_over = False
         self.is_sasl_done = False
-        """SASL was spoken, or left out, before the guard saw a byte: none may follow."""
+        """Whether SASL was spoken, or left out, before the guard saw a byte: none may follow."""
         self.is_broken = False
-        """The peer has violated the protocol: nothing more may be handed on."""
+        """Whether the peer has violated the protocol: nothing more may be handed on."""
         self.is_header_wrong = False
-        """It did so in a protocol header: what follows may be no AMQP."""
+        """Whether the peer has violated the protocol in its header: what follows may be no AMQP."""
         self.condition = ""
         self.description = ""
 

@@ -25,11 +25,11 @@ CODES: Final = {
     b"amqp:released:list": RELEASED,
     b"amqp:modified:list": MODIFIED,
 }
-"""Of delivery states by their symbols."""
+"""Codes of delivery states by their symbols."""
 ABOVE_ASCII: Final = bytes(range(128)) + b"?" * 128
 """Table for `bytes.translate`: ASCII is UTF-8 too."""
 DEFAULT_OUTCOME: Final = 8
-"""Fields of a source before it."""
+"""Number of fields of a source before its default-outcome."""
 NULL: Final = b"\x40"
 EMPTY_LIST: Final = 0x45
 NO_KEYS: Final = bytes((0, EMPTY_LIST, 0xA0, 0xB0))
@@ -101,7 +101,7 @@ def readable_part(state: bytes) -> bytes | None:
 
 
 def with_code(state: bytes, at: int, code: int) -> bytes:
-    """The same for one with a symbol as descriptor and its list at *at*."""
+    """Write a delivery state that has a symbol as descriptor, and its list at *at*, with *code* as descriptor."""
     first, stop, count = fields_of(state, at)
     if first == WRONG:
         return state
@@ -121,7 +121,7 @@ def written(code: int, fields: bytes, count: int, size: int) -> bytes:
 
 
 def with_symbol(state: bytes) -> bytes:
-    """The same for a rejected whose error has a string or binary as condition, or a symbol that is none."""
+    """Write a rejected state with a symbol as its error's condition, where that is a string, a binary, or not ASCII."""
     at, _, count = fields_of(state, end_of(state, 1, len(state)))
     if not count or state[at]:
         return state
@@ -138,7 +138,7 @@ def with_symbol(state: bytes) -> bytes:
 
 
 def with_text(state: bytes, found: list[tuple[int, int, int]]) -> bytes:
-    """The same for one whose strings are not all UTF-8, its symbols not all ASCII, or its chars not all Unicode.
+    """Write a delivery state with all its strings in UTF-8, its symbols in ASCII and its chars in Unicode.
 
     Args:
         state: the delivery state.
@@ -177,7 +177,7 @@ def look_at_value(data: bytes, at: int, found: list[tuple[int, int, int]]) -> in
 
 
 def look_at_content(data: bytes, at: int, code: int, found: list[tuple[int, int, int]]) -> int:
-    """The same for a value whose constructor is *code* and was read, as in an array."""
+    """Find the end of a value of which the constructor *code* was read, as in an array, and add what can't be read."""
     kind = code >> 4
     if kind < 10:
         end = at + (0 if kind == 4 else 1 << (kind - 5))

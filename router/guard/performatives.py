@@ -17,13 +17,13 @@ class PerformativeReader:
 
     def __init__(self) -> None:
         self.at = 0
-        """Offset at which the next field begins,"""
+        """Offset at which the next field begins."""
         self.stop = 0
-        """where the last one ends,"""
+        """Offset at which the last field ends."""
         self.left = 0
-        """and how many there are."""
+        """Number of fields that are left."""
         self.uints = [0, 0, 0, 0, 0, 0, 0, 0]
-        """Fields that are read at once, of a flow."""
+        """Fields of a flow that are read at once."""
 
     def begin_list(self, data: bytes | memoryview, at: int, end: int) -> int:
         """Go to the first field of the performative at *at*. Returns: its code; WRONG when there is none.
@@ -81,7 +81,10 @@ class PerformativeReader:
         return WRONG
 
     def read_bool(self, data: bytes | memoryview) -> int:
-        """The same for a boolean."""
+        """The next field, a boolean.
+
+        Returns: 0 or 1; ABSENT when it is null or left out; WRONG when it is something else.
+        """
         at = self.at
         if not self.left:
             return ABSENT
@@ -127,7 +130,7 @@ class PerformativeReader:
         return True
 
     def read_ushort(self, data: bytes | memoryview) -> int:
-        """As `read_uint`, for a ushort."""
+        """The next field, a ushort. Returns: ABSENT when it is null or left out; WRONG when it is something else."""
         at = self.at
         if not self.left:
             return ABSENT
@@ -141,7 +144,10 @@ class PerformativeReader:
         return WRONG
 
     def read_ubyte(self, data: bytes | memoryview) -> int:
-        """As `read_uint`, for a ubyte; what is something else is passed."""
+        """The next field, a ubyte.
+
+        Returns: ABSENT when it is null or left out; WRONG when it is something else, and passed.
+        """
         at = self.at
         if not self.left or at >= self.stop:
             return ABSENT

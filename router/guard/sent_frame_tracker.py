@@ -52,7 +52,7 @@ if not cython.compiled:  # else they come by the .pxd
     from router.guard.performatives import read_uints, size_at, width_of_uint
 
 KEPT_HEAD_BYTES: Final = 128
-"""Of a transfer, enough to read what is counted; more than that is never looked at."""
+"""Number of bytes kept of a transfer, enough to read what is counted; more than that is never looked at."""
 
 
 HANDLE_MAX: Final = 0x7FFF_FFFF
@@ -86,22 +86,22 @@ class SentFrameTracker(PerformativeReader):
         """*peer_sessions*: by the peer's channels."""
         super().__init__()
         self.sessions = Table()
-        """By the channels of this side."""
+        """Sessions by the channels of this side."""
         self._peer_sessions = peer_sessions
         self._session = NOTHING
-        """That of the last transfer,"""
+        """Session of the last transfer."""
         self._channel = 0
-        """its channel,"""
+        """Channel of the last transfer."""
         self._link: OwnLink | None = None
-        """and its link, while it lasts."""
+        """Link of the last transfer, while it lasts."""
         self.frames = 0
-        """Seen so far, but for one whose head is not there."""
+        """Number of frames seen so far, but for one whose head is not there."""
         self.corrections: list[tuple[int, bytes]] = []
         """Bytes to be written otherwise, by their offset in what was seen last; those below 0 were `unfinished`."""
         self._skip = 0
-        """Rest of a frame that was seen in part, bytes,"""
+        """Rest of a frame that was seen in part, bytes."""
         self._head = b""
-        """and what was seen of it, if there is more to know of it."""
+        """Bytes seen of the frame of which `_skip` are to come, if there is more to know of it."""
         self._base = 0
         """Offset of what is looked at within what was seen last."""
         self._frame_at = 0
@@ -112,7 +112,7 @@ class SentFrameTracker(PerformativeReader):
         return len(self._head)
 
     def show(self, data: bytes) -> None:
-        """As `watch`, for bytes."""
+        """See bytes that this side writes next: `watch` for all of *data*."""
         self.watch(data, len(data))
 
     def watch(self, data: bytes | memoryview, size: int) -> None:
@@ -120,7 +120,7 @@ class SentFrameTracker(PerformativeReader):
         self._watch_from(data, self._watch_on(data, size) if self._head else 0, size)
 
     def _watch_from(self, data: bytes | memoryview, at: int, size: int) -> None:
-        """The same from the byte *at* on."""
+        """See what this side writes next, from the byte *at* of *data* on."""
         at += self._skip
         while size - at >= 8:
             length = size_at(data, at)

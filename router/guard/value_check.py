@@ -39,7 +39,7 @@ def end_of(data: bytes | memoryview, at: int, stop: int, depth: int = 0) -> int:
 
 
 def end_of_content(data: bytes | memoryview, at: int, stop: int, code: int, depth: int) -> int:
-    """The same for a value whose constructor is *code* and was read, as in an array."""
+    """Find the end of a value of which the constructor *code* was read, as in an array. Returns: as `end_of`."""
     kind = code >> 4
     if not is_constructor(code):
         return WRONG
@@ -172,7 +172,7 @@ class ValueCount:
         return end
 
     def end_of_array(self, data: bytes | memoryview, at: int, end: int, number: int, depth: int) -> int:
-        """The same for an array of *number* elements whose size stands at *at* and that ends at *end*."""
+        """Find the end of an array of *number* elements whose size stands at *at* and that ends at *end*."""
         code = data[at - 1]
         first = at + (8 if code & 0x10 else 2)
         if first >= end:

@@ -16,7 +16,7 @@ from router.security.users import Users
 from router.security.value_from_files import ValueFromFiles
 
 READING_S: Final = 2.0
-"""So long a connection waits for files that are being read; then it is judged by what they were before."""
+"""Maximum wait of a connection for files that are being read, seconds; then it is judged by what they were before."""
 
 
 class CredentialFiles:

@@ -17,13 +17,13 @@ MOST_BYTES: Final = 65536
 """Read and not yet made use of."""
 
 LINGER_S: Final = 1.0
-"""Time that a peer that was refused has to read why,"""
+"""Time that a peer that was refused has to read why, seconds."""
 MOST_LINGERED: Final = 64
-"""and pieces that it may write meanwhile."""
+"""Maximum number of pieces that are read of a peer that was refused."""
 
 
 class HandshakeFailed(Exception):
-    """Nothing comes of a connection; the message says why, for the log."""
+    """Error of a connection of which nothing comes; the message says why, for the log."""
 
 
 class PeerLeft(HandshakeFailed):

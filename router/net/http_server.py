@@ -26,18 +26,19 @@ BACKLOG: Final = 1024
 """Connections that wait to be taken in. One that finds no room is tried again by its client's system after a second: so
 late a health check is given up, and its router restarted."""
 OWN_FILES: Final = 4
-"""Connections that are served also while clients have all the files that they may: who looks why must come in."""
+"""Number of connections that are served also while clients have all the files that they may: an operator who looks why
+must come in."""
 FULL_PAUSE_S: Final = 0.002
-"""Between two connections that are taken in while there are too many: a tenth of a core, and no health check waits for
-longer than supervisors do."""
+"""Pause between two connections that are taken in while there are too many, seconds: a tenth of a core, and no health
+check waits for longer than supervisors do."""
 FAULT_PAUSE_S: Final = 0.1
-"""After a connection that the system could not give."""
+"""Pause after a connection that the system could not give, seconds."""
 HANDSHAKE_PIECES: Final = 4
-"""Pieces that a TLS handshake counts for."""
+"""Number of pieces that a TLS handshake counts for."""
 LINGER_S: Final = 1.0
-"""Time in which a client must end a connection that the router has ended."""
+"""Time in which a client must end a connection that the router has ended, seconds."""
 LINGER_PIECES: Final = 16
-"""Of what it sends meanwhile, thrown away."""
+"""Maximum number of pieces read of what such a client still sends; they are thrown away."""
 LINGER_PIECE_BYTES: Final = 65536
 WRITTEN_PIECE_BYTES: Final = 65536
 
@@ -123,11 +124,11 @@ class PacedStream(trio.abc.Stream):
                     break
 
     async def wait_send_all_might_not_block(self) -> None:
-        """As of any stream."""
+        """Wait until the stream may take more, as trio's `SendStream` says."""
         await self._stream.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:
-        """As of any stream."""
+        """Close the stream, as trio's `AsyncResource` says."""
         await self._stream.aclose()
 
 
@@ -136,11 +137,11 @@ class HttpCounters:
     """Connections of the HTTP listener."""
 
     count: int = 0
-    """Now."""
+    """Number of connections now."""
     accepted: int = 0
-    """Taken in since the start,"""
+    """Number of connections taken in since the start."""
     evicted: int = 0
-    """and closed since there were too many."""
+    """Number of connections closed since the start, because there were too many."""
 
 
 class HttpServer:
@@ -184,7 +185,7 @@ class HttpServer:
         self.host, self.port = self._sock.getsockname()[:2]
         self._pace = SharedThrottle(settings.max_requests_per_s)
         self._connections: dict[trio.CancelScope, trio.socket.SocketType] = {}
-        """Those that are served, oldest first."""
+        """Connections that are served, oldest first."""
         self.counters = counters
         self._fault = fault
 

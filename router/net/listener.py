@@ -28,29 +28,29 @@ PAUSE_WITHOUT_FILES_S: Final = 0.1
 WITHOUT_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 ACCEPTING_S: Final = (50e-6, 5e-4)
-"""Time for accepting before they have theirs, at least and at most,"""
+"""Minimum and maximum time for accepting before open connections have their turn, seconds."""
 ACCEPTING_PART: Final = 0.05
-"""and in parts of what has passed since the last time."""
+"""Part of the time since connections were last accepted for which they are accepted now, within `ACCEPTING_S`."""
 MOST_WAITING: Final = 500
-"""Connections that wait here to be served, and half of `max_handshakes`: more wait in the kernel."""
+"""Maximum number of connections that wait here to be served, and half of `max_handshakes`: more wait in the kernel."""
 PAUSE_WHEN_FULL_S: Final = 0.01
 SHORT_S: Final = 0.05
-"""A connection that waited no longer than this is served even when its peer has ended it."""
+"""Wait up to which a connection is served even when its peer has ended it, seconds."""
 NO_BOUND: Final = 2**31
-"""Of descriptors."""
+"""Number of descriptors that stands for no bound."""
 
 
 class Refusal(enum.Enum):
     """Reason why a connection was not taken in."""
 
     FULL = enum.auto()
-    """There are `max_connections`."""
+    """Refused since there are `max_connections`."""
     HOST_FULL = enum.auto()
-    """There are `max_connections_of_host` of its host."""
+    """Refused since there are `max_connections_of_host` of its host."""
     FILES_SHORT = enum.auto()
-    """The descriptors that are left are for others, or there are none."""
+    """Refused since the descriptors that are left are for others, or there are none."""
     HANDSHAKES_FULL = enum.auto()
-    """There are `max_handshakes` whose peers have not said who they are, and it is the oldest of them."""
+    """Evicted as the oldest of more than `max_handshakes` connections whose peers have not said who they are."""
 
 
 class AcceptedConnection:
@@ -64,7 +64,7 @@ class AcceptedConnection:
         self._ended = ended
         self.is_given_up = False
         self.is_ended = False
-        """It has ended, and is still to be cleared away."""
+        """Whether the connection has ended, and is still to be cleared away."""
         self._give_up: Callable[[str], None] = lambda reason: None
 
     def served_by(self, give_up: Callable[[str], None]) -> None:
@@ -162,20 +162,20 @@ class Listener:
         self._sock.setblocking(False)
         self._place = self._sock.getsockname()
         self.count = 0
-        """Connections that are open now."""
+        """Number of connections that are open now."""
         self.accepted = 0
-        """Connections taken in since the start,"""
+        """Number of connections taken in since the start."""
         self.refusals = dict.fromkeys(Refusal, 0)
-        """and those closed at once, by reason."""
+        """Number of connections closed at once since the start, by reason."""
         self.short_of_files_at = -math.inf
-        """Time at which one was last closed, or not accepted, for want of descriptors, seconds."""
+        """Time at which a connection was last closed, or not accepted, for want of descriptors, seconds."""
         self._of_host: dict[str, int] = {}
         self._handshakes: dict[AcceptedConnection, None] = {}
-        """Those whose peers have not said who they are, oldest first."""
+        """Connections whose peers have not said who they are, oldest first."""
         self._ended_of_host: dict[str, int] = {}
-        """Those that have ended and are not cleared away."""
+        """Number of connections that have ended and are not cleared away, by host."""
         self._waiting: dict[str, deque[WaitingConnection]] = {}
-        """Those that are to be served, oldest first; the host that is next comes first."""
+        """Connections that are to be served, by host, oldest first; the host that is next comes first."""
         self._waiting_count = 0
         self._may_serve = trio.Event()
         self._told: set[Refusal] = set()

@@ -42,21 +42,21 @@ T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
 WRONG_PASSWORD_PAUSE_S: Final = 1.0
-"""From a wrong password to its answer: who tries many has to wait, and nobody else;"""
+"""Delay of the answer to a wrong password, seconds: a peer that tries many has to wait, and no other one."""
 GUESSES_AT_ONCE: Final = 10
-"""so much longer for each so many that are tried from its host at the same time,"""
+"""Number of guesses pending from one host for each of which the delay grows by another `WRONG_PASSWORD_PAUSE_S`."""
 LONGEST_PAUSES: Final = 8
-"""and so many times as long at most."""
+"""Maximum delay of the answer to a wrong password, in `WRONG_PASSWORD_PAUSE_S`."""
 MOST_FRAMES: Final = 8
-"""Of SASL, from one peer."""
+"""Maximum number of SASL frames from one peer."""
 HANDSHAKE: Final = 0x16
 ALERT: Final = 0x15
-"""First bytes of TLS."""
+"""Values of the first byte of TLS, in a handshake and in an alert."""
 
 
 @attrs.frozen(kw_only=True)
 class AuthenticatedPeer:
-    """A peer of whom is known who it is."""
+    """Peer that was authenticated, or needed not to be."""
 
     identity: PeerIdentity
     channel: TlsChannel | None

@@ -34,27 +34,28 @@ if not cython.compiled:  # else they come by the .pxd
     from router.net.epoll import MOST_READY, wait_ready
 
 LINGER_MS: Final = 1
-"""Longest wait of trio's other tasks while sockets are ready, milliseconds; as long as their last turn if that was
-longer."""
+"""Maximum wait of trio's other tasks while sockets are ready, milliseconds; as long as their last turn if that was
+longer, up to `LONGEST_ROUNDS_S`."""
 LONGEST_ROUNDS_S: Final = 0.05
-"""Longest wait of trio's other tasks, however long their last turn was."""
+"""Maximum wait of trio's other tasks, seconds, however long their last turn was."""
 HEAVY_S: Final = 100e-6
-"""After so long of a round no further heavy channel has its turn: a few pieces of small messages."""
+"""Time of a round after which no further heavy socket has its turn, seconds: a few pieces of small messages."""
 ATTACHING_PAUSE: Final = 3.0
-"""After a turn of one whose links come and go, the next such turn is so much later, in parts of what it took: others
-keep three quarters of the time."""
+"""Pause between turns of connections that attach and detach in bulk, in parts of what a turn took: others keep three
+quarters of the time."""
 CALLING_S: Final = 0.002
-"""After somebody has had single messages, those whose links come and go rest for so long though nobody else is ready:
-who calls again and again is away for a moment each time."""
+"""Time after a single message in which connections that attach and detach in bulk have no turn, seconds, even if
+nothing else is ready: a client that makes calls one by one is idle for a moment between two of them."""
 SHARED_S: Final = 0.1
-"""After somebody has had single messages, heavy channels leave room for the next one for so long."""
+"""Time after a single message in which heavy sockets leave room for the next one, seconds."""
 FAULT_PAUSE_S: Final = 0.1
-"""After a fault that is no channel's, which may come again at once."""
+"""Pause after a fault that is no socket's, which may come again at once, seconds."""
 LONGEST_WAIT_MS: Final = 60_000
-"""After so long the poller looks at trio again."""
+"""Maximum time until the poller looks at trio again, milliseconds."""
 OUT: Final = select.EPOLLOUT
 EVENTS: Final = 0xFFFF_FFFF
-"""Of what is ready, beside the descriptor. Numbers of C, as declared: a literal of this size would be an object."""
+"""Mask of the events of what is ready, beside the descriptor. It is declared as a number of C: a literal of this size
+would be an object."""
 
 
 class PolledSocket:
@@ -62,11 +63,11 @@ class PolledSocket:
 
     def __init__(self, is_heavy: bool = False) -> None:
         self.is_heavy = is_heavy
-        """It had much to read the last time; who waits for room to write is heavy too."""
+        """Whether the socket had much to read the last time; one that waits for room to write counts as heavy too."""
         self.is_attaching = False
-        """It had links and sessions that begin and end, more of them than a turn takes."""
+        """Whether the socket had more links and sessions that begin and end than a turn takes."""
         self.served = 0
-        """The poller's own: the number of its last turn as a heavy one, or of the last one before it came."""
+        """Number of the socket's last turn as a heavy one, or of the last one before it came; the poller's own."""
 
     def read(self) -> None:
         """Take what the kernel has, or a bounded piece of it."""
@@ -139,12 +140,12 @@ class Poller:
         self._unfinished: dict[int, None] = {}
         """Descriptors of channels that go on, whatever the kernel has."""
         self.leaving = trio.Lock()
-        """For the end of a channel's task, which takes long: the sockets have their turn between two of them, and
-        nobody is accepted before those who wait for it have left."""
+        """Lock for the end of a socket's task, which takes long: sockets have their turn between two of them, and none
+        is accepted before the tasks that wait for it have left."""
         self._rested = 0.0
-        """Time at which trio's other tasks had their last turn, seconds,"""
+        """Time at which trio's other tasks had their last turn, seconds."""
         self._away_s = 0.0
-        """and how long it took."""
+        """Time that the last turn of trio's other tasks took, seconds."""
         self._heavy_turns = 0
         self._heavy_debt_s = 0.0
         """Time that heavy channels have taken beyond their share of the rounds."""
@@ -178,7 +179,7 @@ class Poller:
         self._singles_at = self._begun
 
     def remove(self, fd: int) -> None:
-        """Before the socket is closed."""
+        """Stop polling a socket. To be called before it is closed."""
         self._channels.pop(fd, None)
         self._unfinished.pop(fd, None)
         try:
@@ -323,7 +324,7 @@ class Poller:
         return is_due
 
     def _allowed(self, heavy: list[tuple[int, int, int]], is_shared: bool) -> list[tuple[int, int, int]]:
-        """Those of *heavy* that have their turn though it is too early for ones whose links come and go.
+        """Choose those of *heavy* that have their turn though it is too early for ones whose links come and go.
 
         That is too early only where others want a turn: heavy ones, or others than these (*is_shared*).
         """
@@ -331,12 +332,12 @@ class Poller:
         return others if others or is_shared else heavy
 
     def _ready_to_go_on(self, count: int) -> list[tuple[int, int, int]]:
-        """Those that go on though they are not ready: who is goes on when it is read."""
+        """Sockets left unfinished by an earlier round that epoll does not report: reported ones are read anyway."""
         named = {self._ready[at] >> 32 for at in range(count)}
         return [(self._channels[fd].served, fd, 0) for fd in self._unfinished if fd not in named]
 
     def _serve_heavy(self, heavy: list[tuple[int, int, int]], end: float) -> bool:
-        """Those that have waited longest, one at least; the kernel names the others again.
+        """Serve the heavy sockets that have waited longest, one at least; the kernel names the others again.
 
         Returns: whether links of one of them come and go.
         """

@@ -63,15 +63,15 @@ class Pump(PolledSocket):
         self._poller = poller
         self._wake = trio.Event()
         self._is_blocked = False
-        """The kernel takes no more for now, or the connection has written enough for one round."""
+        """Whether the kernel takes no more for now, or the connection has written enough for one round."""
         self._round = 0
         self._written = 0
-        """In that round, bytes."""
+        """Number of bytes written in the round `_round`."""
         self._is_reading = True
         self._is_stopped = False
-        """Its peer has so much here that nothing more is read for now."""
+        """Whether nothing more is read for now, since the peer has so much here."""
         self._was_told = False
-        """The poller has told of it even so: the peer is gone, if it does so again."""
+        """Whether the poller has told of the socket even so: the peer is gone, if it does so again."""
         connection.port.charge.stop_reading = self.stop
         self._output_ended = False
         self._knows_peer = False
@@ -139,7 +139,7 @@ class Pump(PolledSocket):
         self._done.set()
 
     def _be_patient(self) -> None:
-        """From now on the connection has a bounded time to end."""
+        """Bound the time that the connection has from now on to end."""
         if self._patience.deadline == inf:
             self._patience.deadline = trio.current_time() + CLOSE_TIMEOUT_S
 

@@ -17,7 +17,7 @@ READY: Final = b"READY=1"
 STOPPING: Final = b"STOPPING=1\nEXTEND_TIMEOUT_USEC=%d"
 ALIVE: Final = b"WATCHDOG=1"
 WORDS_A_PERIOD: Final = 3
-"""Of ALIVE, in the time after which the service manager takes the process for stuck."""
+"""Number of times that ALIVE is sent in the time after which the service manager takes the process for stuck."""
 
 
 class ServiceNotifier:

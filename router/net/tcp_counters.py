@@ -18,11 +18,11 @@ _UNKNOWN_RTT: Final = 2**32 - 1
 
 @attrs.frozen
 class TcpCounters:
-    """Of one connection, since it was made."""
+    """Counters of one connection, since it was made."""
 
     received: int
     sent: int
-    """Without what was sent again."""
+    """Number of bytes sent, without what was sent again."""
     round_trip_us: int | None
     """The shortest of late, microseconds."""
 
