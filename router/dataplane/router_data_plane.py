@@ -120,8 +120,7 @@ class RouterDataPlane(DataPlaneInterface):
             faults,
         )
         self.reader = self._reader
-        # Typed twice: Cython calls methods directly only through the attribute that is declared with the concrete
-        # class.
+        # Held twice: Cython calls methods directly only through the attribute declared with the concrete class.
 
     def take_settings(self, settings: ForwardingSettings) -> None:
         """Go by other bounds from now on.

@@ -58,8 +58,7 @@ class IncomingCircuit(Claimant):
         self.neighbor_weight = 0
         """Weight of the circuit in a multicast's tree, as its neighbor told it."""
         self.was_told_closed = False
-        """Whether the neighbor in a multicast's tree was told that nobody is live, and has not been granted credit
-        since."""
+        """Whether the neighbor was told, in a multicast's tree, that nobody is live, and got no credit since."""
         self.answer_due = inf
         """Time until which its neighbor has to answer the last drain, seconds."""
         self.unreturned = 0
@@ -116,12 +115,10 @@ class PoolTowardEgress(CreditPool):
         self.uncredited = FairQueue()
         """Messages that came on no credit of this address: datagrams, and those of anonymous senders."""
         self.unbacked = Claimant(None, timing.first_window, timing.look_s)
-        """Claimant for the messages that came on no credit of this address, as long as somebody else needs credit; else
-        they take what there is."""
+        """Claimant for the messages in `uncredited` while somebody else needs credit; else they take what there is."""
         self.opens_early = False
-        """Whether publishers may have the one credit that nothing backs before subscribers elsewhere have told of
-        theirs: their first credit is a round trip away, and a publisher that casts and exits has no time to wait for
-        it."""
+        """Whether publishers may have the one credit that nothing backs before subscribers elsewhere told of theirs, a
+        round trip away: a publisher that casts and exits has no time to wait for it."""
         self.told_weight = 0
         self.turns = 0
         """Local messages that were sent here in turn with other egresses, since these were the nearest."""
@@ -132,8 +129,7 @@ class PoolTowardEgress(CreditPool):
         self.distance = 0.0
         """Worth of its cost, messages."""
         self.wanted_until = -inf
-        """Time until which local messages are expected to go here though there is credit toward nearer egresses,
-        seconds."""
+        """Time until which local messages are expected here in spite of credit toward nearer egresses, seconds."""
         self.is_missed = False
         """Whether there was no credit the last time that a local message would have gone here."""
 
@@ -383,10 +379,7 @@ class PoolTowardEgress(CreditPool):
     # Dealing
 
     def claimants(self) -> list[Claimant]:
-        """List the claimants that may be dealt credit, in the order of joining.
-
-        A circuit from the own next hop is never among them: that would be a loop.
-        """
+        """List those that may be dealt credit, in order of joining; no circuit from the own next hop: it is a loop."""
         found: list[Claimant] = [
             c
             for c in self.circuits.values()
