@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 FULL_COLLECTION: Final = 100
-"""Collections of young objects before all are looked at: ten times as many as Python has it."""
+"""Number of collections of young objects before all are looked at: ten times as many as Python has it."""
 
 
 class MonotonicClock(trio.abc.Clock):

@@ -12,7 +12,7 @@ from router.dataplane.link_counters import LinkCounters
 from router.net.tcp_counters import TcpCounters
 
 MOST_NEIGHBORS: Final = 256
-"""Neighbors that are told apart; further ones are counted together, as OTHERS."""
+"""Maximum number of neighbors that are told apart; further ones are counted together, as OTHERS."""
 OTHERS: Final = RouterId("(others)")
 
 

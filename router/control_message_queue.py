@@ -19,11 +19,11 @@ from typing import Final
 import attrs
 
 MESSAGE_BYTES: Final = 64
-"""Taken by each message besides its own."""
+"""Memory that each message takes besides its own bytes."""
 MOST_FLOWS: Final = 8192
-"""Origins beyond these share a flow."""
+"""Maximum number of origins with a flow of their own; those beyond share one."""
 SEARCHED_BYTES: Final = 8192
-"""Beginning of a message, in which its origin is looked for."""
+"""Size of the beginning of a message, in which its origin is looked for, bytes."""
 _ORIGIN: Final = re.compile(rb"\x02id[\xa0\xa1\xa3](.)", re.DOTALL)
 """The key `id` and the head of a binary, string or symbol, in a message as every router writes it."""
 _NO_ORIGIN: Final = b""
@@ -34,7 +34,7 @@ class OriginFlow:
     """Messages that wait of one origin."""
 
     start: int
-    """Virtual time at which its next message begins to be served."""
+    """Virtual time at which the origin's next message begins to be served."""
     messages: deque[bytes] = attrs.field(factory=deque)
     bytes: int = 0
 
@@ -49,7 +49,7 @@ class ControlMessageQueue:
         self._line: list[tuple[bool, int, int, bytes]] = []
         """Heap of all flows: whether it is old, virtual time, number of the place, origin."""
         self._time = 0
-        """Virtual time: at which the message taken last began to be served."""
+        """Virtual time at which the message taken last began to be served."""
         self._places = 0
         self._count = 0
 

@@ -109,7 +109,7 @@ class Daemon:
         self._set_at, self._used_s = self._started, time.process_time()
         """Time at which the next deadline was scheduled, and the processor time used by then, seconds."""
         self._paused_until = -math.inf
-        """No deadline is looked at before: the last one had a fault."""
+        """Time before which no deadline is looked at, seconds, since the last one had a fault."""
         self._told_to_stop = trio.Event()
         self._settling = trio.CancelScope()
         self._told_to_reload = trio.Event()

@@ -15,7 +15,7 @@ class DrainState(enum.StrEnum):
 
     SERVING = "serving"
     DRAINING = "draining"
-    """Paths are led elsewhere, what is in flight settles, nothing new is taken."""
+    """State in which paths are led elsewhere, what is in flight settles, and nothing new is taken."""
     DRAINED = "drained"
-    """No client is left; neighbors are still connected."""
+    """State in which no client is left; neighbors are still connected."""
     STOPPING = "stopping"

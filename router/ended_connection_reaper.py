@@ -34,7 +34,7 @@ class LinksToReap:
     connection: Connection
     links: deque[IngressLink | EgressLink]
     done: Callable[[], object]
-    """Called after the last of them."""
+    """Function called after the last of the links."""
 
 
 class EndedLinkReaper:
@@ -63,7 +63,7 @@ class EndedLinkReaper:
         self._of: dict[Connection, list[LinksToReap]] = {}
         """Those of `_left`, by connection: a crowd of connections may end together."""
         self._waiting: dict[Connection, Callable[[], None]] = {}
-        """Called when a connection has no more links to be taken away."""
+        """Functions to call when a connection has no more links to be taken away."""
         self._freeing: deque[Connection] = deque()
         self._rests_until = -math.inf
         self._begun_at = -math.inf

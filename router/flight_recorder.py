@@ -25,7 +25,7 @@ from router.core.recording.recording_format import encode, standing
 SIGNAL: Final = "signal"
 """The reason of a recording that somebody has asked for."""
 START: Final = "start"
-"""Told in place of a reason when none could be written."""
+"""Reason that is told for a recording in place of which none could be written."""
 FAULT_PAUSE_S: Final = 60.0
 """Minimum time between two recordings because of faults, seconds: those in between are marked in the next one."""
 SUFFIX: Final = ".recording"

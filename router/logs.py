@@ -52,7 +52,7 @@ OWN_LINES_PER_S: Final = 100.0
 """Rate at which lines of an event that names no host are written after a burst of `OWN_BURST_LINES`, per second: a
 router that comes up may reach a thousand others at once."""
 MOST_KINDS: Final = 1000
-"""Pairs of event and host that are told apart; further hosts share one of each event."""
+"""Maximum number of pairs of event and host that are told apart; further hosts share one of each event."""
 MOST_RECENT: Final = 1000
 """Number of lines that are remembered."""
 MOST_RECENT_CHARS: Final = 1000
@@ -72,7 +72,7 @@ class LineBucket:
         self.tokens = tokens
         self.updated = now
         self.left_out = 0
-        """Lines that were not written and not summed up yet."""
+        """Number of lines that were not written and not summed up yet."""
         self.since = math.inf
         """Time at which the first of these was left out, seconds."""
 
@@ -170,7 +170,7 @@ class LineWriter:
         self._dropped = 0
         self._is_closed = self._is_woken = False
         self._is_torn = False
-        """The last line was written in part."""
+        """Whether the last line was written in part."""
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
 
@@ -203,7 +203,7 @@ class LineWriter:
 
     def _run(self) -> None:
         lost = 0
-        """Lines that could not be written, and of which nobody was told yet."""
+        """Number of lines that could not be written, and of which nobody was told yet."""
         is_closed = False
         wait_s = 0.0
         while not is_closed:
@@ -216,7 +216,7 @@ class LineWriter:
             lines.insert(0, b"\n" + before if self._is_torn else before)
             lines.append(self._dropped_line(dropped) if dropped else b"")
             counts = [lost, *[1] * (len(lines) - 2), dropped]
-            """Lines of which nobody is told when this one is not written."""
+            """Number of lines of which nobody is told when a line is not written, by line."""
             lost = self._write(lines, counts)
             if lost:
                 self._rest()

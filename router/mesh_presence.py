@@ -22,15 +22,16 @@ from router.core.linkstate.spf import Edges
 KEPT_S: Final = 86400.0
 """Time for which what no file names is remembered after it was there last."""
 MOST_UNEXPECTED: Final = 10_000
-"""Routers, and links, that no file names and that are absent; those that are absent longest are forgotten beyond."""
+"""Maximum number of absent routers, and of links, that no file names; those absent longest are forgotten beyond."""
 CROWDED_LOOK_S: Final = 10.0
 """Time between two looks for what is to be forgotten where more than twice as many are known, seconds."""
 MOST_REFUSED: Final = 100
-"""Peers at a listener of the wrong role, and peers refused as routers, that are remembered: those seen last."""
+"""Maximum number of peers at a listener of the wrong role, and of peers refused as routers, that are remembered: those
+seen last."""
 MOST_REASON: Final = 300
-"""Characters of a reason that are kept: it may have words of a stranger."""
+"""Maximum number of characters of a reason that are kept: it may have words of a stranger."""
 TOLD_AGAIN_S: Final = 3600.0
-"""A refusal that goes on is said once in this time, seconds."""
+"""Time in which a refusal that goes on is said once, seconds."""
 
 RECENT_S: Final = 300.0
 """Age up to which losses count as recent, seconds."""
@@ -537,7 +538,7 @@ Key = TypeVar("Key", RouterId, Pair)
 SILENT: Final = "it fell silent, or speaks to this router no more"
 """Reason of a loss that nothing else explains."""
 SHOWN: Final = 4
-"""Neighbors that a reason names."""
+"""Maximum number of neighbors that a reason names."""
 END_S: Final = 2.0
 """Maximum time between the end of a connection and the loss of the router that it led to for one to explain the other,
 seconds."""

@@ -23,7 +23,7 @@ from router.engine.peer_open import PeerOpen
 MESH_NAME: Final = "amqp-mesh.mesh"
 """Property of Open: name of the mesh."""
 CONNECTOR: Final = "amqp-mesh.connector"
-"""Property of Open of who dials: place of the connector."""
+"""Property of the Open of the router that dials: place of its connector."""
 ANY_ID: Final = "*"
 
 

@@ -105,7 +105,7 @@ class PeerEventHandler:
         self._lost_neighbors: dict[ConnectionId, NeighborLinks] = {}
         """Links to neighbors whose connections have ended, until the last of them is taken away."""
         self.asking: Connection | None = None
-        """The client that asks to be let in, or for a link, at this moment."""
+        """Connection of the client that asks to be let in, or for a link, at this moment."""
         self.torn: set[ConnectionId] = set()
         """Connections whose end has failed: something may refer to their handles still."""
         self._teardowns = teardowns
@@ -119,7 +119,7 @@ class PeerEventHandler:
         self._futile: dict[str, str] = {}
         """Connectors whose last connection was of no use, by name, and why."""
         self._misled: dict[tuple[str, Role], float] = {}
-        """Peers that came to a listener for others, by container id and role of the listener; seconds."""
+        """Times at which peers came to a listener for others, by container id and role of the listener, seconds."""
         self._repeated: set[ConnectionId] = set()
         """Connections that are the next of many that come to nothing: these are logged at DEBUG only."""
         self._told_messages: set[ConnectionId] = set()

@@ -78,7 +78,7 @@ class ConnectionTurns(RoundHandler):
         self._look: Callable[[], None] = lambda: None
         self._dirty: list[Port] = []
         self._is_round_due = False
-        """The poller goes on with what was left to read."""
+        """Whether the poller goes on with what was left to read."""
 
     def tell_deadlines(self, changed: Callable[[], None], came: Callable[[], None]) -> None:
         """Tell of deadlines from now on.

@@ -97,7 +97,7 @@ class Runtime(ConnectionTurns):
         super().__init__(data_plane, settings.forwarding, clock, self.log)
         self.recorder = FlightRecorder(self.control, settings.recorder, clock=clock, log=self.log)
         self.aborters: dict[ConnectionId, Callable[[], None]] = {}
-        """Ends a connection without a word to its engine or its peer."""
+        """Functions that end a connection without a word to its engine or its peer."""
         self._faulty: set[ConnectionId] = set()
         """Connections that a fault of ours has ended."""
         self._resync = FibResync(self.control, self.fib)

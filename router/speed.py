@@ -37,7 +37,7 @@ DECLARATIONS: Final = (
 """Modules whose .pxd declares for compiled modules what is there already, in proton or as a number."""
 _ROOT: Final = Path(__file__).parent
 LIBRARY: Final = _ROOT / f"_compiled{importlib.machinery.EXTENSION_SUFFIXES[0]}"
-"""All compiled modules."""
+"""Library of all compiled modules."""
 
 
 class SpeedUnavailable(ImportError):

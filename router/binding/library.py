@@ -14,7 +14,7 @@ __all__ = ["ffi", "has_assertions", "lib"]
 lib: Final[Any] = ffi.dlopen(cproton_ffi.__file__)
 
 FAILED_ASSERTION: Final = b"__assert_"
-"""Begins the name of what the C library is asked to do when an assertion fails."""
+"""Prefix of the name of the function that the C library calls when an assertion fails."""
 
 
 def has_assertions() -> bool:

@@ -34,11 +34,12 @@ FOOTER: Final = 0x78
 """Descriptors of the sections of a message. Source: AMQP 1.0 part 3, 3.2."""
 
 _MAX_DEPTH: Final = 64
-"""Lists and maps within each other; nothing that this program understands has more than five."""
+"""Maximum depth of lists and maps within each other; nothing that this program understands has more than five."""
 MOST_VALUES: Final = 65_000
 """Values of one message: about what proton takes."""
 MAX_SECTIONS: Final = 100
-"""Sections of one message: each costs a call of proton, and what is meant for a router has eight at most."""
+"""Maximum number of sections of one message: each costs a call of proton, and what is meant for a router has eight at
+most."""
 
 _T = TypeVar("_T")
 
@@ -49,7 +50,7 @@ class MalformedMessage(ValueError):
     def __init__(self, reason: str, read: Message | None = None) -> None:
         super().__init__(reason)
         self.read = read
-        """The sections before the one that cannot be read."""
+        """Message as far as it was read, with the sections before the one that cannot be read."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -58,9 +59,9 @@ class Message:
 
     durable: bool | None = None
     priority: int | None = None
-    """0 to 255."""
+    """Priority, 0 to 255."""
     ttl_ms: int | None = None
-    """Milliseconds, at least 1."""
+    """Time to live, milliseconds, at least 1."""
     delivery_count: int | None = None
     annotations: Mapping[str, object] = field(default_factory=dict)
     """Message-annotations, in order; written with symbols as keys."""
@@ -150,7 +151,7 @@ _TYPE_NAMES: Final[Sequence[tuple[type | tuple[type, ...], str]]] = (
 
 
 CountValues = Callable[[bytes, int, int], int]
-"""Counts the values of a section: data, where it begins, and most; negative when it is malformed."""
+"""Function that counts the values of a section: data, where it begins, and most; negative when it is malformed."""
 
 
 def decode_message(

@@ -32,10 +32,11 @@ has room for it; and a peer may give one outcome to thousands of messages, whose
 NO_NAME: Final = b"amqp:internal-error"
 """Condition of an error whose own is no symbol, and which describes what it is about."""
 MOST_PROPERTIES: Final = 32
-"""Properties that are read of a map. Routers have ten, and each takes five microseconds."""
+"""Maximum number of properties that are read of a map. Routers have ten, and each takes five microseconds."""
 
 UNREADABLE = (ProtonException, ValueError, TypeError, KeyError, OverflowError, RecursionError)
-"""A peer may write what Python has no value for: a map with a list as key, a char beyond Unicode, lists without end."""
+"""Errors by which proton tells that a peer has written what Python has no value for: a map with a list as key, a char
+beyond Unicode, lists without end."""
 
 
 def _data(handle: Handle) -> Data:

@@ -72,7 +72,7 @@ class NeighborConnectionView:
     """`silent`, `one-way` or `two-way`."""
     cost: int
     is_standby: bool
-    """Another connection to the same neighbor is in use."""
+    """Whether another connection to the same neighbor is in use."""
     pushes_lsu: bool
 
 
@@ -90,7 +90,7 @@ class NodeView:
     next_hop: RouterId | None
     """The router itself when it is a neighbor; None for this router and when unreachable."""
     cost: int | None
-    """None when unreachable; 0 for this router."""
+    """Cost of the path; None when unreachable; 0 for this router."""
     changed_at: float
     """Time of the last change of its peers, seconds."""
 
@@ -120,11 +120,11 @@ class ControlPlane:
         self.router_id = router_id
         self.settings = settings
         self.received: Counter[str] = Counter()
-        """Control messages received, by opcode, those to be relayed included."""
+        """Number of control messages received, by opcode, those to be relayed included."""
         self.ignored = 0
-        """Messages of no use: of a refused connection, of a foreign kind, from routers unknown, to nobody."""
+        """Number of messages of no use: of a refused connection, of a foreign kind, from routers unknown, to nobody."""
         self.excess = 0
-        """Messages dropped since their neighbor sent too many."""
+        """Number of messages dropped since their neighbor sent too many."""
         self.failing: Event | None = None
         """The event at which `handle` has raised; None when it was later, and when it didn't."""
         self._started_at = now

@@ -35,17 +35,17 @@ class ControlLinkUp(Event):
     peer: RouterId
     """Container id of the peer's Open."""
     cost: int
-    """The larger of both ends' cost."""
+    """Cost of the link, the larger of both ends' cost."""
     local_conn_id: int
     """`qd.conn-id` that we sent in Open."""
     remote_conn_id: int
     """`qd.conn-id` of the peer's Open, 0 when absent."""
     is_dialer: bool
-    """This router made the connection, and its peer has accepted it."""
+    """Whether this router made the connection, and its peer has accepted it."""
     connector: int
-    """Place of its connector among those of the router that made it; `UNPLACED` when that one doesn't say."""
+    """Place of the link's connector among those of the router that made it; `UNPLACED` when that one doesn't say."""
     pushes_lsu: bool
-    """The peer offers and desires `amqp-mesh.lsu-push.1`: link state may be flooded to it unasked."""
+    """Whether the peer offers and desires `amqp-mesh.lsu-push.1`: link state may be flooded to it unasked."""
 
 
 @attrs.frozen(kw_only=True)
@@ -108,7 +108,7 @@ class SendControl(Action):
     message: ControlMessage
     ingress: RouterId
     trace: tuple[RouterId, ...]
-    """Complete, this router included as the last."""
+    """Routers that it passed, this one included as the last."""
 
 
 @attrs.frozen(kw_only=True)

@@ -14,7 +14,7 @@ from router.dataplane.scan_result import InvalidAnnotation, Scan
 from router.dataplane.value_skipping import integer, skip, text_end
 
 _HIGHEST_PHASE: Final = 127
-"""Phases are 0 to 9 and 22; what fits one byte is passed on."""
+"""Highest phase that is passed on: what fits one byte. Phases that are in use are 0 to 9 and 22."""
 
 KEY_TO: Final = b"\xa3\x0bx-opt-qd.to"
 KEY_PHASE: Final = b"\xa3\x0ex-opt-qd.phase"

@@ -41,7 +41,7 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import SELECTED, WAITING
 
 LOOKED_AT: Final = 16
-"""Local subscribers among which `balanced` looks for the one with the least unsettled."""
+"""Number of local subscribers among which `balanced` looks for the one with the least unsettled."""
 
 
 class AnycastController(CreditController):
@@ -74,7 +74,7 @@ class AnycastController(CreditController):
         self._chosen: SubscriberLink | None = None
         """Subscriber that got the last message."""
         self.local_load = EgressLoad(is_local=True)
-        """Messages at local subscribers."""
+        """Load of the local subscribers."""
         self._has_choice = False
         """Whether there are several subscribers, so that loads are counted."""
         self.update_paths()

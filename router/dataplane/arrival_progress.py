@@ -18,7 +18,8 @@ class ArrivalProgress:
         self.since = now
         """Time at which the window began, seconds."""
         self.most_unread = 0
-        """Most bytes of the message that were found unread at once: proton keeps a buffer of that size to its end."""
+        """Maximum number of bytes of the message found unread at once: proton keeps a buffer of that size to its
+        end."""
         self.paused_at = inf
         """Time since which the link is not read, seconds; infinity while it is."""
         self.paused_s = 0.0

@@ -31,7 +31,7 @@ if not cython.compiled:  # else it comes by the .pxd
     from router.dataplane.transfer_stages import PIECE_BYTES
 
 UNWRITTEN_ROOM: Final = 1000
-"""Messages to a neighbor that are kept until they are written, before those with an outcome are looked for."""
+"""Minimum number of messages to a neighbor kept until they are written before those with an outcome are looked for."""
 
 
 def _absent(*_: object) -> None:
@@ -54,12 +54,12 @@ class Port:
     ) -> None:
         self.id = port_id
         self.touched = touched
-        """Called when there is something new to write and `is_dirty` was False."""
+        """Function called when there is something new to write and `is_dirty` was False."""
         self.is_dirty = False
         self.is_router = False
         self.neighbor: RouterId | None = None
         self.takes_numbers = False
-        """The neighbor takes each multicast once, by its number (`multicast_repair.py`)."""
+        """Whether the neighbor takes each multicast once, by its number (`multicast_repair.py`)."""
         self.vhost: str | None = None
         """Prefix of every address of this client, from the host name of its Open."""
         self.rights: SenderAddressRights | None = None
@@ -72,7 +72,8 @@ class Port:
         it."""
         self.streams: list[EgressLargeMessagesLink] = []  # those links, in the order in which they were attached
         self.open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None] | None = None
-        """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
+        """Function that attaches a circuit for an address, its root, and whether it is a multicast; None where there
+        can be none."""
         self.close_circuit: Callable[[EgressCircuitLink], None] = _absent
         """Ends a circuit of our own, which `RouterDataPlane.remove_egress` has forgotten already."""
         self.end_circuit: Callable[[IngressCircuitLink], None] = _absent

@@ -148,6 +148,6 @@ class ControllerContext:
 
 
 RETRY_S = 5.0
-"""A circuit that a neighbor refused is tried again after so long."""
+"""Time after which a circuit that a neighbor refused is tried again, seconds."""
 RETIRED_S = 1.0
-"""Longest time that messages on a circuit are given for their outcomes when the path goes elsewhere."""
+"""Maximum time that messages on a circuit are given for their outcomes when the path goes elsewhere, seconds."""

@@ -41,9 +41,9 @@ if not cython.compiled:  # else they come by the .pxd
 SIZES_ROOM: Final = 64
 """Sizes of pre-settled messages that a link keeps before it looks which are written."""
 HEAD_BYTES: Final = MAX_LEADING_BYTES + 32
-"""The scanner looks at no more."""
+"""Maximum number of bytes that the scanner looks at."""
 SMALL_BYTES: Final = 4096
-"""Parts of a message that are not larger together become one."""
+"""Maximum size of parts of a message that together become one, bytes."""
 
 
 class IngressLink:
@@ -62,7 +62,7 @@ class IngressLink:
         self.session: Handle = pn_link_session(handle)
         self.name = name
         self.window = window
-        """Most messages under way, credit included."""
+        """Maximum number of messages under way, credit included."""
         self.most_bytes = 0
         """Largest message that its sender was told to send; 0 without a limit."""
         self.entry: AddressEntry | None = None
@@ -76,15 +76,15 @@ class IngressLink:
         self.asks_other_router = False
         """Whether the messages are for management of another router, which doesn't know what their sender may do."""
         self.sections: SectionTracker | None = None
-        """Follows the sections of its messages where policy goes by what stands in them; else None."""
+        """Tracker of the sections of messages where policy goes by what stands in them; else None."""
         self.controller: CreditController | None = None
-        """Decides about its credit; None for a link with a window."""
+        """Controller that decides about the link's credit; None for a link with a window."""
         self.withheld = 0
         """Credit that it is to get once its connection is no longer above its mark."""
         self.was_lowered = False
         """Credit of it was taken back: its sender may have used that before it heard, and a proton then loses count."""
         self.current: Transfer | None = None
-        """The message of which more parts will come."""
+        """Message of which more parts will come."""
         self.current_bytes = 0
         """Number of bytes read of `current`; kept where there is a limit."""
         self.progress: ArrivalProgress | None = None
@@ -137,7 +137,7 @@ class PublisherLink(IngressLink):
         self.most_window = most_window
         """Limit of its window's growth, messages."""
         self.used = 0
-        """Messages to where somebody is since the window last changed, while it may grow."""
+        """Number of messages to where somebody is since the window last changed, while it may grow."""
         self.attached_at = 0.0
         """Time at which it came, seconds."""
         self.owed = 0
@@ -217,7 +217,8 @@ class EgressLink:
         self.name = name
         self.address: str | None = None
         self.controller: CreditController | None = None
-        """Decides what is sent on it; None where nobody deals its credit, and once a circuit is to go."""
+        """Controller that decides what is sent on the link; None where nobody deals its credit, and once a circuit is
+        to go."""
         self.has_aborted = False
         """Whether the link is gone with messages that were not written: the engine counts them for ever, and writes no
         Detach."""
@@ -227,7 +228,7 @@ class EgressLink:
         self.is_presettled = False
         """Whether the subscriber asked for settled messages (snd-settle-mode), so that it gives no outcome."""
         self.current: Transfer | None = None
-        """The message of which more parts will follow; nothing else can be sent before its end."""
+        """Message of which more parts will follow; nothing else can be sent before its end."""
         self.current_bytes = 0
         """Number of bytes taken over for sending of a message that is not complete; kept where there is a limit."""
         self.default_outcome: tuple[int, bool, bool] | None = None

@@ -61,7 +61,7 @@ class LocalCopier:
         self._runs: dict[AddressEntry, deque[CopyBatch]] = {}
         """Batches by address, the oldest message first; the address that is next comes first."""
         self.left = 0
-        """Copies that are still to be written."""
+        """Number of copies that are still to be written."""
         self._end_faulty = end_faulty
         self._faults = faults
 

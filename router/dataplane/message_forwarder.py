@@ -58,7 +58,7 @@ if not cython.compiled:  # else they come by the .pxd
     )
 
 ANNOTATION_BYTES: Final = 65536
-"""Growth that a message may have on its way, bytes, so that no router refuses what another one has passed on."""
+"""Maximum growth of a message on its way, bytes, so that no router refuses what another one has passed on."""
 
 
 class MulticastTooLarge(PeerProtocolError):

@@ -54,7 +54,7 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import BEGUN, DONE, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES, STREAMING, WRITTEN
 
 LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
-"""A paused source is read again when its session has no more than this unwritten."""
+"""Number of unwritten bytes of a session up to which its paused source is read again."""
 
 
 AGE_BYTES: Final = 4
@@ -83,7 +83,7 @@ class MessageSender:
         self._waiting = waiting
         self._streams = streams
         self.sent = 0
-        """Messages and copies that were begun since the start, which numbers their deliveries."""
+        """Number of messages and copies that were begun since the start, which numbers their deliveries."""
 
     # One message
 
@@ -487,4 +487,4 @@ class MessageSender:
 
 
 MAX_STREAMS = 64
-"""Streaming links to one neighbor; further senders of large messages share them."""
+"""Maximum number of streaming links to one neighbor; further senders of large messages share them."""

@@ -48,9 +48,9 @@ KEPT_BYTES: Final = 256
 EXPIRY_S: Final = 1.0
 """Time within which what was kept for long enough is forgotten, seconds; with the next one, if that comes before."""
 NEVER: Final = inf
-"""A number of C, as declared: the next deadline is asked for in each turn."""
+"""Deadline that never comes. It is declared as a number of C: the next deadline is asked for in each turn."""
 _STRIDE: Final = 1 << 40
-"""Numbers of an address that is new, or was forgotten, begin above all that were given before."""
+"""Distance between the numbers with which addresses begin: one that is new begins above all that were given before."""
 
 
 class Stream:
@@ -73,7 +73,7 @@ class KeptMulticast:
     at: float
     """Time at which it passed, seconds."""
     data: bytes
-    """Without annotations of routers."""
+    """Message without annotations of routers."""
     entry: AddressEntry
     flooded: frozenset[RouterId]
     """Routers that were to have it without a number."""
@@ -126,7 +126,7 @@ class MulticastRepair:
         self.subscribers: dict[str, KnownSubscribers] = {}
         """Subscribers of each address to which a multicast is kept."""
         self.resent = 0
-        """Copies that were sent again since the start."""
+        """Number of copies that were sent again since the start."""
         self._changed_at = -inf
         """Time at which trees changed last, seconds."""
         self.is_due = False

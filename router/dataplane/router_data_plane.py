@@ -66,7 +66,7 @@ class RouterDataPlane(DataPlaneInterface):
         self.fib = fib
         self.clock = TurnClock()
         self.ports: dict[ConnectionId, Port] = {}
-        """Connections to neighbors."""
+        """Ports of connections to neighbors."""
         self.current_settings = CurrentSettings(settings)
         self.session_window_frames = settings.session_window_frames
         self.session_windows_bytes = settings.connection_bytes // 8  # 500 sessions have less than all of it together

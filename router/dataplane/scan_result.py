@@ -11,7 +11,7 @@ DEFAULT_PRIORITY: Final = 4
 """Priority of a message whose header names none (AMQP part 3, 3.2.1)."""
 
 HIGHEST_PRIORITY: Final = 9
-"""Larger ones are read as this (docs/reference/inter-router-protocol.md#data-links)."""
+"""Highest priority: larger ones are read as this (docs/reference/inter-router-protocol.md#data-links)."""
 
 
 class InvalidAnnotation(PeerProtocolError):
@@ -56,7 +56,7 @@ class Scan:
     """First byte of the annotations that are not the router's."""
     user_end: int
     user_count: int
-    """Entries (pairs of key and value) between `user_start` and `user_end`."""
+    """Number of entries (pairs of key and value) between `user_start` and `user_end`."""
     has_router_annotations: bool
     to: str | None
     """`to` of the properties; None too when it is no string or the properties were not read."""

@@ -27,10 +27,10 @@ if not cython.compiled:  # else they come by the .pxd
     )
 
 MAX_LEADING_BYTES: Final = 64 * 1024
-"""All sections up to and including the properties must end within so many bytes."""
+"""Maximum size of all sections up to and including the properties, bytes."""
 
 _BEFORE_REPLY_TO: Final = 4
-"""Fields of the properties before it."""
+"""Number of fields of the properties before reply-to."""
 
 
 def scan(

@@ -35,9 +35,9 @@ if not cython.compiled:  # else they come by the .pxd
     )
 
 MAX_DEPTH: Final = 64
-"""Lists, maps and arrays within each other."""
+"""Maximum depth of lists, maps and arrays within each other."""
 _HEADER_BYTES: Final = 10
-"""Longest descriptor of a section: its first byte, a constructor and eight bytes."""
+"""Length of the longest descriptor of a section, bytes: its first byte, a constructor and eight bytes."""
 
 
 class SectionTracker:

@@ -98,7 +98,7 @@ class Settlement:
         """Number of settled messages dropped that have no entry: nobody takes what they are addressed to, or they were
         refused."""
         self.count = 0
-        """Deliveries, incoming and outgoing, that have a `Transfer`."""
+        """Number of deliveries, incoming and outgoing, that have a `Transfer`."""
         self.freed: list[AddressEntry] = []
         """Addresses of which a datagram that went to another router has ended: it may take the next."""
         self.stranded: list[Transfer] = []
@@ -109,7 +109,7 @@ class Settlement:
         self.untold_due = inf
         """Time at which `tell_early` is to be called, seconds; infinity when there are none."""
         self.is_stopping = False
-        """The router takes no more messages of clients."""
+        """Whether the router takes no more messages of clients."""
 
     def set_stopping(self, is_stopping: bool) -> None:
         """Take no more messages of clients, or take them again."""

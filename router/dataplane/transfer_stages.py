@@ -52,5 +52,5 @@ FINISHED: Final = 9
 STREAM_BUFFER_BYTES: Final = 1024 * 1024
 """Bytes of one session or one streaming message that may lie in this process before its source is no longer read."""
 PIECE_BYTES: Final = 2 * (16384 - 48)
-"""Most of a message that the engine is given at a time: it keeps as much memory until the outcome is there, and after
-that for the next messages of the connection. Two frames as most peers take them."""
+"""Maximum number of bytes of a message that the engine is given at a time: it keeps as much memory until the outcome is
+there, and after that for the next messages of the connection. Two frames as most peers take them."""

@@ -27,7 +27,7 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import POSTPONED, SELECTED, STREAM_BUFFER_BYTES, WAITING
 
 NEVER: Final = inf
-"""A number of C, as declared: the next deadline is asked for in each turn."""
+"""Deadline that never comes. It is declared as a number of C: the next deadline is asked for in each turn."""
 Place = AddressEntry | EgressLink
 """A queue of messages that wait, oldest first."""
 
@@ -55,7 +55,7 @@ class AllWaitingMessages:
         self._deadlines_room = DEADLINES_ROOM
         self._number = 0
         self.refused: dict[str, int] = {}
-        """Messages by address for which there was no room since this was last reported."""
+        """Number of messages for which there was no room since this was last reported, by address."""
         self.given_up = {NO_ROOM: 0, EXPIRED: 0}
         """Messages that wait no more though nobody took them, by reason, since the start."""
         self._expired = expired
@@ -232,8 +232,8 @@ class AllWaitingMessages:
 
 
 LOOK_S = 0.01
-"""A message has waited so long before its `ttl` is read."""
+"""Time for which a message has waited before its `ttl` is read, seconds."""
 LOW_BACKLOG_BYTES = STREAM_BUFFER_BYTES // 2
-"""A link that was not read because of its backlog is read again from here on."""
+"""Backlog below which a link that was not read because of it is read again, bytes."""
 DEADLINES_ROOM = 1000
-"""Deadlines that are kept before those of messages that wait no more are looked for."""
+"""Minimum number of deadlines kept before those of messages that wait no more are looked for."""

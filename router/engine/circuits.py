@@ -40,9 +40,10 @@ EGRESS: Final = "amqp-mesh.egress"
 INGRESS: Final = "amqp-mesh.ingress"
 """Link property that names the root: of an anycast, of a multicast."""
 MAX_UNANSWERED: Final = 400
-"""Own circuits that the neighbor has not answered; below half of the refused links that a peer puts up with."""
+"""Maximum number of own circuits that the neighbor has not answered; below half of the refused links that a peer puts
+up with."""
 MAX_NAMES: Final = 1000
-"""Circuits in one message about them."""
+"""Maximum number of circuits in one message about them."""
 NO_LOADS: Final[Mapping[str, tuple[int, int]]] = {}
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from router.binding.message import is_int32, is_symbol
 
 MAX_DEPTH: Final = 16
-"""Lists and maps within each other; nothing that this program understands has more than five."""
+"""Maximum depth of lists and maps within each other; nothing that this program understands has more than five."""
 
 
 class UnsupportedValue(Exception):
@@ -32,7 +32,7 @@ class ControlValueReader:
     def __init__(self, data: bytes, at: int) -> None:
         self.data = data
         self.at = at
-        """Place of the next one."""
+        """Offset of the next value, bytes."""
 
     def number(self, width: int) -> int:
         """Take an unsigned number of *width* bytes, 8 at most."""

@@ -41,7 +41,7 @@ from router.engine.message_codec import encode_control
 CONTROL: Final = "qd.router"
 DATA: Final = "qd.router-data"
 PRIORITIES: Final = 10
-"""Data link pairs to a qdrouterd; between our own routers one is enough, since priority reorders nothing."""
+"""Number of data link pairs to a qdrouterd; between our own routers one is enough, since priority reorders nothing."""
 CIRCUITS_TO: Final = local_address(CIRCUITS_ADDRESS)
 
 
@@ -51,7 +51,7 @@ class ControlLinkView:
 
     id: int
     direction: str
-    """`in` or `out`."""
+    """Direction of the link, `in` or `out`."""
     handle: Handle
     name: str
     count: int

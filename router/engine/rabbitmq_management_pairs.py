@@ -48,7 +48,7 @@ class ManagementPair:
 
 
 PairService = Callable[[bytes, ConnectionId | None, ManagementPair], bool]
-"""Takes a whole request of a pair, and says whether there was room for it."""
+"""Function that takes a whole request of a pair, and says whether there was room for it."""
 
 
 def is_paired(handle: Handle) -> bool:

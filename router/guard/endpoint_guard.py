@@ -64,7 +64,7 @@ class EndpointGuard(HandshakeGuard):
         self._work = 0
         """Cost of the frames that were fed last."""
         self.has_endpoints = False
-        """Sessions or links begin or end by what was fed last."""
+        """Whether sessions or links begin or end by what was fed last."""
         self._is_open = False
         self.corrections: list[tuple[int, bytes]] = []
         """Places in what was fed last at which an engine is to be given other bytes, and these: for a link-credit that

@@ -17,7 +17,7 @@ if not cython.compiled:  # else they come by the .pxd
     from router.guard.guard_constants import NOBODY, RECEIVER, SENDER
 
 DENSE: Final = 64
-"""Numbers below it always have their place in a list."""
+"""Bound below which numbers always have their place in a list."""
 
 
 class Table:
@@ -81,7 +81,7 @@ class PeerLink:
     def __init__(self, name: bytes, is_receiver: bool, count: int) -> None:
         self.name = name
         self.is_receiver = is_receiver
-        """The peer's role: it may send no transfers."""
+        """Whether the peer receives: it may send no transfers."""
         self.count = count
         """Delivery-count of the peer, as it last stated it."""
         self.credit = 0

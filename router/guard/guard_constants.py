@@ -45,7 +45,7 @@ REJECTED: Final = 0x25
 RELEASED: Final = 0x26
 MODIFIED: Final = 0x27
 AMQP: Final = 0x414D5150
-"""A protocol header begins with it."""
+"""First four bytes of a protocol header, as a number."""
 NOBODY: Final = 0
 """Role at a handle that is free."""
 SENDER: Final = 1

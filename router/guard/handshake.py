@@ -31,7 +31,7 @@ DECODE_ERROR: Final = "amqp:decode-error"
 NOT_ALLOWED: Final = "amqp:not-allowed"
 
 MIN_FRAME_BYTES: Final = 512
-"""Any peer may send frames of this size."""
+"""Maximum size of a frame that any peer may send, bytes, whatever was announced."""
 
 
 class HandshakeGuard(PerformativeReader):
@@ -43,7 +43,7 @@ class HandshakeGuard(PerformativeReader):
         self._max_frame = max(MIN_FRAME_BYTES, max_frame_bytes)
         self._phase = HEADER
         self._sasl = 0
-        """Frames of SASL since its header."""
+        """Number of SASL frames since the header."""
         self._is_sasl_over = False
         self.is_sasl_done = False
         """Whether SASL was spoken, or left out, before the guard saw a byte: none may follow."""

@@ -13,9 +13,9 @@ if not cython.compiled:  # else it comes by the .pxd
     from router.guard.guard_constants import WRONG
 
 MAX_DEPTH: Final = 32
-"""Lists within lists, or descriptors of descriptors, before a value is taken for an attack."""
+"""Maximum depth of lists within lists, or descriptors of descriptors: more is taken for an attack."""
 MAX_EMPTY: Final = 1024
-"""Elements of an array that take no byte each, such as null."""
+"""Maximum number of elements of an array that take no byte each, such as null."""
 
 
 def number_at(data: bytes | memoryview, at: int, width: int) -> int:

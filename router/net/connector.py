@@ -16,10 +16,10 @@ from mesh_config.usable_hosts import encoded, failure_words
 
 CONNECT_TIMEOUT_S: Final = 10.0
 STABLE_S: Final = 5.0
-"""A connection that lived so long starts the back-off from the beginning."""
+"""Lifetime of a connection from which on the back-off starts from the beginning, seconds."""
 
 Serve = Callable[[socket.socket, "Connector"], Awaitable[str]]
-"""Returns: why the connection was of no use, empty when it was."""
+"""Function that serves a connection. Returns: why the connection was of no use, empty when it was."""
 
 
 class Connector:
@@ -29,11 +29,11 @@ class Connector:
         self.settings = settings
         self._rng = rng
         self.status = "connecting"
-        """`connecting`, `connected` or `failed`."""
+        """Status, `connecting`, `connected` or `failed`."""
         self.message = ""
         """Reason of the last failure."""
         self._told = ""
-        """The reason that was told last since it was of use."""
+        """Reason that was told last since the connector was of use."""
         self._is_stopped = False
         self._not_serving = trio.CancelScope()
 

@@ -27,7 +27,7 @@ class CredentialFiles:
         self._credentials = credentials
         self._told = told
         self._readings: dict[ValueFromFiles[Any], trio.Event] = {}
-        """Files that a thread reads, each one at a time, and what is set when it has."""
+        """Files that a thread reads, one at a time each, with the event that is set when it has."""
 
     async def context(self, socket: Socket) -> Any:
         """Context of TLS for a new connection of a listener or connector with a profile."""

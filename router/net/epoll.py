@@ -7,7 +7,7 @@ from array import array
 from typing import Final
 
 MOST_READY: Final = 64
-"""Sockets that one call tells of."""
+"""Maximum number of sockets that one call tells of."""
 
 
 def wait_ready(poll: select.epoll, fd: int, ready: array[int], timeout_ms: int) -> int:

@@ -14,7 +14,7 @@ import trio
 from router.engine.tls_channel import FAILED, READ_BYTES, WOULD_BLOCK, TlsChannel
 
 MOST_BYTES: Final = 65536
-"""Read and not yet made use of."""
+"""Maximum number of bytes read and not yet made use of."""
 
 LINGER_S: Final = 1.0
 """Time that a peer that was refused has to read why, seconds."""

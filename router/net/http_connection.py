@@ -21,7 +21,7 @@ AsgiApp = Callable[[MutableMapping[str, Any], Callable[..., Any], Callable[..., 
 
 VERSIONS: Final = frozenset({b"1.0", b"1.1"})
 PIECE_BYTES: Final = 2048
-"""Read at once: no more of what a client sends ahead is held. Thousands of headers are many pieces."""
+"""Number of bytes read at once: no more of what a client sends ahead is held. Thousands of headers are many pieces."""
 AMQP: Final = b"AMQP"
 """Beginning of what a client of AMQP sends first; no method of HTTP that is served has it."""
 HEADER_MARKS: Final = len(b": \r\n")
@@ -75,7 +75,7 @@ class HttpConnection:
         self._take_turn = take_turn
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=header_bytes)
         self._is_gone = False
-        """The client takes no more."""
+        """Whether the client takes no more."""
 
     async def serve(self) -> None:
         """Answer one request after the other, until the client or an answer ends the connection."""

@@ -23,8 +23,8 @@ from router.net.http_connection import AsgiApp, ConnectionEndpoints, HttpConnect
 from router.net.listener import NO_BOUND, bound_socket, share_port
 
 BACKLOG: Final = 1024
-"""Connections that wait to be taken in. One that finds no room is tried again by its client's system after a second: so
-late a health check is given up, and its router restarted."""
+"""Maximum number of connections that wait to be taken in. One that finds no room is tried again by its client's system
+after a second: so late a health check is given up, and its router restarted."""
 OWN_FILES: Final = 4
 """Number of connections that are served also while clients have all the files that they may: an operator who looks why
 must come in."""
@@ -87,7 +87,7 @@ class PacedStream(trio.abc.Stream):
         self._timeout_s = timeout_s
         self._scope = scope
         self._pieces = 0
-        """Read, and waited for, since the last request that was answered."""
+        """Number of pieces read, and waited for, since the last request that was answered."""
         self.begin()
 
     def begin(self) -> None:

@@ -96,7 +96,7 @@ class WaitingConnection:
 
 Serve = Callable[[socket.socket, ListenerSettings, AcceptedConnection], Awaitable[None]]
 Refused = Callable[["Listener", Refusal, str], None]
-"""Told of the listener, the reason and the remote host."""
+"""Function that is told of the listener, the reason and the remote host."""
 
 
 def bound_socket(place: str, port: int, backlog: int, *, shares_port: bool = False) -> socket.socket:

@@ -9,7 +9,7 @@ from mesh_config.models import Role, RouterSettings
 from router.net.listener import NO_BOUND
 
 DIALLING_FILES: Final = 16
-"""Kept for connections that this router makes, and for what it reads of the system."""
+"""Number of files kept for connections that this router makes, and for what it reads of the system."""
 
 
 def most_files() -> int:

@@ -74,13 +74,12 @@ class PeerAuthentication:
         self.files = CredentialFiles(credentials, told)
         self._handshakes = trio.Lock()
         self._checks = trio.CapacityLimiter(1)
-        """Passwords and tickets are checked by one thread: however many are tried, the router has the other
-        processors."""
+        """Limiter by which passwords and tickets are checked by one thread: the router has the other processors."""
         self._hosts: dict[str, trio.Lock] = {}
         """Hosts for which something is checked, one thing at a time: none can fill the line for the others."""
 
         self._guesses: dict[str, int] = {}
-        """Wrong passwords whose answers wait, by host."""
+        """Number of wrong passwords whose answers wait, by host."""
 
     # Who connects here
 

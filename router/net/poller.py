@@ -134,11 +134,11 @@ class Poller:
         self._trio_fd = -1
         self._channels: dict[int, PolledSocket] = {}
         self._serving: PolledSocket | None = None
-        """Channel whose turn it is; None between them."""
+        """Socket whose turn it is; None between them."""
         self._is_due = False
-        """The next round is due, though no socket may be ready."""
+        """Whether the next round is due, though no socket may be ready."""
         self._unfinished: dict[int, None] = {}
-        """Descriptors of channels that go on, whatever the kernel has."""
+        """Descriptors of sockets that go on, whatever the kernel has."""
         self.leaving = trio.Lock()
         """Lock for the end of a socket's task, which takes long: sockets have their turn between two of them, and none
         is accepted before the tasks that wait for it have left."""
@@ -156,9 +156,9 @@ class Poller:
         self._singles_at = -inf
         """Time at which somebody has had single messages last, seconds."""
         self.is_shared = True
-        """Somebody has had single messages lately, so pieces of heavy channels are to be short."""
+        """Whether somebody has had single messages lately, so that pieces of heavy sockets are to be short."""
         self.rounds = 0
-        """Rounds of reading and writing since the start."""
+        """Number of rounds of reading and writing since the start."""
 
     def add(self, fd: int, channel: PolledSocket) -> None:
         """Wait for what the socket has to read."""

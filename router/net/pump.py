@@ -30,8 +30,9 @@ CLOSE_TIMEOUT_S: Final = 5.0
 CLOSED: Final = -1
 """Descriptor of a socket that was closed."""
 MOST_WRITTEN_BYTES: Final = 131_072
-"""Written to one connection in a round, and at most a piece more: less than a tenth of a millisecond, so that others
-have their turn between the pieces of a large message. With half of it messages of 1 MB cost two thirds more."""
+"""Maximum number of bytes written to one connection in a round, and at most a piece more: less than a tenth of a
+millisecond, so that others have their turn between the pieces of a large message. With half of it messages of 1 MB cost
+two thirds more."""
 
 
 class ArrivedBytesHandler(Protocol):

@@ -24,7 +24,7 @@ class TcpCounters:
     sent: int
     """Number of bytes sent, without what was sent again."""
     round_trip_us: int | None
-    """The shortest of late, microseconds."""
+    """Shortest of the latest round trips, microseconds."""
 
 
 def octets(sock: socket.socket) -> TcpCounters | None:

@@ -14,9 +14,9 @@ from typing import Any, Final
 from router.core.errors import LocalError
 
 NO_LAYER: Final = b"\x01\x00\x00\x00"
-"""The layers that are offered, as bits, and the most bytes that may be wrapped: none, and so none."""
+"""Security layers that the server offers, as bits, and the most bytes that may be wrapped: none."""
 CHOICE_BYTES: Final = 4
-"""The layer that the client chooses and the bytes that it takes; behind them who it wants to act as."""
+"""Size of the client's choice, bytes: a layer, and the bytes that it takes; the user to act as follows."""
 MOST_WORDS: Final = 200
 """Characters of an error of the library, which may quote what the peer has written."""
 
@@ -152,7 +152,8 @@ class KerberosClientExchange:
         self._service = f"{service}@{host}"
         self._context: Any = None
         self.is_server_known = False
-        """The other side has proved that it is the service, and both have settled that there is no security layer."""
+        """Whether the other side has proved that it is the service, and both have settled that there is no security
+        layer."""
 
     def answer(self, challenge: bytes | None) -> bytes:
         """Take what the server has written; None to begin. Returns: what to write.

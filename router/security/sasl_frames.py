@@ -34,7 +34,7 @@ AUTHENTICATION_FAILED: Final = 1
 SYSTEM_ERROR: Final = 2
 
 MOST_FRAME_BYTES: Final = 16384
-"""The specification allows 512, which a password or a ticket of today may not fit."""
+"""Maximum size of a frame, bytes. The specification allows 512, which a password or a ticket of today may not fit."""
 FRAME_HEAD_BYTES: Final = 8
 
 _BINARY = {0xA0: 1, 0xB0: 4}

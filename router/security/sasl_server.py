@@ -29,7 +29,7 @@ from router.security.sasl_frames import (
 from router.security.scram import HASHES, ScramKeys, ScramServer, prepared_text
 
 ANONYMOUS: Final = "anonymous"
-"""User of who doesn't say who it is."""
+"""Name of users that don't say who they are."""
 RESERVED: Final = (ANONYMOUS, "*")
 """Names by which policy means those who don't, and all who do: nobody has them."""
 
@@ -86,7 +86,7 @@ class SaslServer:
         self._scram: ScramServer | None = None
         self._is_challenged = False
         self.mechanism: str | None = None
-        """The one that was chosen."""
+        """Mechanism that was chosen."""
         self.user: str | None = None
         self.failure: str | None = None
         """Reason, for the log."""

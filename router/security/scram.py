@@ -24,14 +24,14 @@ from router.security.sasl_frames import SaslError
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 DEFAULT_ITERATIONS: Final = 15000
 LEAST_ITERATIONS: Final = 4096
-"""RFC 7677, 4."""
+"""Minimum number of iterations: RFC 7677, 4."""
 MOST_ITERATIONS: Final = 65536
-"""A server must not have a client compute for long; Cyrus takes no more either."""
+"""Maximum number of iterations: a server must not have a client compute for long. Cyrus takes no more either."""
 SALT_BYTES: Final = 16
 NONCE_BYTES: Final = 24
 
 _NONCE = re.compile(r"[!-+\--~]+")
-"""Printable ASCII but for commas: RFC 5802, 7."""
+"""Form of a nonce, printable ASCII but for commas: RFC 5802, 7."""
 _PROHIBITED = (
     stringprep.in_table_c12, stringprep.in_table_c21, stringprep.in_table_c22, stringprep.in_table_c3,
     stringprep.in_table_c4, stringprep.in_table_c5, stringprep.in_table_c6, stringprep.in_table_c7,
@@ -179,7 +179,7 @@ class ScramClient:
         self._first = f"n={escaped},r={nonce}".encode()
         self._signature = b""
         self.is_server_known = False
-        """The server has proved that it knows the user."""
+        """Whether the server has proved that it knows the user."""
 
     def first(self) -> bytes:
         """The client's first message."""

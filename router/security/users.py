@@ -80,7 +80,7 @@ class UserTable:
     lines: Mapping[str, bytes] = attrs.field(repr=False)
     """Keys by user, as they are written, in an order that is always the same."""
     decoy_key: bytes = attrs.field(repr=False)
-    """Makes the salts of users that aren't there."""
+    """Key from which the salts of users that aren't there are made."""
     usual: Mapping[str, tuple[int, int]]
     """Iterations and bytes of salt that most users have, by mechanism."""
 
@@ -225,7 +225,7 @@ class Users:
 
     path: str
     file: ValueFromFiles[UserTable] = attrs.field(repr=False, init=False)
-    """Content of it."""
+    """Content of the file."""
     _secret: bytes = attrs.field(repr=False, factory=lambda: secrets.token_bytes(32), init=False)
     _right: OrderedDict[bytes, None] = attrs.field(repr=False, factory=OrderedDict, init=False)
 

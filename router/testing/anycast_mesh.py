@@ -36,12 +36,12 @@ class AnycastMesh(CreditMesh[AnycastRouter]):
         routers: Iterable[str] = (),
     ) -> None:
         self.delivered_of: dict[int, int] = {}
-        """Messages sent to subscribers, by publisher."""
+        """Number of messages sent to subscribers, by publisher."""
         self._timing = timing or CreditTiming()
         self._is_closest = is_closest
         self._distance = distance
         self.has_outcomes = has_outcomes
-        """Subscribers settle messages, and routers look at loads."""
+        """Whether subscribers settle messages, and routers look at loads."""
         super().__init__(
             edges,
             seed=seed,

@@ -37,7 +37,7 @@ class AnycastEnvironment(RouterEnvironment, Protocol):
         """A message was sent to a subscriber."""
 
     has_outcomes: bool
-    """Subscribers settle messages, and routers look at loads."""
+    """Whether subscribers settle messages, and routers look at loads."""
 
 
 class AnycastRouter(CreditRouter):
@@ -56,9 +56,9 @@ class AnycastRouter(CreditRouter):
         super().__init__(name, self.machine, mesh)
         self.subscribers: list[AmqpLink] = []
         self.own: dict[RouterId, tuple[RouterId, AmqpLink]] = {}
-        """Toward each egress: next hop, link."""
+        """Own circuits by egress: next hop and link."""
         self.orders = 0
-        """Grants and lowerings ordered for publishers."""
+        """Number of grants and lowerings ordered for publishers."""
         self._mesh = mesh
         self._withdrawn: dict[AmqpLink, None] = {}
         """Local subscribers that took their credit back."""

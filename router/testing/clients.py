@@ -136,7 +136,7 @@ class SimSubscriber:
         self.is_paused = False
         self.is_attached = True
         self.granted = 0
-        """Ever, messages."""
+        """Credit granted since the start, messages."""
         self.drained_s: list[float] = []
         """Duration of each of its drains, seconds."""
         self._network = network
@@ -144,7 +144,7 @@ class SimSubscriber:
         self.service_s = service_s
         self.accepts = accepts
         self.on_served: Callable[[int], None] = lambda _: None
-        """Called with each message that it has worked off."""
+        """Function called with each message that the client has worked off."""
         self._free_at = [0.0] * workers
         """Times at which the workers will be free, seconds: a heap."""
         self._unserved = 0

@@ -66,7 +66,7 @@ class SimulatedRouterInterface(Protocol):
 
 
 LISTED: Final = 10
-"""Routers that an error names."""
+"""Maximum number of routers that an error names."""
 
 HomeT = TypeVar("HomeT", bound=SimulatedRouterInterface)
 
@@ -116,17 +116,17 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         self.client_delay_s = client_delay_s
         self.news_s = news_s
         self.steps = 0
-        """Turns of all routers."""
+        """Number of turns of all routers."""
         self.published = 0
         self.publisher_of: dict[int, int] = {}
-        """All messages, each with its publisher."""
+        """Publisher of each message."""
         self.open: dict[int, int] = {}
         """Messages whose fate is not known, each with its publisher."""
         self.released_count = 0
         self.lost_count = 0
         """Number of messages lost on the way on a connection that ended, or in a router that died."""
         self.on_step: Callable[[], None] = lambda: None
-        """Called after each turn of a router."""
+        """Function called after each turn of a router."""
         self.graph: nx.Graph[RouterId] = nx.Graph()
         self.publishers: dict[int, SimPublisher] = {}
         self.subscribers: dict[SimSubscriber, RouterId] = {}

@@ -84,9 +84,9 @@ class AmqpLink:
         self.unsettled = 0
         """Messages that the receiver has not settled, where outcomes are simulated."""
         self.on_settled: Callable[[int], None] = ignore_transfer
-        """Called with a message that the receiver has settled."""
+        """Function called with a message that the receiver has settled."""
         self.on_flow: Callable[[int], None] = ignore_flow
-        """Called with the credit before the flow."""
+        """Function called with the credit before the flow."""
         # The receiver's.
         self.seen_count = FIRST_COUNT
         self.granted = 0
@@ -95,7 +95,7 @@ class AmqpLink:
         self.on_transfer: Callable[[int], None] = ignore_transfer
         self.on_returned: Callable[[int], None] = ignore_return
         self.flows = 0
-        """Frames of flow that the receiver sent."""
+        """Number of flow frames that the receiver sent."""
         self.in_flight = 0
         """Messages that it has not settled, where outcomes are simulated."""
         self._is_changed = False

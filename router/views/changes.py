@@ -68,7 +68,7 @@ SAID_ALREADY: Final[Mapping[str, object]] = {
 }
 """Attributes that can't be set, with the values that change nothing."""
 MOST_CREATED: Final = 1000
-"""Listeners, connectors, or addresses of a router that management may add to."""
+"""Maximum number of listeners, connectors, or addresses of a router that management may add to."""
 
 
 class ListenersAndConnectors(Protocol):
@@ -100,7 +100,7 @@ class RuntimeChanges:
         self._runtime = runtime
         self._sockets = sockets
         self._is_looking_up = False
-        """The host of a listener is looked up, one at a time: a name server may take long."""
+        """Whether the host of a listener is being looked up, one at a time: a name server may take long."""
 
     # What can be done
 

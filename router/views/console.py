@@ -30,7 +30,7 @@ from router.views.neighbor_traffic_totals import neighbor_traffic
 from router.views.runtime import RuntimeView
 
 MOST_ROWS: Final = 200
-"""Addresses, and connections, of one page."""
+"""Maximum number of addresses, and of connections, on one page."""
 MOST_ROUTERS: Final = 1000
 MOST_LINKS: Final = 4000
 TABLES_S: Final = 0.9

@@ -13,7 +13,7 @@ from router.management.snapshot import PartyRow
 from router.views.problem_inputs import HangingSubscriber, Problem, ProblemInputs, command_at
 
 NAMED: Final = 3
-"""Subscribers of one address that a sentence names."""
+"""Maximum number of subscribers of one address that a sentence names."""
 
 
 def hanging_subscribers(snapshot: ProblemInputs) -> Iterator[Problem]:

@@ -38,11 +38,11 @@ class AgesUnderWay:
     """Ages of the messages under way, on one link or in a router."""
 
     sent: int = 0
-    """Sent on, without outcome."""
+    """Number of messages sent on that have no outcome."""
     late: int = 0
-    """Older than 1 s."""
+    """Number of messages without outcome that are older than 1 s."""
     stuck: int = 0
-    """Older than 10 s."""
+    """Number of messages without outcome that are older than 10 s."""
 
     def add(self, transfer: Transfer, now: float) -> None:
         """Count one message.

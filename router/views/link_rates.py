@@ -35,7 +35,7 @@ class LinkSample:
     rate: float = 0.0
     """Messages a second between the last two looks."""
     settle_rate: float = 0.0
-    """Messages settled a second, the same."""
+    """Messages settled a second between the last two looks."""
     last: float | None = None
     """Time of the last look that found new messages, seconds, monotonic."""
     last_outcome: float | None = None

@@ -15,7 +15,7 @@ from router.mesh_presence import MeshPresence, Pair, Presence, when
 from router.runtime import Runtime
 
 AT_ONCE: Final = 25
-"""Routers or links that are looked at between two events."""
+"""Number of routers or links that are looked at between two events."""
 
 
 def node_rows(runtime: Runtime, offset: float) -> LazyRows:

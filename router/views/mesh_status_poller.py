@@ -23,11 +23,11 @@ from router.runtime import Runtime
 CONSOLE: Final = "$console"
 """Local address to which answers come."""
 AT_ONCE: Final = 40
-"""Routers asked at one time."""
+"""Maximum number of routers asked at one time."""
 OLD_S: Final = 15.0
-"""An answer is shown for so long."""
+"""Time for which an answer is shown, seconds."""
 PATIENCE_S: Final = 0.3
-"""Answers are waited for so long, but not those of routers that let it pass the last time."""
+"""Maximum wait for answers, seconds; those of routers that let it pass the last time are not waited for."""
 MOST_PROBLEMS: Final = 20
 """Maximum number of problems of one router."""
 MOST_THINGS: Final = 5
@@ -64,7 +64,7 @@ class ToldTraffic:
     at: float
     """Time of it, seconds since 1970."""
     by_neighbor: Mapping[str, Sequence[int]]
-    """Messages received and sent, bytes received and sent."""
+    """Messages received and sent, bytes received and sent, by neighbor."""
 
 
 @attrs.define
@@ -96,13 +96,13 @@ class MeshStatusPoller:
         self._runtime = runtime
         self._answers: dict[RouterId, RouterAnswers] = {}
         self._token = secrets.token_hex(8)
-        """Whoever answers knows it, and nobody else."""
+        """Random name of the questions: only those that were asked can answer."""
         self._room = 0
-        """Answers that are still read: whoever floods this address must not take the time of others."""
+        """Number of answers that are still read: a peer that floods this address must not take the time of others."""
         self._awaited: set[tuple[RouterId, str]] = set()
         """Routers and kinds of which answers are waited for."""
         self._are_here = trio.Event()
-        """Set once there are none of these."""
+        """Event that is set once no answers are awaited."""
 
     async def gather(self) -> None:
         """Ask those that were asked longest ago, and wait a little for the answers; the first time for all."""

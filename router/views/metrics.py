@@ -66,9 +66,9 @@ class AddressGroupTotals:
     publishers: int = 0
     subscribers: int = 0
     without_credit: int = 0
-    """Subscribers."""
+    """Number of subscribers without credit."""
     blocked: int = 0
-    """Publishers."""
+    """Number of publishers without credit."""
     blocked_s: float = 0.0
     is_used: bool = False
 

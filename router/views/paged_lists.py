@@ -11,9 +11,9 @@ from router.engine.connection import Connection
 from router.views.link_address_rows import AnyLink
 
 AT_ONCE: Final = 100
-"""Things that are looked at between two events."""
+"""Number of things that are looked at between two events."""
 KEPT_S: Final = 10.0
-"""An order is used for so long after a page was asked for, seconds."""
+"""Time for which an order is used after a page was asked for, seconds."""
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ class Problem:
     subject: str
     """Router, link, connector, address, connection or file that it is about."""
     sentence: str
-    """Explanation for whoever looks, without knowledge of the router's insides."""
+    """Explanation for an operator, without knowledge of the router's insides."""
     since: float | None
     """Time of its beginning, seconds since 1970; None where that is not known."""
     command: str
@@ -39,7 +39,7 @@ class Problem:
     about: Sequence[str] = ()
     """Words for the subject, and for what that is part of, which problems have in common."""
     explains: Sequence[str] = ()
-    """Words of the same kind, of what it can be the cause of."""
+    """Words as in `about` for what the problem can be the cause of."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +52,7 @@ class AddressTrouble:
     grantors: Sequence[PartyRow]
     """Subscribers, own circuits and windows that credit could come from; where there are many, only some of them."""
     behind: int = 0
-    """Busy publishers at other routers that wait for the subscribers of this one."""
+    """Number of busy publishers at other routers that wait for the subscribers of this one."""
     since: float = math.inf
     """Time since which it is held up, with pauses, seconds since 1970; infinity where nobody has looked before."""
     closed_since: float = -math.inf

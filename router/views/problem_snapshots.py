@@ -69,9 +69,9 @@ MOST_UNDER_WAY: Final = 2000
 GRANTORS: Final = 20
 """Maximum number of subscribers and circuits of one address that are looked at."""
 PATIENCE_S: Final = 1.0
-"""A publisher without credit for less than this is none that is blocked."""
+"""Time without credit up to which a publisher does not count as blocked, seconds."""
 WAIT_S: Final = 5.0
-"""A message that waits for less than this is no trouble: bursts do."""
+"""Age up to which a message that waits is no trouble, seconds: bursts do."""
 RECENT_S: Final = 60.0
 """Time for which drops, and peers at the wrong listener, are told of, and within which trouble that comes back is the
 same, seconds."""

@@ -25,7 +25,7 @@ from router.views.hanging_subscribers import hanging_subscribers
 from router.views.problem_inputs import BESIDE, HEARSAY, AddressTrouble, Problem, ProblemInputs, command_at
 
 FLAPPING: Final = 2
-"""Losses within the last five minutes from which on something flaps."""
+"""Number of losses within the last five minutes from which on something flaps."""
 NAMED: Final = 3
 """Maximum number of subscribers, or addresses, that one sentence names."""
 HUNG_S: Final = 10

@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # an extra brings what it needs
 
 Found = tuple[RouterSettings, MeshSettings | None, tuple[Finding, ...]]
 Read = Callable[[], Found]
-"""Reads and checks the file that the router was started with. Raises: SettingsError."""
+"""Function that reads and checks the file that the router was started with. Raises: SettingsError."""
 
 Result = TypeVar("Result")
 Held = TypeVar("Held", Listener, Connector)
@@ -50,9 +50,9 @@ Places = Mapping[ListenerSettings | HttpSettings, str]
 """Addresses of the hosts of listeners, looked up."""
 CONFLICT: Final = 409
 FINDINGS_SAID: Final = 5
-"""Faults of a file that the answer tells of; the log has them all."""
+"""Maximum number of faults of a file that the answer tells of; the log has them all."""
 NAMES_SAID: Final = 20
-"""Routers of the mesh, and links, that the answer names as others than before."""
+"""Maximum number of routers of the mesh, and of links, that the answer names as others than before."""
 
 
 class ReloadableDaemon(Protocol):
@@ -111,7 +111,7 @@ class SettingsReloader:
         self._read = read
         self._in_file = runtime.settings
         self._is_busy = False
-        """The file is being read."""
+        """Whether the file is being read."""
 
     def reload(self) -> Generator[None, None, dict[str, list[str]]]:
         """Read the file, and change what can be changed; pauses while it is read.

@@ -133,7 +133,8 @@ def _addresses(runtime: Runtime, waiting: WaitingSums) -> Generator[None, None, 
 def _under_way(runtime: Runtime, links: list[AnyLink]) -> Generator[None, None, AgesUnderWay]:
     ages, now = AgesUnderWay(), runtime.clock()
     seen: set[Transfer] = set()
-    """A message stands there once for the side on which it came and once for that on which it left."""
+    """Messages counted already: each stands there once for the link on which it came and once for that on which it
+    left."""
     looked = 0
     for link in links:
         looked += 1

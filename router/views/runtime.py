@@ -121,7 +121,7 @@ class RuntimeView:
         self._by_key = PageOrder(lambda: self._in_order(lambda _: True))
         self._with_credit = PageOrder(lambda: self._in_order(has_credit))
         self._prepared: dict[type[Row], object] = {}
-        """Taken in pieces for the next call of `rows`, by its kind."""
+        """Rows collected in pieces for the next call of `rows`, by their kind."""
         self._makers: Mapping[type[Row], Callable[[bool], LazyRows]] = {
             RouterRow: lambda _: self._router() if own is None else LazyRows(),
             ConnectionRow: lambda _: self._connections(),

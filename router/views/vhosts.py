@@ -18,7 +18,7 @@ from router.views.credit import Party
 NO_TAG: Final = "-"
 """Mark that no reply address has: of a virtual host that is no more, and whose last client asks."""
 NO_VHOST: Final = "(none)"
-"""Stands for the virtual hosts that clients name and that there are not."""
+"""Name that stands for all virtual hosts that clients name and that there are not."""
 
 
 class VhostMembership:

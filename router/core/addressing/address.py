@@ -31,14 +31,14 @@ MANAGEMENT: Final = "$management"
 """Text of the management node's address."""
 
 MAX_ADDRESS_BYTES: Final = 16384
-"""UTF-8 of the longest address that any router of the mesh may be set to take."""
+"""Maximum length of an address that any router of the mesh may be set to take, bytes of UTF-8."""
 
 _EVERY: Final = "all"
 _DYNAMIC_PREFIX: Final = "temp."
 _DYNAMIC_TARGET_PREFIX: Final = "_$temp."
 _VOLATILE_PREFIX: Final = "amq.rabbitmq.reply-to."
 _TAG_END: Final = "~"
-"""Behind the mark of a virtual host in a name made here; no random part has it."""
+"""Character behind the mark of a virtual host in a name made here; no random part has it."""
 _SHOWN_CHARS: Final = 8
 """Number of characters shown of the random part of a name made here: enough to tell one from another, and no help to
 guess the rest."""

@@ -100,9 +100,9 @@ class AddressInstallation:
     def __init__(self) -> None:
         self._backlogs: dict[RouterId, Backlog] = {}
         self._is_first = False
-        """A router was reached or lost in this turn."""
+        """Whether a router was reached or lost in this turn."""
         self._direct = 0
-        """Changes in this turn that did not wait."""
+        """Number of changes in this turn that did not wait."""
         self._due = math.inf
 
     def change(self, action: InstallAddress | WithdrawAddress) -> bool:

@@ -29,7 +29,7 @@ MOST_PARTS: Final = 100
 MOST_LISTS: Final = 4
 """States of its own addresses that a router keeps for those who read them; who reads an older one begins anew."""
 MOST_CHANGES: Final = 1000
-"""Changes that are kept until all parts are there; whoever misses one asks again."""
+"""Maximum number of changes that are kept until all parts are there; a router that misses one asks again."""
 
 
 def cut(addresses: Sequence[str]) -> list[int]:
@@ -93,12 +93,12 @@ class IncomingAddressList:
     """Parts that have come of all addresses of another router."""
 
     mobile_seq: int
-    """The state that the parts show."""
+    """Sequence of the state that the parts show."""
     next_part: int = 0
     addresses: set[str] = attrs.field(factory=set)
     """Addresses in the parts that have come."""
     changes: dict[int, MobileAddressUpdate] = attrs.field(factory=dict)
-    """Changes since then, by sequence."""
+    """Changes since `mobile_seq`, by sequence."""
 
     def is_next(self, message: MobileAddressUpdate) -> bool:
         """Whether it is the part that is awaited."""

@@ -53,19 +53,19 @@ class RemoteSubscriptions:
     """Addresses held of one other router, and how new they are."""
 
     seq: int = 0
-    """The state that `addresses` shows."""
+    """Sequence of the state that `addresses` shows."""
     newest: int = 0
-    """The newest that is known to exist."""
+    """Newest sequence that is known to exist."""
     relayed: int = 0
-    """The newest differential update passed on."""
+    """Sequence of the newest differential update passed on."""
     addresses: dict[str, Treatment | None] = attrs.field(factory=dict)
     is_installed: bool = False
-    """The router is reachable, so the forwarding side knows its addresses."""
+    """Whether the router is reachable, so that the forwarding side knows its addresses."""
     ask_at: float | None = None
     """Time to ask (again) for everything, seconds; not None from the moment a gap was noticed."""
     asked: int = 0
     is_refused: bool = False
-    """Something that it advertised was refused, and told of."""
+    """Whether something that the router advertised was refused, and told of."""
     arriving: IncomingAddressList | None = None
     """Parts of an answer that have come."""
 
@@ -76,7 +76,7 @@ class AddressSync:
     def __init__(self, sender: ControlMessageSender, settings: LinkStateSettings) -> None:
         self.router_id = sender.router_id
         self.mobile_seq = 0
-        """Changes of this router's own addresses since it started."""
+        """Number of changes of this router's own addresses since it started."""
         self.own: dict[str, Treatment] = {}
         """Addresses with local subscribers."""
         self.routers: dict[RouterId, RemoteSubscriptions] = {}

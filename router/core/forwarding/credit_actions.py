@@ -15,9 +15,9 @@ Key = Hashable
 """A publisher, an incoming circuit or a message, as the caller names it; never looked into."""
 
 KEPT: Final = -1
-"""The message waits here."""
+"""Result for a message that waits here."""
 REFUSED: Final = -2
-"""No subscriber can be reached: the message is not kept."""
+"""Result for a message that is not kept, since no subscriber can be reached."""
 
 
 class CreditAction:

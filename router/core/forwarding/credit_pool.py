@@ -42,7 +42,7 @@ class Claimant(DoublingWindow):
         self.out = 0
         """Credit dealt to it and not used."""
         self.weight = 0
-        """Busy publishers behind it."""
+        """Number of busy publishers behind the claimant."""
         self.served = 0.0
         """Credit that it was dealt, divided by its weight at the time: the least served is next."""
         self.is_draining = False

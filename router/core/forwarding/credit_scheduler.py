@@ -16,25 +16,28 @@ class CreditTiming:
     """Times of the credit rule, seconds, and how much it does at once."""
 
     busy_s: float = 0.1
-    """A publisher that sent, or that was kept from it, within this time counts as busy."""
+    """Time for which a publisher that sent, or that was kept from it, counts as busy."""
     idle_s: float = 0.02
-    """Credit unused for so long is taken back while others are backlogged. Above a client's round trip, or it flaps."""
+    """Time after which unused credit is taken back while others are backlogged. Above a client's round trip, or it
+    flaps."""
     look_s: float = 0.1
     """Time between two looks at how fast a holder uses its credit: above the round trip to any publisher."""
     debt_s: float = 0.03
     """Time after a withdrawal or a change of path at which credit that is not backed any more is taken back."""
     quarantine_s: float = 0.05
-    """Credit taken back from a client counts as held for so long: its messages may be under way, and no client says
+    """Time for which credit taken back from a client counts as held: its messages may be under way, and no client says
     when it has seen the lowering."""
     linger_s: float = 1.0
-    """Subscribers that have all withdrawn close the address after this."""
+    """Time after which subscribers that have all withdrawn close the address."""
     drain_bound_s: float = 1.0
-    """A subscriber's drain is answered after this, even when what was lent of its credit has not come back; and what a
-    neighbor was asked for and has not returned by then is for others."""
+    """Time after which a subscriber's drain is answered, even when what was lent of its credit has not come back; and
+    what a neighbor was asked for and has not returned by then is for others."""
     first_window: int = FIRST_WINDOW
-    """Most that a circuit is dealt, and that a publisher keeps, before it shows that it uses more, messages."""
+    """Maximum credit that a circuit is dealt, and that a publisher keeps, before it shows that it uses more,
+    messages."""
     slice_size: int = 64
-    """First credits given in one turn, publishers: a thousand of them must not hold up all else."""
+    """Maximum number of publishers given their first credit in one turn: a thousand of them must not hold up all
+    else."""
 
 
 class CreditScheduler:

@@ -15,13 +15,13 @@ class PoolState(enum.IntEnum):
     """State of the credit toward one egress router."""
 
     UNREACHABLE = 0
-    """No path leads there, or it has no subscribers."""
+    """State of a pool to which no path leads, or that has no subscribers."""
     AWAITED = 1
     """State of a pool that has subscribers, of whose credit nothing was heard yet."""
     OPEN = 2
     """State of a pool that had credit since, though it may be used up."""
     CLOSED = 3
-    """All subscribers have withdrawn, and the neighbors upstream were told."""
+    """State of a pool whose subscribers have all withdrawn, as the neighbors upstream were told."""
 
 
 class PoolEvent(enum.StrEnum):

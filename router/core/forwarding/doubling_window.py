@@ -55,7 +55,7 @@ class DoublingWindow:
         self.since = -inf
         """Time of its last use of credit, or of getting some after it had none, seconds; `-inf` before."""
         self.window = window
-        """Most that it may hold, messages: what lies idle at one is missing elsewhere."""
+        """Maximum number of messages that the holder may have: what lies idle at one is missing elsewhere."""
         self.used = 0
         """Credit used since the window was last doubled."""
         self.look_s = look_s

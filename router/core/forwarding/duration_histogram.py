@@ -19,7 +19,7 @@ class DurationHistogram:
         self.counts = [0] * (len(BOUNDS_S) + 1)
         """Number of durations in each class, from the shortest."""
         self.total_s = 0.0
-        """Sum of all, seconds."""
+        """Sum of all durations, seconds."""
 
     def add(self, duration_s: float) -> None:
         """Count one duration.

@@ -21,7 +21,7 @@ class Subscriber(Protocol):
     """Local egress link, as far as choosing among several needs to know it."""
 
     outstanding: int
-    """Deliveries sent on it and not yet settled."""
+    """Number of deliveries sent on the link and not yet settled."""
 
     def has_credit(self) -> bool:
         """Whether a message can be sent on it at once."""
@@ -53,7 +53,7 @@ CLOSEST: Final = Treatment.CLOSEST
 BALANCED: Final = Treatment.BALANCED
 """The treatments as names of their own: a member of an enumeration is looked up at length each time."""
 Service = Callable[[bytes, ConnectionId | None], bool]
-"""Takes a whole message and the connection that it came on, and says whether there was room for it."""
+"""Function that takes a whole message and the connection that it came on, and says whether there was room for it."""
 LARGEST_REQUEST_BYTES: Final = 65536
 """Maximum size of a request that is answered in this process, bytes, unless something else is said."""
 MOST_TARGETS: Final = 65536

@@ -46,7 +46,7 @@ class MulticastScheduler(CreditScheduler):
         self.trees: dict[RouterId, MulticastTree] = {}
         """Trees by ingress router; this router's own is always there, another while circuits of it lead here."""
         self._number = 0
-        """Trees that were made, ever."""
+        """Number of trees that were made, ever."""
         self._stirred: dict[RouterId, None] = {}
         """Trees with which something has happened since they were last looked at."""
         self._timers = TimerQueue()

@@ -98,7 +98,7 @@ class Subscriber:
         self.is_withdrawn = False
         """Whether the subscriber took its credit back by itself."""
         self.usual = 0
-        """The largest credit that it had after a grant, while live."""
+        """Largest credit that the subscriber had after a grant, while live."""
         self.zero_since = inf
         """Time since which the subscriber is live without credit, seconds; `inf` while it is not."""
         self.held_from = 0.0
@@ -116,7 +116,7 @@ class Subscriber:
         self.pause_s = 0.0
         """Minimum length of the exclusion, from the last one on, seconds."""
         self.missed = 0
-        """Copies that went past it."""
+        """Number of copies that went past the subscriber."""
 
     @property
     def live_since(self) -> float:
@@ -153,18 +153,18 @@ class MulticastSubscribers:
         self._zero: dict[Key, Subscriber] = {}
         """Live subscribers without credit, the one that has had none for longest first."""
         self._limits = TimerQueue()
-        """Live ones by how many messages to all it takes until they have no credit. Each counts all that were sent, so
+        """Live subscribers by the number of messages to all until they have no credit. It counts all that were sent, so
         that one more changes nothing."""
         self._sent = 0
-        """Messages to all that were live."""
+        """Number of messages sent to all that were live."""
         self._drains = 0
-        """Live ones that ask for their credit back."""
+        """Number of live subscribers that ask for their credit back."""
         self._willing = 0
-        """Live ones that have not taken their credit back."""
+        """Number of live subscribers that have not taken their credit back."""
         self._returns = TimerQueue()
-        """Excluded ones by when they count again, if nothing changes."""
+        """Excluded subscribers by when they count again, if nothing changes."""
         self._windows = TimerQueue()
-        """Live ones by when their windows end."""
+        """Live subscribers by when their windows end."""
         self._held_s = 0.0
         self._noted_at = 0.0
         self._is_pressed = False

@@ -36,9 +36,9 @@ from router.core.forwarding.fair_queue import FairQueue
 from router.core.ids_and_conditions import RouterId
 
 BATCHES = 4
-"""A claimant's target is dealt in so many batches: each costs a frame."""
+"""Number of batches in which a claimant's target is dealt: each costs a frame."""
 WANTED_S = 10.0
-"""Credit is kept ready toward an egress that was the best choice, for so long after the last time."""
+"""Time for which credit is kept ready toward an egress after it was last the best choice, seconds."""
 UNREACHABLE = int(PoolState.UNREACHABLE)
 AWAITED = int(PoolState.AWAITED)
 OPEN = int(PoolState.OPEN)
@@ -65,7 +65,7 @@ class IncomingCircuit(Claimant):
         """Credit that was asked back and is overdue. Others have it now; the neighbor gets none until it is returned or
         used."""
         self.late = 0
-        """Messages whose ends are overdue, likewise."""
+        """Number of messages whose ends are overdue; their credit is for others."""
 
 
 class UnfinishedMessage:
@@ -103,7 +103,7 @@ class PoolTowardEgress(CreditPool):
         """Whether the credit is that of local subscribers: this router then says when they have withdrawn for long."""
         self.circuits: dict[Key, IncomingCircuit] = {}
         self.local = Claimant(None, timing.first_window, timing.look_s)
-        """The local publishers together."""
+        """Claimant for all local publishers together."""
         self.core: OrderedDict[Key, None] = OrderedDict()
         """Messages that came on credit and wait: for a turn, or after a withdrawal or a change of path."""
         self.coming: dict[Key, UnfinishedMessage] = {}
@@ -121,13 +121,13 @@ class PoolTowardEgress(CreditPool):
         round trip away: a publisher that casts and exits has no time to wait for it."""
         self.told_weight = 0
         self.turns = 0
-        """Local messages that were sent here in turn with other egresses, since these were the nearest."""
+        """Number of local messages that were sent here in turn with other egresses, since these were the nearest."""
         self.asked: dict[IncomingCircuit, None] = {}
         """Circuits that may have a drain to answer."""
         self.load = EgressLoad()
-        """Messages at its subscribers."""
+        """Load of the egress: messages at its subscribers."""
         self.distance = 0.0
-        """Worth of its cost, messages."""
+        """Worth of the path's cost, messages."""
         self.wanted_until = -inf
         """Time until which local messages are expected here in spite of credit toward nearer egresses, seconds."""
         self.is_missed = False

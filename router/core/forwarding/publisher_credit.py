@@ -47,7 +47,7 @@ class Publisher(DoublingWindow):
         DoublingWindow.__init__(self, 1, look_s)
         self.key = key
         self.client = client
-        """Client that it belongs to: messages of several ones leave by turns."""
+        """Client that the publisher belongs to: messages of several ones leave by turns."""
         self.goal = 1
         self.held = 0
         """Credit on its link."""
@@ -110,20 +110,20 @@ class LocalPublishers:
         self.lowered = 0
         """Credit that will come back at the ends of quarantines."""
         self.demand = 0
-        """Publishers that are busy, and one for all messages of others: the weight of this router's own."""
+        """Number of publishers that are busy, and one for all messages of others: the weight of this router's own."""
         self._recent: Queue = OrderedDict()
-        """Active within `busy_s`, the least recent first."""
+        """Publishers active within `busy_s`, the least recent first."""
         self._starved: Queue = OrderedDict()
-        """Have sent, and now neither hold nor wait."""
+        """Publishers that have sent, and now neither hold nor wait."""
         self._fresh: Queue = OrderedDict()
-        """Never sent anything, and hold nothing."""
+        """Publishers that never sent anything, and hold nothing."""
         self._wanting: Queue = OrderedDict()
-        """Made use of credit since they were last looked at: round robin."""
+        """Publishers that made use of credit since they were last looked at: round robin."""
         self._holders: Queue = OrderedDict()
-        """Hold credit that must be backed, the least recently used first: more than one, or any beside a message that
-        comes in parts, which is their first."""
+        """Publishers that hold credit which must be backed, the least recently used first: more than one, or any beside
+        a message that comes in parts, which is their first."""
         self._slow: Queue = OrderedDict()
-        """Used little of what they held when that was last looked at."""
+        """Publishers that had used little of what they held when that was last looked at."""
         self._quarantined: Queue = OrderedDict()
 
     @property

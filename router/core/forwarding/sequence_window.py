@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 WINDOW: Final = 2048
-"""Numbers up to the highest of which it is known whether each was seen."""
+"""Number of sequence numbers up to the highest of which it is known whether each was seen."""
 MOST_BEHIND: Final = 8
 """Rising numbers before the window after which the last of them is believed, if fewer were seen in the window."""
 MOST_OVERTAKEN: Final = 4 * WINDOW
@@ -26,9 +26,9 @@ class SequenceWindow:
 
     def __init__(self) -> None:
         self.highest = 0
-        """Numbers begin with 1."""
+        """Highest number seen; numbers begin with 1."""
         self._bits = 0
-        """Bit n is of the number that is n below the highest."""
+        """Numbers seen, as bits: bit n is of the number that is n below the highest."""
         self._behind = 0
         """Number of rising numbers before the window that came last."""
         self._last_behind = 0

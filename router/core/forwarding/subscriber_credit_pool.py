@@ -29,8 +29,8 @@ HUNGRY: Final = 1000
 """Weight of a busy publisher while publishers of its router have to wait for credit, or had to a short time ago.
 All routers are told this one weight, so all deal alike: little to a tree that needs little."""
 QUIET: Final = 4
-"""The order is changed when trees are backlogged and nothing passes for so many times `idle_s`. Above the longest
-round trip through the mesh, or it changes while credit is on its way."""
+"""Time for which nothing passes while trees are backlogged after which their order is changed, in `idle_s`. Above the
+longest round trip through the mesh, or it changes while credit is on its way."""
 
 
 class TreeShare(Claimant):
@@ -42,7 +42,8 @@ class TreeShare(Claimant):
         super().__init__(ingress, 0, inf)
         self.ingress = ingress
         self.passed = 0.0
-        """Messages of it that were sent here, each divided by its weight at the time: who has least is next."""
+        """Messages of the tree that were sent here, each divided by its weight at the time: the tree with least is
+        next."""
         self.failed = 0
         """Number of times that it was next and did not use its credit, since it last used any."""
         self.uses = 0
@@ -75,7 +76,7 @@ class SubscriberCreditPool(CreditPool):
         self.moved: dict[RouterId, None] = {}
         """Trees of which the part is another one than when this was last emptied."""
         self._backlogged = 0
-        """Trees in which publishers wait."""
+        """Number of trees in which publishers wait."""
         self._quiet_since = inf
         """Time since which trees are backlogged and nothing was sent, or the order was last changed, seconds."""
         self._changes = 0

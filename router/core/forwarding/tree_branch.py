@@ -68,7 +68,7 @@ class TreeBranch:
         self.taken = 0
         """Messages that it took in that time."""
         self.missed = 0
-        """Copies that went past it."""
+        """Number of copies that went past the branch."""
         self.excluded_at = inf
         """Time since which it is excluded, seconds; `inf` when it counts."""
         self.readmitted_at = -inf

@@ -21,7 +21,7 @@ from router.core.linkstate.neighbors import ControlConnection, Neighbors
 HELLO_TO: Final = "amqp:/_local/qdhello"
 ALL_LINK_STATE_TO: Final = f"amqp:/_topo/{AREA}/all/qdrouter"
 ALL_ADDRESSES_TO: Final = f"_topo/{AREA}/all/qdrouter.ma"
-"""Without a scheme, as qdrouterd writes it."""
+"""Address of messages to all routers, without a scheme, as qdrouterd writes it."""
 
 _LONGEST_TO: Final = MAX_ROUTER_ID_CHARS + 100
 """Characters of the longest `to` that names a router."""
@@ -81,9 +81,9 @@ class ControlMessageSender:
         self.router_id = router_id
         self.routes: Mapping[RouterId, KnownRoute] = {}
         self.radius = 0
-        """Hops to the farthest router."""
+        """Number of hops to the farthest router."""
         self.sent: Counter[str] = Counter()
-        """Messages written, own and relayed, by opcode."""
+        """Number of messages written, own and relayed, by opcode."""
         self._neighbors = neighbors
         self._actions: list[Action] = []
 

@@ -17,7 +17,7 @@ from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Paths, Topology
 
 MOST_COPIES: Final = 2000
-"""Copies that are followed; where there are more, the flood is left to itself."""
+"""Maximum number of copies that are followed; where there are more, the flood is left to itself."""
 Edge = tuple[RouterId, RouterId]
 """A copy, by the router that sends it and the one that gets it."""
 

@@ -15,7 +15,7 @@ from router.core.linkstate.messages import Hello
 from router.core.linkstate.neighbors import Neighbors
 
 HELLO_JITTER: Final = 0.1
-"""Intervals are shortened by up to this part, so that a thousand routers do not act in step."""
+"""Part by which intervals are shortened at most, at random, so that a thousand routers do not act in step."""
 
 
 class HelloSender:

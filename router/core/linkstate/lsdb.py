@@ -22,8 +22,8 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import MAX_BOOT_JUMP, MAX_FIRST, MAX_JUMP, LinkStateUpdate, RouterAdvertisement
 
 MOST_UNHEARD: Final = 500
-"""Routers that are taken for there though they have said nothing yet, since others name them as their neighbors. More
-than that are there once their own advertisements come."""
+"""Maximum number of routers that are taken for there though they have said nothing yet, since others name them as their
+neighbors. More than that are there once their own advertisements come."""
 
 
 class BootComparison(enum.Enum):
@@ -60,18 +60,18 @@ class Node:
     """Time of the last change of its peers, seconds."""
     advertised_ls_seq: int = 0
     advertised_mobile_seq: int = 0
-    """The newest that its advertisements spoke of."""
+    """Newest sequence of addresses that the router's advertisements spoke of."""
     relayed_at: float = -math.inf
     """Time when an advertisement of it was last relayed, seconds."""
     is_reachable: bool = False
     is_update_spread: bool = False
     is_advertisement_spread: bool = False
-    """Relayed since it last was unreachable: routers beyond this one may have come up in between, so the first copy
-    after that is passed on even when it is no news here."""
+    """Whether the advertisement was relayed since the router last was unreachable: routers beyond this one may have
+    come up in between, so the first copy after that is passed on even when it is no news here."""
     ask_at: float | None = None
     """Time to ask for its link state (again), if it does not come by itself, seconds."""
     asked: int = 0
-    """Requests sent without an answer."""
+    """Number of requests sent without an answer."""
     doubted_seq: int = 0
     """Newest sequence that the router was asked about, since it said less itself."""
     rival: RouterAdvertisement | None = None

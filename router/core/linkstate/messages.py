@@ -38,7 +38,7 @@ MAX_FIRST: Final = 2**62
 MAX_WEIGHT: Final = 2**31 - 1
 """Largest weight of a circuit: what an AMQP int holds."""
 MAX_LOAD: Final = 2**31 - 1
-"""Most messages and subscribers that a load tells of."""
+"""Maximum number of messages, and of subscribers, that a load tells of."""
 
 MAX_COST: Final = 2**31 - 1
 """Largest cost of a link, so that the cost of every path fits 64 bits."""

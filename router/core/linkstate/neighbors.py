@@ -72,9 +72,9 @@ ADJACENCY: Final[Mapping[tuple[AdjacencyState, AdjacencyEvent], AdjacencyState]]
 """The rule of a connection. A takeover is only ever of a silent one, so the other two pairs are absent."""
 
 CALM_S: Final = 60.0
-"""Once a connection was two-way for so long without a break, it may fail again at no price, seconds."""
+"""Time without a break after which a connection that was two-way may fail again at no price, seconds."""
 LONGEST_HOLD_S: Final = 30.0
-"""One that comes and goes is held one-way for so long at most, seconds."""
+"""Maximum time for which a connection that comes and goes is held one-way, seconds."""
 
 Rank = tuple[int, str, int, int, int, int]
 
@@ -98,7 +98,7 @@ class ControlConnection:
     heard_at: float
     """Time of the last HELLO, or since when one is due, seconds."""
     instance: int | None = None
-    """Boot number in its last HELLO, or of the connection that it took over from."""
+    """Boot number in the neighbor's last HELLO, or of the connection that this one took over from."""
     is_suspect: bool = False
     """Whether HELLOs were due and did not come: the connection is the last choice until one does."""
     is_excused: bool = False

@@ -53,7 +53,7 @@ from router.core.linkstate.superseded_neighbors import LATER_NEWS, SupersededNei
 from router.core.linkstate.throttle import Throttle
 
 RA_JITTER: Final = 0.25
-"""Intervals are shortened by up to this part, so that a thousand routers do not act in step."""
+"""Part by which intervals are shortened at most, at random, so that a thousand routers do not act in step."""
 OVERRULE_PAUSE_S: Final = 0.5
 """Minimum time between two answers to what others say in this router's name, seconds."""
 MAX_STEPS: Final = 64
@@ -95,7 +95,7 @@ class LinkState:
         self.database = LinkStateDatabase(sender.router_id, settings)
         self.routes = RouteComputation(sender=sender, neighbors=neighbors, database=self.database, topology=topology)
         self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
-        """Copies of one refresh arrive within this time, seconds."""
+        """Time within which copies of one refresh arrive, seconds."""
         self.requests = LinkStateRequests(sender=sender, neighbors=neighbors, database=self.database, settings=settings)
         self.superseded = SupersededNeighbors(neighbors=neighbors, database=self.database, settings=settings)
         self._settings = settings

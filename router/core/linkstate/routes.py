@@ -22,9 +22,9 @@ class RoutesDiff:
 
     lost: tuple[RouterId, ...]
     found: tuple[RouterId, ...]
-    """Newly reachable, nearest first."""
+    """Routers that are newly reachable, nearest first."""
     moved: tuple[RouterId, ...]
-    """Reachable as before, by another connection or at another cost; nearest first."""
+    """Routers that are reachable as before, by another connection or at another cost; nearest first."""
     repriced: tuple[RouterId, ...] = ()
     """Routers in `moved` whose cost is another one."""
     is_topology: bool
@@ -44,7 +44,7 @@ class RouteComputation:
         self.known_edges: Mapping[RouterId, Mapping[RouterId, int]] = {}
         """The graph as last heard, with what an unreachable router has said and not confirmed since."""
         self.runs = 0
-        """Computations since the start."""
+        """Number of computations since the start."""
         self._is_doubting = False
         """Whether `known_edges` has more than the edges that count."""
         self._given_up: set[RouterId] = set()

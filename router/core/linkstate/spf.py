@@ -40,7 +40,7 @@ class Paths:
     next_hop: Mapping[RouterId, RouterId]
     """The first router after the root on the path; the root has none."""
     radius: int
-    """Hops of the longest path."""
+    """Number of hops of the longest path."""
 
 
 @attrs.frozen(kw_only=True)
@@ -97,7 +97,7 @@ class Topology:
     def __init__(self) -> None:
         self.edges: Edges = {}
         self.runs = 0
-        """Runs of Dijkstra's algorithm since the start."""
+        """Number of runs of Dijkstra's algorithm since the start."""
         self._graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]] | None = None
         """Made with the first edges; their costs are in `edges` alone."""
         self._paths: dict[RouterId, Paths] = {}

@@ -13,7 +13,7 @@ from router.core.linkstate.messages import RouterAdvertisement
 from router.core.linkstate.neighbors import Neighbors
 
 LATER_NEWS: Final = "others have heard later news of it"
-"""Why such a neighbor is refused."""
+"""Reason why a superseded neighbor is refused."""
 
 
 class SupersededNeighbors:

@@ -8,7 +8,7 @@ from typing import Final
 BURST_S: Final = 1.0
 """Time whose messages may come at once after a rate was not used, seconds."""
 MIN_WAIT_S: Final = 0.01
-"""Shortest time until what waits is looked at again; several messages go on then."""
+"""Minimum time until what waits is looked at again, seconds; several messages go on then."""
 
 
 class TokenBucket:

@@ -64,7 +64,7 @@ class Policy:
         self._users: dict[tuple[str, str], UserState] = {}
         """Users that are connected, by virtual host and name."""
         self.denied_unknown = 0
-        """Connections to virtual hosts that there are not, since the start."""
+        """Number of connections to virtual hosts that there are not, since the start."""
         self._states: dict[str, VhostState] = {}
         self._know(vhosts)
 

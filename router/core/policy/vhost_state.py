@@ -23,7 +23,7 @@ class VhostState:
         self.take_settings(settings)
         self.connections = 0
         self.admitted = 0
-        """Connections that came in since the start."""
+        """Number of connections that came in since the start."""
         self.hosts: dict[str, int] = {}
         self.denials: Counter[DenialKind] = Counter()
         self._told = told

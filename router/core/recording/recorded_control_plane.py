@@ -70,7 +70,7 @@ class Segment:
     state: bytes | None
     """`freeze` of the control plane before the first of them; None when it is too large, or was too soon."""
     bytes: int
-    """An estimate of the memory taken."""
+    """Estimate of the memory taken, bytes."""
     calls: list[Call] = attrs.field(factory=list)
 
 
@@ -125,7 +125,7 @@ class RecordedControlPlane:
         self._state_at = -math.inf
         """Time from which another state may be made, seconds."""
         self._is_owed = False
-        """The newer segment has no state for no other reason than that it was too soon."""
+        """Whether the newer segment has no state for no other reason than that it was too soon."""
         self._newer = self._begun(now)
         self._calls = self._newer.calls
         self._weighed = 0

@@ -120,7 +120,7 @@ class Entry:
     state: object = None
     """State as `to_plain` gave it, if one was kept."""
     events: Sequence[Event] | None = None
-    """None at a deadline."""
+    """Events of the call; None at a deadline."""
     actions: Mapping[str, int] = attrs.field(factory=dict)
     digest: str = ""
     raised: str = ""

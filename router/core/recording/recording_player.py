@@ -35,7 +35,7 @@ class Player:
         """Control plane as it stands after the last step; None as long as there was no state to begin with."""
         self.differences = 0
         self.unplayed = 0
-        """Calls that came before there was a state."""
+        """Number of calls that came before there was a state."""
         self._now = 0.0
 
     def steps(self) -> Iterator[Step]:
