@@ -84,7 +84,7 @@ class ConnectionServer:
                 return await self._authentication.admit(sock, settings, guest.host)
         except HandshakeFailed as error:
             reason, is_refused = str(error), not isinstance(error, PeerLeft)
-            # Who has left without a word may be anybody, such as who looks whether the port is open.
+            # A peer that has left without a word may be any program, such as one that looks whether the port is open.
             if settings.role is Role.INTER_ROUTER and (is_refused or reason.startswith(("SASL", "TLS"))):
                 self._runtime.mesh_presence.router_refused("", guest.host, reason, self._runtime.clock())
         except Exception as error:  # a fault of ours must end one connection and not the router

@@ -495,7 +495,7 @@ class PeerEventHandler:
         self._freed(connection.port.charge.total_bytes // LINK_BYTES)
         neighbor = self.neighbors.get(connection.id)
         if neighbor is not None:
-            # What loses its way as they go one by one must not find a new one here.
+            # Messages that lose their way while the links go one by one must not be sent to this neighbor again.
             self._data_plane.ports.pop(connection.id, None)
             connection.port.open_no_more()
             fault = self.take_away(connection, [link for link in links if isinstance(link, EgressLink)])

@@ -205,8 +205,8 @@ class MulticastController(CreditController):
             else:
                 context.forwarder.send_copy_as_datagram(message, ingress, neighbor)
         if message.tag is not None:
-            # An excluded neighbor is not to get it later. One that said that nobody below it is live is, once somebody
-            # is: it may not have heard yet of all that is below it.
+            # An excluded neighbor is not to get it later. A neighbor that said that nobody below it is live gets it
+            # once somebody is: it may not have heard yet of all that is below it.
             sent_to = (*action.neighbors, *action.passed_over)
             if parent is not None:
                 sent_to += (parent,)

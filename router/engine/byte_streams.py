@@ -183,7 +183,7 @@ class ByteStreams:
         if self._rest:
             self.go_on()
             return 1
-        fair = 2 * self._fair_piece  # what says nothing of copies, such as flows, must not hide what follows it
+        fair = 2 * self._fair_piece  # at most doubled: messages with many copies may follow flows, which have none
         if self._copies:
             fair = min(fair, PIECE_COPIES * self._count // self._copies)
         self._fair_piece = bounded(fair, LEAST_FAIR_PIECE_BYTES, MOST_PIECE_BYTES)

@@ -83,11 +83,11 @@ class ClosedLinks:
 
     def _read(self, link: Handle) -> None:
         while (delivery := pn.pn_link_current(link)) != pn.NULL:
-            if not pn.pn_delivery_aborted(delivery):  # of which proton says that a byte is pending, for ever
+            if not pn.pn_delivery_aborted(delivery):  # of an aborted one proton says for ever that a byte is pending
                 while size := pn.pn_delivery_pending(delivery):
                     pn.receive(link, min(size, PIECE_BYTES))
                 if pn.pn_delivery_partial(delivery):
-                    return  # its last part must be known as one of it
+                    return  # kept, so that its last part is known as a part of it
             if delivery == self._under_way[link]:
                 pn.pn_link_advance(link)
             else:

@@ -488,7 +488,7 @@ class Connection(ByteStreams):
         while left > 0:
             link = self._next_link
             if link != NULL:
-                self._next_link = pn.pn_link_next(link, 0)  # from the head again would go by the sessions each time
+                self._next_link = pn.pn_link_next(link, 0)  # the head of all is found by way of the sessions
                 pn.pn_link_free(link)
                 left -= 1
                 continue

@@ -163,7 +163,7 @@ class Poller:
     def add(self, fd: int, channel: PolledSocket) -> None:
         """Wait for what the socket has to read."""
         self._channels[fd] = channel
-        channel.served = self._heavy_turns  # else who comes would go before all that have waited
+        channel.served = self._heavy_turns  # else a new socket would go before all that have waited
         self._epoll.register(fd, select.EPOLLIN)
 
     def change(self, fd: int, *, reads: bool, writes: bool) -> None:

@@ -55,7 +55,7 @@ class Pump(PolledSocket):
     """The bytes and the time of one connection."""
 
     def __init__(self, sock: socket.socket, connection: Connection, turns: ArrivedBytesHandler, poller: Poller) -> None:
-        # It is heavy until its peer has said who it is, too: who is served comes before who connects.
+        # Heavy also until its peer has authenticated: connections that are served come before those that connect.
         super().__init__(True)
         self._sock = sock
         self._fd = sock.fileno()

@@ -96,7 +96,7 @@ class MeshStatusPoller:
         self._runtime = runtime
         self._answers: dict[RouterId, RouterAnswers] = {}
         self._token = secrets.token_hex(8)
-        """Random name of the questions: only those that were asked can answer."""
+        """Random part of the correlation ids of requests: only routers that were asked can know it."""
         self._room = 0
         """Number of answers that are still read: a peer that floods this address must not take the time of others."""
         self._awaited: set[tuple[RouterId, str]] = set()

@@ -68,7 +68,7 @@ class AddressGroupTotals:
     without_credit: int = 0
     """Number of subscribers without credit."""
     blocked: int = 0
-    """Number of publishers without credit."""
+    """Number of publishers that wait for credit."""
     blocked_s: float = 0.0
     is_used: bool = False
 

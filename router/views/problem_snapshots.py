@@ -154,8 +154,8 @@ class ProblemScan:
             if entry.dropped != count and (entry in self._dropped or len(self._dropped) < MOST_TROUBLED):
                 self._dropped[entry] = (entry.dropped, now)
         if not entry.is_open and is_private(Address(entry.kind, entry.text)):
-            # Whom it was made for is gone, and comes back by another one: whoever still has a link to it, as
-            # oslo.messaging's servers have for ten minutes, waits for nothing.
+            # The client that this reply address was made for is gone, and comes back by another one: senders that still
+            # have a link to it, as oslo.messaging's servers have for ten minutes, wait for nothing.
             self._troubled.pop(entry, None)
             return
         known = self._troubled.get(entry)

@@ -329,7 +329,7 @@ def _loss(
         return
     subject = about[0]
     reason = escaped(row.last_flap_reason) if row.last_flap_reason else ""
-    # Who hears of it from others may take one loss for two, as news overtakes news.
+    # A router that hears of it from others may take one loss for two, as news overtakes news.
     if row.recent_flaps >= FLAPPING + (closeness == HEARSAY):
         yield Problem(
             kind="flapping",

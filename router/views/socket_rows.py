@@ -69,9 +69,9 @@ def connector_rows(runtime: Runtime, connectors: Sequence[Connector], offset: fl
         connectors: its connectors.
         offset: from its clock to seconds since 1970.
     """
-    # A connection has the very settings of its connector.
+    # A connection has the same object as settings as its connector.
     served = {id(each.settings): each for each in runtime.connections.values() if not each.is_server}
-    # On one that stands by nobody speaks, so it is never of use to its connector.
+    # On a connection that stands by no HELLO is sent, so it is never of use to its connector.
     standby = {view.connection for view in runtime.control.neighbors() if view.is_standby}
     return LazyRows(connectors, lambda connector: _connector_row(runtime, connector, served, standby, offset))
 

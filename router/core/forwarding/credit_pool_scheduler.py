@@ -214,7 +214,7 @@ class CreditPoolScheduler(CreditScheduler):
         pool.set_capacity(credit, returning, now, is_withdrawn=is_withdrawn)
         if not is_more:
             self.is_calm = False
-        # Who has some comes for more when it has used it.
+        # A publisher that has credit comes for more when it has used it.
         return not (is_more and self._is_sated) or pool.starves_circuits()
 
     def pool(self, egress: RouterId) -> PoolTowardEgress:

@@ -380,7 +380,7 @@ class MulticastTree:
             weight = 0
             self._recall(circuit, now)
         elif circuit.was_told_closed:
-            # Only credit tells it that somebody is live again, and until then live subscribers miss its messages.
+            # Only credit tells the neighbor that somebody is live again; until then live subscribers miss its messages.
             weight = max(HUNGRY, weight)
         if circuit.weight != weight:
             self.machine.set_weight(self.ingress, circuit.key, weight)

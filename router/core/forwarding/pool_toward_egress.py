@@ -274,7 +274,7 @@ class PoolTowardEgress(CreditPool):
                 message.circuit.late += 1
                 self.late += 1
             else:
-                # Not for each by itself, however many there are.
+                # One deadline for many: each by itself would give a turn.
                 self._late_at = min(self._late_at, max(due, now + self.timing.idle_s))
 
     def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
@@ -336,7 +336,7 @@ class PoolTowardEgress(CreditPool):
     def set_weight(self, claimant: Claimant, weight: int) -> None:
         """Set how many busy publishers are behind *claimant*."""
         if claimant.weight == 0 and weight > 0:
-            # Who was away has no claim to what others were dealt meanwhile.
+            # A claimant that was away has no claim to what others were dealt meanwhile.
             claimant.served = max(claimant.served, min([d.served for d in self.claimants()], default=0.0))
         claimant.weight = weight
 

@@ -224,7 +224,7 @@ class LocalPublishers:
         publisher.held -= 1
         self._use(publisher, now)
         if publisher.active_at != now:
-            # At the ends of the queues it is already when it has sent another message at the same time.
+            # If it has sent another message at this time, it is at the ends of the queues already.
             self._was_active(publisher, now)
             if publisher.held > 1:
                 self._holders.move_to_end(publisher)
@@ -349,7 +349,7 @@ class LocalPublishers:
             while queue and left:
                 publisher = next(iter(queue))
                 if queue is self._starved:
-                    # It could not show its demand: else the first of several to use its one credit gets the rest.
+                    # Without credit it could show no demand: else the first of several that use one gets the rest.
                     self._was_active(publisher, now)
                 self._grant(publisher, 1, allotted, now)
                 left -= 1
@@ -368,11 +368,11 @@ class LocalPublishers:
         if publisher.is_wanting:
             self._want_nothing(publisher)
         target = allotted // max(1, self.demand) + 1
-        # What it may still have of lowered credit is among what is lent, and no reason to let it wait.
+        # Lowered credit that it may still use counts as lent, but is no reason to let it wait.
         has = publisher.held + len(publisher.queue)
         publisher.window = min(publisher.window, 2 * target)
         publisher.goal = min(publisher.window, target)
-        # Whoever has more than half comes again with its next use.
+        # A publisher that has more than half comes again when it next uses credit.
         if 2 * has <= publisher.goal:
             self._grant(publisher, min(publisher.goal - has, allotted - self.backed), allotted, now)
 
@@ -470,8 +470,8 @@ class LocalPublishers:
         lent = max(0, standing - is_attached)
         self.lent += lent - publisher.lent
         publisher.lent = lent
-        # One that has no credit counts as busy whether it used any or not: demand that never had credit shows no use.
-        # Nor needs one any while its message comes in parts.
+        # A publisher without credit counts as busy: it can't show its demand by using some. One whose message still
+        # comes in parts needs none.
         waits = len(publisher.queue) - publisher.coming
         is_busy = is_attached and (waits > 0 or standing == 0 or publisher in self._recent)
         self.demand += is_busy - publisher.is_busy

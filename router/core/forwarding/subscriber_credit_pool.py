@@ -114,7 +114,7 @@ class SubscriberCreditPool(CreditPool):
         by_weight = -(-self.capacity * part.weight // total)
         use = max(part.recent, part.uses)
         target = max(by_weight, min(2 * by_weight, use // 2))
-        # What lies idle at one is missing elsewhere; who streams uses much and must not wait for each.
+        # Credit that lies idle in one tree is missing in others; a stream uses much and must not wait for each.
         return min(target, max(2 * part.weight, 2 * use))
 
     def ask(self, claimant: Claimant, now: float) -> None:
@@ -147,7 +147,7 @@ class SubscriberCreditPool(CreditPool):
         self.is_touched = True
         self._backlogged += (weight >= HUNGRY) - (part.weight >= HUNGRY)
         if weight >= 4 * part.weight:
-            # Who wanted little has no claim to what others were dealt meanwhile, and has forfeited none.
+            # A tree that wanted little has no claim to what others were dealt meanwhile, and has forfeited none.
             others = [p.passed for p in self.holders() if p.weight > 0 and not p.is_draining and p is not part]
             part.passed = min(others, default=part.passed)
         part.weight = weight
@@ -235,7 +235,7 @@ class SubscriberCreditPool(CreditPool):
                 part.reckon()
 
     def _answer_drains(self, now: float) -> list[Key]:
-        # Who is held up by another has nothing to wait for, as little as who does not count.
+        # A subscriber that another one holds up has nothing to wait for, nor has one that does not count.
         is_due = self.capacity == 0 or not self.out or self.is_late(now)
         answered: list[Key] = []
         for subscriber in list(self.local_subscribers.draining.values()):

@@ -318,7 +318,7 @@ class LinkStateDatabase:
                 forgotten.append(node.id)
                 is_change = True
             else:
-                # A neighbor of it vouches for it: it stays, as a router that nothing is known of.
+                # Another router names it as its neighbor, so it stays, as a router that nothing is known of.
                 is_change |= node.has_link_state
                 self._clear(node, now)
                 node.heard_at = now

@@ -39,7 +39,7 @@ def catch_up(
 
 
 def _return_own(sender: ControlMessageSender, database: LinkStateDatabase, neighbor: ControlConnection) -> None:
-    # Its own link state, so that a router that was started twice with one boot number learns of it.
+    # The neighbor's own link state: so a router that was started twice with one boot number learns of it.
     node = database.nodes[neighbor.router]
     if node.has_link_state:
         sender.write(neighbor.connection, ALL_LINK_STATE_TO, node.update(), (node.id,))
@@ -48,7 +48,7 @@ def _return_own(sender: ControlMessageSender, database: LinkStateDatabase, neigh
 def _is_in_touch(sender: ControlMessageSender, database: LinkStateDatabase, neighbor: ControlConnection) -> bool:
     node = database.nodes[neighbor.router]
     route = sender.route(neighbor.router)
-    # A direct route is none over which it was told what got lost on the connection before this one.
+    # By a direct route it was not told what got lost on the connection before this one.
     return node.has_link_state and route is not None and route.next_hop != neighbor.router
 
 

@@ -517,8 +517,8 @@ class LinkState:
                 self.requests.want_of_others(node, now)
             due = self._spf_throttle.due(now)
             if lost and due > now:
-                # What leads over a lost connection must not stand, and other paths are found at once, unless that
-                # takes so long that a neighbor could hold up everybody by coming and going.
+                # Routes over a lost connection must not stand. Others are found at once, unless that takes so long
+                # that a neighbor which comes and goes could hold up all others.
                 if self._spf_throttle.is_worth_a_pause(self.routes.topology.count_edges()):
                     given_up = lost
                 else:

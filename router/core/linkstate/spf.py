@@ -103,7 +103,7 @@ class Topology:
         self._paths: dict[RouterId, Paths] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        # All else follows from it; who asks for trees may ask at any time, so what was worked out is no state.
+        # All else follows from the edges; trees are worked out when they are asked for, and are no state.
         return {"edges": self.edges}
 
     def __setstate__(self, state: Mapping[str, Edges]) -> None:
