@@ -11,9 +11,9 @@ import time
 from router.binding.proton_functions import Handle, memory_at, pn_link_send, receive
 
 WOULD_BLOCK = -1
-"""Returned by `read_socket` and `write_socket`: not now."""
+"""Result of `read_socket` and `write_socket` when nothing can be read or written now."""
 BROKEN = -2
-"""The same: never again."""
+"""Result of `read_socket` and `write_socket` when nothing will ever be read or written again."""
 
 now_ns = time.monotonic_ns
 

@@ -46,12 +46,12 @@ class CallSpread:
     over: str
     """Name of the routers."""
     outstanding: int
-    """Calls at a time."""
+    """Number of calls at a time."""
     calls: Sequence[int]
-    """Answered by each server, that of the callers' router first."""
+    """Number of calls answered by each server, that of the callers' router first."""
     per_s: float
     share: float
-    """Of the ideal: every worker works all the time."""
+    """Part of the ideal rate, at which every worker works all the time."""
 
 
 class Server(Endpoint):

@@ -14,18 +14,19 @@ from router.bench.errors import BenchError
 CREDIT: Final = 250
 """Credit that receivers grant and renew, messages."""
 ATTACH_S: Final = 60.0
-"""For all ends of a run to attach: long, since a busy machine is no reason to give up."""
+"""Time for all ends of a run to attach, seconds: long, since a busy machine is no reason to give up."""
 MAX_HOPS: Final = 16
 MEMORY: Final = "memory"
-"""Memory for each connection, link and address."""
+"""Name of the case that measures memory for each connection, link and address."""
 SPILL: Final = "spill"
-"""Calls to slow servers, over a ring."""
+"""Name of the case of calls to slow servers, over a ring."""
 OSLO: Final = "oslo"
-"""Calls of oslo.messaging's clients, which is not always installed: it is run only when it is named."""
+"""Name of the case of calls by oslo.messaging's clients, which is not always installed: it is run only when it is
+named."""
 IDLE: Final = "idle"
-"""A mesh that stands still."""
+"""Name of the case of a mesh that stands still."""
 START: Final = "start"
-"""First answers of programs that start."""
+"""Name of the case of first answers of programs that start."""
 OTHERS: Final = {
     OSLO: "calls of 1 KiB by oslo.messaging, 20 callers, 750 a second; wants the extra `demo`",
     SPILL: "calls to four slow servers at the routers of a ring",
@@ -42,21 +43,21 @@ class Workload:
 
     name: str
     group: str
-    """A word that chooses it together with others."""
+    """Word that chooses the case together with others."""
     size: int
-    """Of a body, bytes."""
+    """Size of a body, bytes."""
     senders: int = 1
-    """Connections that send, or that call; each has one message or call after the other on its way."""
+    """Number of connections that send, or that call; each has one message or call after the other on its way."""
     receivers: int = 1
-    """Connections that receive; one responder for calls."""
+    """Number of connections that receive; one responder for calls."""
     is_presettled: bool = False
     is_rpc: bool = False
     rate: int = 0
-    """Messages, or calls, a second of all senders together, one at a time; 0: as many as credit allows."""
+    """Number of messages, or calls, a second of all senders together, one at a time; 0: as many as credit allows."""
     is_paired: bool = False
-    """Each sender has an address of its own with one receiver."""
+    """Whether each sender has an address of its own with one receiver."""
     is_multicast: bool = False
-    """Each receiver gets a copy of each message; what is counted are copies."""
+    """Whether each receiver gets a copy of each message; what is counted are copies."""
 
 
 CASES: Final = (
@@ -79,7 +80,7 @@ CASES: Final = (
     Workload(name="paced-rpc", group="paced", size=1024, senders=20, is_rpc=True, rate=750),
 )
 STREAM: Final = CASES[0]
-"""Its direct run is the yardstick of everything, calls included."""
+"""Case whose direct run is the yardstick of everything, calls included."""
 
 
 def choose(words: Sequence[str]) -> tuple[list[Workload], frozenset[str]]:
@@ -105,7 +106,7 @@ class Path:
 
     name: str
     hops: int
-    """Routers in between; 0 for none: `direct`."""
+    """Number of routers in between; 0 for none: `direct`."""
     send_to: tuple[str, int] | None = None
     """Host and port for senders and callers; None: the receiving side listens itself."""
     receive_from: tuple[str, int] | None = None
@@ -149,7 +150,7 @@ def parse_target(text: str) -> tuple[str, Sequence[str]]:
 
 
 def host_and_port(url: str) -> tuple[str, int]:
-    """Of `amqp://host[:port]`; the scheme may be left out.
+    """Split `amqp://host[:port]` into its host and its port; the scheme may be left out.
 
     Raises: BenchError
     """

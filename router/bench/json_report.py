@@ -16,7 +16,7 @@ from router.bench.suite import Plan, SuiteResult
 
 SCHEMA: Final = "amqp-mesh-bench"
 VERSION: Final = 1
-"""Of the document; a new one when a reader of the old one would be wrong."""
+"""Version of the document; a new one when a reader of the old one would be wrong."""
 _DISTRIBUTIONS: Final = ("python-qpid-proton", "trio", "Cython")
 
 

@@ -45,11 +45,11 @@ if not cython.compiled:
 EPOLLIN: Final = select.EPOLLIN
 EPOLLOUT: Final = select.EPOLLOUT
 MAX_FRAME_BYTES: Final = 16384
-"""Of frames that routers send."""
+"""Maximum size of frames that routers send, bytes."""
 READ_BYTES: Final = 1 << 20
 """Bytes read at once where no router is between; nor are frames limited: the yardstick is the engine at its best."""
 READS_IN_A_ROW: Final = 8
-"""Reads of one connection before the others have their turn."""
+"""Number of reads of one connection before the others have their turn."""
 WRITE_BYTES: Final = 65_536
 """Bytes written on one connection before the others have their turn: still in the processor's cache when read."""
 EXACT_S: Final = 0.01
@@ -98,11 +98,11 @@ class Connection:
         self.fd = sock.fileno()
         self.endpoint = endpoint
         self.is_blocked = False
-        """The socket takes no more now."""
+        """Whether the socket takes no more now."""
         self.is_full = False
-        """More was handed to the engine than could be written yet."""
+        """Whether more was handed to the engine than could be written yet."""
         self.is_closed = False
-        """The peer has closed its side, or is gone."""
+        """Whether the peer has closed its side, or is gone."""
         self._container = container
         self._links = 0
         self._collector = pn.pn_collector()

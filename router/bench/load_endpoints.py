@@ -47,9 +47,9 @@ OUTGOING_BYTES: Final = 65_536
 ANONYMOUS_CREDIT: Final = 1
 KNOWN_REPLY_HEADS: Final = 10_000
 _ID: Final = 8
-"""Offset of the id in the properties of a request, see `messages.request`,"""
+"""Offset of the id in the properties of a request, see `messages.request`."""
 _REPLY_TO: Final = 20
-"""and that of the size of its reply-to."""
+"""Offset of the size of the reply-to in the properties of a request, see `messages.request`."""
 
 
 def outcome_of(delivery: Handle) -> int:
@@ -89,7 +89,7 @@ class Sender(Endpoint):
         self._connection: Connection | None = None
         self._number = 0
         self.accepted = 0
-        """Messages with the outcome ACCEPTED."""
+        """Number of messages with the outcome ACCEPTED."""
 
     def begin(self, connection: Connection) -> None:
         """Attach."""
@@ -199,7 +199,7 @@ class Caller(Endpoint):
         self._number = 0
         self._calls = 0
         self.accepted = 0
-        """Replies."""
+        """Number of replies."""
 
     def begin(self, connection: Connection) -> None:
         """Attach, in sessions of their own as oslo.messaging's driver does."""

@@ -29,19 +29,20 @@ class RunResult:
     """Result of one run."""
 
     per_s: float
-    """Messages accepted (presettled: received), or calls answered, per second."""
+    """Number of messages accepted (presettled: received), or of calls answered, per second."""
     messages: int
-    """The same in all, in the measured part."""
+    """Number of messages accepted, or of calls answered, in the measured part."""
     seconds: float
     cpu_us: float | None
-    """Of all routers in between, for each message or call and each router; None when it cannot be read."""
+    """Processor time of all routers in between, for each message or call and each router; None when it cannot be
+    read."""
     p50_us: float | None
     """Median time of a message from the sender's engine to the receiver, or of a call until its reply."""
     p99_us: float | None
     resident_bytes: int | None
-    """Of the router in between that has most, at the end of the measured part."""
+    """Resident memory of the router in between that has most, at the end of the measured part."""
     refused: int
-    """Messages with another outcome than ACCEPTED in the measured part."""
+    """Number of messages with another outcome than ACCEPTED in the measured part."""
 
 
 def measure(case: Workload, path: Path, *, seconds: float, warm_s: float, address: str | None = None) -> RunResult:
@@ -76,7 +77,7 @@ class LoadConnections:
         self._senders: list[Sender | Caller] = []
         self._receivers: list[Endpoint] = []
         self._in_turn = itertools.cycle(self._senders)
-        """In the order in which they send at a given pace."""
+        """Senders in the order in which they send at a given pace."""
         kind = MULTICAST if case.is_multicast else ""
         self._address = address if address is not None else f"{kind}bench/{os.getpid()}/{next(_NUMBERS)}"
 

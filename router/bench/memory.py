@@ -22,7 +22,7 @@ LINKS: Final = 500
 """Links of one connection."""
 SPREAD_S: Final = 15.0
 SETTLED_LOOKS: Final = 3
-"""Looks at a router that find no more work done before it counts as idle."""
+"""Number of looks at a router that find no more work done before it counts as idle."""
 LOOK_S: Final = 0.1
 
 
@@ -32,11 +32,11 @@ class MemoryCost:
 
     what: str
     count: int
-    """So many were attached."""
+    """Number of things of the kind that were attached."""
     bytes_each: float
-    """Growth of resident memory by their number."""
+    """Growth of resident memory for each of them."""
     us_each: float
-    """Time until the last one was attached by their number, with that of the load."""
+    """Time until the last of them was attached, for each of them, with that of the load, microseconds."""
 
 
 class _Many(Endpoint):
@@ -112,7 +112,7 @@ def _attach(loop: Loop, router: tuple[str, int], pid: int, plan: list[list[str]]
 
 
 def _wait_idle(loop: Loop, pid: int) -> None:
-    """Until the router has nothing more to do: what it is told of other routers arrives later."""
+    """Wait until the router has nothing more to do: what it is told of other routers arrives later."""
     quiet, end = 0, time.monotonic() + SPREAD_S
     while quiet < SETTLED_LOOKS and time.monotonic() < end:
         before = round(cpu_seconds([pid]), 2), resident_bytes(pid)

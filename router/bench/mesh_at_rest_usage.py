@@ -18,9 +18,9 @@ class MeshAtRestUsage:
 
     routers: int
     seconds: float
-    """That was looked at."""
+    """Time for which the mesh was looked at."""
     core_share: float
-    """Of one processor core."""
+    """Part of one processor core that a router uses, median."""
     most_core_share: float
     resident_bytes: int
     most_resident_bytes: int

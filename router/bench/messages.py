@@ -11,13 +11,13 @@ from typing import Final
 
 NUMBER_BYTES: Final = 8
 MAX_REPLY_TO_BYTES: Final = 200
-"""The properties are written as a list with one byte for its size."""
+"""Maximum size of a reply-to, bytes: the properties are written as a list with one byte for its size."""
 
 _NULL: Final = b"\x40"
 _DATA: Final = b"\x00\x53\x75"
 _PROPERTIES: Final = b"\x00\x53\x73"
 _ID_TYPE: Final = b"\xa0\x08"
-"""A binary of eight bytes."""
+"""Constructor of an id, a binary of eight bytes, with its size."""
 
 
 def body(size: int) -> bytes:

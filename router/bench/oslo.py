@@ -23,7 +23,7 @@ from router.child_processes import mortal
 CALLERS: Final = 20
 CALL_BYTES: Final = 1024
 CALLS_PER_S: Final = 750
-"""Of all callers: what a busy controller of OpenStack sends, each alone."""
+"""Number of calls per second of all callers together, as a busy controller of OpenStack sends, each alone."""
 STOP_S: Final = 5.0
 _NUMBERS: Final = itertools.count(1)
 
@@ -36,13 +36,13 @@ class OsloRun:
     """Name of the path."""
     hops: int
     per_s: float
-    """Calls answered per second."""
+    """Number of calls answered per second."""
     cpu_us: float | None
-    """Of all routers in between, for each call and each router; None when it cannot be read."""
+    """Processor time of all routers in between, for each call and each router; None when it cannot be read."""
     resident_bytes: int | None
-    """Of the router in between that has most."""
+    """Resident memory of the router in between that has most."""
     failed: int
-    """Calls without an answer, or with a wrong one."""
+    """Number of calls without an answer, or with a wrong one."""
 
 
 class _Peer:

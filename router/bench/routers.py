@@ -26,13 +26,13 @@ from router.child_processes import mortal
 
 LOOPBACK: Final = "127.0.0.1"
 START_S: Final = 120.0
-"""Most of it for routers that a profiler runs slowly."""
+"""Maximum time until a router has started, seconds: most of it for routers that a profiler runs slowly."""
 STOP_S: Final = 8.0
 LOOK_S: Final = 0.02
 LAST_LINES: Final = 8
-"""Of a log, in a message,"""
+"""Number of lines of a log that a message shows."""
 LINE_CHARS: Final = 2000
-"""and so much of each."""
+"""Maximum number of characters of each line that a message shows."""
 COMMAND: Final = (sys.executable, "-m", "router")
 _REACHED: Final = re.compile(r"event=router_reachable .*?\bremote=(\S+)")
 _STARTED: Final = re.compile(r"event=started\b")
@@ -173,7 +173,7 @@ class RouterLine:
         return "; its log ends with:\n  " + "\n  ".join(short) if short else "; it has written nothing"
 
     def _placed(self, mesh: MeshSettings) -> MeshSettings:
-        """The same mesh on ports that the system gives to nobody else.
+        """Place a mesh on ports that the system gives to nobody else.
 
         A socket stays bound to each and never listens: the router's listener, which sets SO_REUSEADDR too, may bind it.
         """
@@ -200,7 +200,7 @@ class RouterLine:
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """To a router and whatever its command has started, such as a profiler's program."""
+    """Signal a router and whatever its command has started, such as a profiler's program."""
     try:
         os.killpg(process.pid, number)
     except ProcessLookupError:

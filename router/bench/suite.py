@@ -44,7 +44,7 @@ from router.bench.routers import COMMAND, RouterLine
 
 INTERPRETED: Final = "1 hop, interpreted"
 OPEN_FILES: Final = 1024
-"""Open files that a process is allowed on most systems: enough for every case."""
+"""Number of open files that a process is allowed on most systems: enough for every case."""
 ECHO_SHARE: Final = 0.3
 """Time for the echo, as a share of that of a run."""
 
@@ -55,31 +55,31 @@ class Plan:
 
     cases: Sequence[Workload]
     hops: Sequence[int] = (1, 2, 3)
-    """Routers of our own in between, ascending."""
+    """Numbers of routers of our own in between, ascending."""
     rounds: int = 3
     seconds: float = 1.0
-    """Of the measured part of each run."""
+    """Length of the measured part of each run."""
     warm_s: float = 0.15
     others: frozenset[str] = frozenset()
-    """Some of `cases.OTHERS`."""
+    """Cases of `cases.OTHERS` that are measured."""
     outstanding: Sequence[int] = OUTSTANDING
-    """Calls at a time, for each run of `spill`."""
+    """Numbers of calls at a time, for each run of `spill`."""
     spill_warm_s: float = 1.0
     connections: int = 300
     links: int = 2000
-    """For the account of memory."""
+    """Number of links for the account of memory."""
     idle_routers: int = 60
     idle_s: float = 30.0
-    """Time that they are looked at,"""
+    """Time for which idle routers are looked at."""
     idle_settle_s: float = 60.0
-    """and time before it, from when all know each other."""
+    """Time before idle routers are looked at, from when all know each other."""
     command: Sequence[str] = COMMAND
     is_interpreted: bool = False
-    """Add a router that runs interpreted."""
+    """Whether to add a router that runs interpreted."""
     compare: Sequence[str] = ()
-    """`[name=]url[,url...]`, see `cases.parse_target`."""
+    """Routers to compare with, as `[name=]url[,url...]`, see `cases.parse_target`."""
     compare_pids: Sequence[str] = ()
-    """`[name=]pid`, see `cases.parse_pid`."""
+    """Processes of these routers, as `[name=]pid`, see `cases.parse_pid`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -87,7 +87,7 @@ class CaseRound:
     """The runs of one case in one round."""
 
     runs: Mapping[str, RunResult]
-    """By name of the path, `direct` among them."""
+    """Results by name of the path, `direct` among them."""
     stream_per_s: float
     """Messages per second of the case `stream-100B` with no router between."""
     echo_us: float | None
@@ -102,14 +102,14 @@ class CaseMedians:
     path: str
     is_rpc: bool
     hops: int
-    """0: `direct`; of a router that is compared: 1."""
+    """Number of routers in between; 0 for `direct`, 1 for a router that is compared."""
     per_s: float
     share: float
-    """Of `direct` in the same round."""
+    """Part of the rate of `direct` in the same round."""
     stream_share: float
-    """Of what `direct` does in the case `stream-100B`, in the same round."""
+    """Part of the rate of `direct` in the case `stream-100B`, in the same round."""
     echo_multiple: float | None
-    """The median latency of calls by the round trip of the TCP echo in the same round."""
+    """Median latency of calls, divided by the round trip of the TCP echo in the same round."""
     cpu_us: float | None
     p50_us: float | None
     p99_us: float | None
@@ -126,16 +126,16 @@ class SuiteResult:
     echo_us: float | None
     memory: Sequence[MemoryCost]
     spill: Sequence[CallSpread] = ()
-    """For each number of calls and each ring of routers the run with the median share."""
+    """Run with the median share for each number of calls and each ring of routers."""
     oslo: Sequence[OsloRun] = ()
-    """For each path the run with the median rate."""
+    """Run with the median rate for each path."""
     comparisons: Sequence[RatioToOtherRouter] = ()
     idle: MeshAtRestUsage | None = None
     start: Sequence[ProgramStartupCost] = ()
 
 
 Report = Callable[[str, int, int], None]
-"""Told what begins, how many steps are done, and how many there are."""
+"""Function told what begins, how many steps are done, and how many there are."""
 
 
 def check(plan: Plan) -> None:

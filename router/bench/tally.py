@@ -9,7 +9,7 @@ from array import array
 from typing import Final
 
 UNBOUND: Final = 2**62
-"""Of messages."""
+"""Number of messages that stands for no bound."""
 BINS: Final = 200_000
 FINE_NS: Final = 100
 """Width of a fine bin: all times below 20 ms go there."""
@@ -26,15 +26,15 @@ class Tally:
         self.is_measuring = False
         """Whether times are recorded."""
         self.allowed = UNBOUND
-        """Most of `sent`: a paced load is given a message, or a call, at a time."""
+        """Maximum of `sent`: a paced load is given a message, or a call, at a time."""
         self.sent = 0
-        """Messages handed to the engine by senders and callers since the run began."""
+        """Number of messages handed to the engine by senders and callers since the run began."""
         self.accepted = 0
-        """Of these, with the outcome ACCEPTED."""
+        """Number of sent messages with the outcome ACCEPTED."""
         self.refused = 0
-        """Of these, with another outcome or none."""
+        """Number of sent messages with another outcome, or none."""
         self.received = 0
-        """Messages, or replies, that arrived whole."""
+        """Number of messages, or replies, that arrived whole."""
         self._fine = array("I", bytes(4 * BINS))
         self._coarse = array("I", bytes(4 * BINS))
 
