@@ -28,7 +28,7 @@ seconds."""
 
 
 class ConnectionServer:
-    """Serves sockets, each in the task of its caller: of those whom listeners accept, and whom connectors dial."""
+    """Serves sockets that listeners accept and connectors dial, each in the task of its caller."""
 
     def __init__(
         self, runtime: Runtime, authentication: PeerAuthentication, poller: Poller, connectors: Sequence[Connector]
@@ -59,7 +59,7 @@ class ConnectionServer:
         self._runtime.log.warning("connect_failed", connector=connector.name, reason=connector.message)
 
     async def serve_accepted(self, sock: socket.socket, settings: ListenerSettings, guest: AcceptedConnection) -> None:
-        """Let in who has connected to a listener with *settings*, and serve it until the end."""
+        """Let in a peer that has connected to a listener with *settings*, and serve it until the end."""
         deadline = trio.current_time() + settings.handshake_timeout_s
         admitted = await self._admit(sock, settings, guest, deadline)
         if admitted is not None:
@@ -101,7 +101,7 @@ class ConnectionServer:
         return None
 
     async def serve_connected(self, sock: socket.socket, connector: Connector) -> str:
-        """Say to whom a connector has dialled who we are, and serve it until the end.
+        """Tell a peer that a connector has dialled who this router is, and serve it until the end.
 
         Returns: why it was of no use; empty when it was.
         """

@@ -194,7 +194,7 @@ class Daemon:
             self._told_to_stop.set()
 
     def _end_drain(self, name: str) -> None:
-        """Serve again, as whoever may signal this process can ask where policy lets nobody in any more."""
+        """Serve again after a drain. A signal does this too, since policy may let nobody in who could ask for it."""
         runtime = self.runtime
         if runtime.drain_state is not DrainState.DRAINED:
             runtime.log.info("signal_ignored", signal=name)
@@ -374,7 +374,7 @@ class Daemon:
         connector.repace(settings)
 
     def end_connector(self, connector: Connector) -> None:
-        """Connect no more, and close its connection, once the answer to who has asked is written: it may go there."""
+        """Connect no more, and close the connection once the request's answer, which may go by it, is written."""
         self.connectors.remove(connector)
         connector.stop()
         self.runtime.mesh_presence.connectors.pop(connector.name, None)
@@ -413,7 +413,7 @@ class Daemon:
             await trio.lowlevel.checkpoint()
 
     async def _watch_users(self) -> None:
-        """Close connections of who would be let in no more: by the file of users, or the revocation lists."""
+        """Close connections of users that would not be let in now: by the file of users, or the revocation lists."""
         runtime = self.runtime
         while True:
             await trio.sleep(USERS_S)

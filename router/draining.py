@@ -102,7 +102,7 @@ class Draining:
         return [listener for listener in self._sockets.listeners if listener.settings.role is Role.NORMAL]
 
     def _clients(self) -> list[Connection]:
-        """Clients, but for the one who has asked."""
+        """Clients, but for the one that has asked for the drain."""
         return [
             connection
             for connection in self._runtime.connections.values()

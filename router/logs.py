@@ -74,7 +74,7 @@ class LineBucket:
         self.left_out = 0
         """Number of lines that were not written and not summed up yet."""
         self.since = math.inf
-        """Time at which the first of these was left out, seconds."""
+        """Time at which the first line in `left_out` was left out, seconds."""
 
 
 class RateLimit:
@@ -315,7 +315,7 @@ class RecentLines:
         self.lines: deque[tuple[float, str, str]] = deque(maxlen=MOST_RECENT)
         """Time in seconds since 1970, level and text of each that was written."""
         self.counts: Counter[str] = Counter()
-        """Lines by level, also those that were not written."""
+        """Number of lines by level, also of those that were not written."""
 
     def count(self, _: object, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
         """Processor: count a line, and leave it out where its level isn't written."""

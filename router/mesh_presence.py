@@ -427,7 +427,7 @@ class MeshPresence:
         self._dials[router] = reason[:MOST_REASON]
 
     def router_refused(self, container: str, host: str, reason: str, now: float) -> None:
-        """Note that who came to a listener for routers was not let in.
+        """Note that a peer that came to a listener for routers was not let in.
 
         Args:
             container: its name for itself; empty where it had not said it.
@@ -448,7 +448,7 @@ class MeshPresence:
             del self.refused_routers[next(iter(self.refused_routers))]
 
     def router_let_in(self, host: str) -> None:
-        """Forget who was refused from *host* before it had said its name: a router came from there."""
+        """Forget a peer refused from *host* before it had said its name: a router came from there."""
         self.refused_routers.pop(("", host), None)
 
     # What is asked
@@ -461,7 +461,7 @@ class MeshPresence:
         return self._absence(router, known) + self._refusal(router, known.since)
 
     def _refusal(self, router: RouterId, since: float) -> str:
-        """Why it doesn't come back: at this end, or who was refused here since then and may be that router."""
+        """Reason why it doesn't come back: one at this end, or a peer refused here since then that may be it."""
         if router in self._dials:
             return _dialled_in_vain(self._dials[router])
         if self.me not in self.neighbors(router):
@@ -514,7 +514,7 @@ class MeshPresence:
         return router in self.routers and self.routers[router].is_present
 
     def is_known(self, pair: Pair) -> bool:
-        """Whether anybody who can be reached tells of a link."""
+        """Whether any router that can be reached tells of a link."""
         return any(each == self.me or self.is_present(each) for each in pair)
 
     def forget_old(self, now: float) -> None:

@@ -50,7 +50,7 @@ def connector_of(peer: PeerOpen) -> int:
 def check_neighbor(
     router: RouterSettings, settings: ConnectionSettings, peer: PeerOpen, identity: PeerIdentity | None
 ) -> None:
-    """See whether who has opened an inter-router connection may be a neighbor.
+    """See whether the peer that has opened an inter-router connection may be a neighbor.
 
     Raises:
         PeerProtocolError: it may not; says why.
@@ -114,7 +114,7 @@ class NeighborAddressRights:
         self._refused = refused
 
     def asks_other_router(self, address: str) -> bool:
-        """Say no: what clients ask by way of other routers, those have looked at."""
+        """Return False: what clients ask by way of other routers, those routers have looked at."""
         return False
 
     def message_target(self, address: str, connection: ConnectionId | None = None) -> str:

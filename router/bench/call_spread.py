@@ -134,7 +134,7 @@ class Server(Endpoint):
 def measure_spill(
     over: str, addresses: Sequence[tuple[str, int]], outstanding: int, seconds: float, warm_s: float
 ) -> CallSpread:
-    """Run so many callers at the first of *addresses*, with a server at each.
+    """Run *outstanding* callers at the first of *addresses*, with a server at each.
 
     Args:
         over: name of the routers.

@@ -120,7 +120,7 @@ DIRECT: Final = Path(name="direct", hops=0)
 
 
 def hops_name(hops: int) -> str:
-    """Name of the path over so many routers of our own."""
+    """Name of the path over *hops* routers of our own."""
     return f"{hops} hop" if hops == 1 else f"{hops} hops"
 
 

@@ -55,7 +55,7 @@ class EchoServer:
             self._process.communicate()
 
     def round_trip_us(self, seconds: float) -> float:
-        """Measure the median of all round trips that fit into so long.
+        """Measure the median of all round trips in *seconds*.
 
         Args:
             seconds: time to measure.

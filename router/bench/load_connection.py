@@ -385,7 +385,7 @@ class Loop:
                 connection.tick(now // 1_000_000)
 
     def run_for(self, seconds: float) -> None:
-        """Step for so long.
+        """Step for *seconds*.
 
         Args:
             seconds: of real time.

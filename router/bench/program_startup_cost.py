@@ -28,7 +28,7 @@ class ProgramStartupCost:
 
 
 def measure_start(command: Sequence[str], folder: Path, rounds: int) -> list[ProgramStartupCost]:
-    """Start each program so many times.
+    """Start each program *rounds* times.
 
     Args:
         command: `amqp-mesh` by another name, words.

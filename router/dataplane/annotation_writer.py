@@ -86,7 +86,7 @@ def strip(data: bytes | memoryview, found: Scan) -> bytes:
 
 
 def _section(content: bytes, entries: int) -> bytes:
-    """The message-annotations section of so many encoded entries."""
+    """Write the message-annotations section of *entries* encoded entries."""
     size: int = len(content) + 1
     if size < 256 and entries < 128:
         return _MAP8 + bytes((size, entries + entries)) + content

@@ -8,7 +8,7 @@ import attrs
 
 
 def _no_socket(is_stopped: bool) -> None:
-    """Do without a socket: whoever feeds the engine goes on."""
+    """Do nothing: without a socket the caller that feeds the engine decides when to go on."""
 
 
 @attrs.define

@@ -133,7 +133,7 @@ class CreditController:
         self.touch()
 
     def _bound_departed(self) -> None:
-        """Bound what publishers leave behind, pre-settled: who comes, casts and leaves must not fill memory."""
+        """Bound what publishers leave behind, pre-settled: clients that come, cast and leave must not fill memory."""
         publishers, entry, settings = self.publishers, self.entry, self._context.current_settings.forwarding
         if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
             return
@@ -173,7 +173,7 @@ class CreditController:
         raise NotImplementedError
 
     def keeps_waiting(self) -> bool:
-        """Whether somebody can do nothing without more credit: publishers here, or messages that came by a circuit."""
+        """Whether anything needs more credit to go on: publishers here, or messages that came by a circuit."""
         return self.publishers.is_backlogged
 
     # Messages

@@ -199,7 +199,7 @@ class CreditManager(ControllerContext):
         return due
 
     def handle_deadline(self, now: float) -> None:
-        """Ask for turns of those that are due by their times; `turn` gives them.
+        """Ask for turns of the addresses whose time has come; `turn` gives them.
 
         Args:
             now: seconds, monotonic.

@@ -9,7 +9,7 @@ from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDatagr
 
 
 class LinkEventHandler:
-    """Calls of a connection to whoever handles deliveries, outcomes and flows."""
+    """Calls of a connection to the handler of deliveries, outcomes and flows."""
 
     def pump(self, collector: Handle) -> Handle:
         """Handle the events of a connection until one that is not the data plane's own: that one, or NULL."""

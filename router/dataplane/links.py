@@ -105,7 +105,7 @@ class IngressLink:
         return False
 
     def change_credit(self, change: int) -> None:
-        """Grant so many messages more; below zero, take so many back."""
+        """Grant *change* messages more; below zero, take that many back."""
         self.was_lowered |= change < 0
         pn_link_flow(self.handle, change)
         self.port.touch()

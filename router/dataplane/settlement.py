@@ -412,7 +412,7 @@ class Settlement:
     # Credit
 
     def grow(self, link: PublisherLink) -> None:
-        """Let a sender's window grow: it has sent a message to where somebody is."""
+        """Let a sender's window grow: it has sent a message to an address with a receiver."""
         link.used += 1
         if is_used(link.window, link.used):
             link.window, link.used = grown(link.window, link.most_window), 0

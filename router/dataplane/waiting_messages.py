@@ -169,12 +169,12 @@ class AllWaitingMessages:
             self.relieved.append(source)
 
     def leave_source(self, transfer: Transfer) -> None:
-        """Take a message that waits off its sender's account, who wants to hear nothing of it."""
+        """Take a message that waits off the account of its sender, which wants to hear nothing of it."""
         if transfer.state == WAITING and transfer.ingress is not None:
             self._relieve(transfer.ingress, transfer.size)
 
     def is_backlogged(self, source: IngressLink) -> bool:
-        """Whether so much of a link's messages waits that no more should be read of it.
+        """Whether too many bytes of a link's messages wait for more to be read of it.
 
         Never so for links that carry messages to many addresses: one slow subscriber would hold up all others.
         """

@@ -347,7 +347,7 @@ class ByteStreams:
         self.moved_bytes += size
 
     def unwritten_bytes(self) -> int:
-        """Bytes of ours that the peer does not take: what is to be written next, and about so many behind it."""
+        """Number of own bytes that the peer does not take: those pending, and an estimate of the frames behind them."""
         return self._seen + FRAME_BYTES * max(0, self._frames_written() - self._guard.own.frames)
 
     def sent_end(self) -> None:

@@ -122,7 +122,7 @@ class Circuits:
 
     @property
     def _pace(self) -> int:
-        """Own circuits that may be unanswered; both sides come to the same number."""
+        """Maximum number of own circuits that may be unanswered; both sides come to the same number."""
         return max(1, min(MAX_UNANSWERED, self._connection.channels // 8))
 
     def _attach(self, link: EgressCircuitLink) -> None:

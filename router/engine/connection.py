@@ -458,7 +458,7 @@ class Connection(ByteStreams):
         self.fault = self.fault or (BROKEN_OFF if found == PROTON_BROKEN_OFF else found)
 
     def _end_in_order(self) -> str:
-        """Say in words who ended it, where nothing was at fault."""
+        """Say in words which side ended it, where nothing was at fault."""
         connection = self._connection
         if not pn.pn_connection_state(connection) & pn.LOCAL_CLOSED:
             return "the other side closed it in order"
@@ -466,7 +466,7 @@ class Connection(ByteStreams):
         return f"this router closed it: {own}" if own else "this router closed it in order"
 
     def free_some(self, most: int) -> bool:
-        """Give a part back to proton: at most so many links, or sessions. No handle may be used any more.
+        """Give at most *most* links or sessions back to proton. No handle may be used any more.
 
         One of very many sessions counts for several links, since proton looks for it among all. Before the first of
         these is freed a thread has to end, meanwhile nothing is.

@@ -28,5 +28,5 @@ class PeerIdentity:
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether it has proved who it is."""
+        """Whether the peer has proved its identity."""
         return self.mechanism not in (None, "ANONYMOUS")

@@ -81,7 +81,7 @@ def is_constructor(code: int) -> bool:
 
 
 def are_values(data: bytes | memoryview, at: int, end: int, count: int, depth: int) -> bool:
-    """Whether so many values stand there. More of them do harm to nobody, and clients are known to write them."""
+    """Whether *count* values stand there. More of them do harm to nobody, and clients are known to write them."""
     if count > end - at:
         return False
     for _ in range(count):
@@ -92,7 +92,7 @@ def are_values(data: bytes | memoryview, at: int, end: int, count: int, depth: i
 
 
 def is_array(data: bytes | memoryview, at: int, end: int, count: int, depth: int) -> bool:
-    """Whether a constructor and so many elements, and nothing else, stand there."""
+    """Whether a constructor and *count* elements, and nothing else, stand there."""
     if at < end and data[at] == 0:
         at = end_of(data, at + 1, end, depth + 1)
         if at == WRONG:

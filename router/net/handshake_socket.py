@@ -31,7 +31,7 @@ class PeerLeft(HandshakeFailed):
 
 
 class HandshakeSocket:
-    """One socket whose peer has not said who it is."""
+    """Socket whose peer has not authenticated yet."""
 
     def __init__(self, sock: socket.socket, words: Callable[[ssl.SSLError], str]) -> None:
         """*words*: says an error of TLS in words."""

@@ -57,7 +57,7 @@ class SharedThrottle:
         self._turn = trio.Lock()
 
     async def wait(self) -> None:
-        """Wait for the next turn: whoever came first is first."""
+        """Wait for the next turn; turns are given in the order of the calls."""
         async with self._turn:
             now = trio.current_time()
             self._tokens = min(self._per_s, self._tokens + (now - self._updated) * self._per_s)

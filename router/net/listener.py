@@ -68,11 +68,11 @@ class AcceptedConnection:
         self._give_up: Callable[[str], None] = lambda reason: None
 
     def served_by(self, give_up: Callable[[str], None]) -> None:
-        """Set what closes it, told why, as long as its peer has not said who it is."""
+        """Set what closes it, told why, as long as its peer has not authenticated."""
         self._give_up = give_up
 
     def opened(self) -> None:
-        """Note that its peer has said who it is."""
+        """Note that its peer has authenticated."""
         self._opened(self)
 
     def ended(self) -> None:

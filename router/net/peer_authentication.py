@@ -84,7 +84,7 @@ class PeerAuthentication:
     # Who connects here
 
     async def admit(self, sock: socket.socket, settings: ListenerSettings, host: str) -> AuthenticatedPeer:
-        """Find out who has connected.
+        """Authenticate a peer that has connected.
 
         Args:
             sock: non-blocking.
@@ -196,7 +196,7 @@ class PeerAuthentication:
                 del self._guesses[host]
 
     async def check_password(self, users: Users, user: str, password: bytes, host: str) -> bool:
-        """Whether this is a user's password, who says so by HTTP: found out at the pace that all have.
+        """Check the password of a user of HTTP, at the pace that all have.
 
         Args:
             users: of the file.
@@ -233,7 +233,7 @@ class PeerAuthentication:
     # Whom this router dials
 
     async def dial(self, sock: socket.socket, settings: ConnectorSettings) -> AuthenticatedPeer:
-        """Say who this router is, and find out who is at the other end.
+        """Authenticate this router to a peer that it has dialled, and the peer to this router.
 
         Args:
             sock: non-blocking, connected.

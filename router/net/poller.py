@@ -82,7 +82,7 @@ class PolledSocket:
         raise NotImplementedError
 
     def fail(self, error: Exception) -> None:
-        """Reading or writing has raised: end this one, so that the others are served on. Must not raise."""
+        """End this socket, whose reading or writing has raised, so that the others are served on. Must not raise."""
         raise NotImplementedError
 
 
@@ -150,13 +150,13 @@ class Poller:
         self._heavy_debt_s = 0.0
         """Time that heavy channels have taken beyond their share of the rounds."""
         self._attaching_at = -inf
-        """Time from which the next of those whose links come and go has its turn, if others want one, seconds."""
+        """Time from which connections that attach and detach in bulk may have a turn while others want one, seconds."""
         self._begun = 0.0
         """Begin of the round, seconds."""
         self._singles_at = -inf
-        """Time at which somebody has had single messages last, seconds."""
+        """Time of the last single message, seconds."""
         self.is_shared = True
-        """Whether somebody has had single messages lately, so that pieces of heavy sockets are to be short."""
+        """Whether there was a single message lately, so that pieces of heavy sockets are to be short."""
         self.rounds = 0
         """Number of rounds of reading and writing since the start."""
 
@@ -175,7 +175,7 @@ class Poller:
         self._unfinished[fd] = None
 
     def share(self) -> None:
-        """Note that a channel has had single messages in this round, for whom somebody may wait."""
+        """Note that a socket has had single messages in this round, for which a client may wait."""
         self._singles_at = self._begun
 
     def remove(self, fd: int) -> None:

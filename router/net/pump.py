@@ -126,7 +126,7 @@ class Pump(PolledSocket):
         self.give_up(f"no Open within {timeout_s:.3g} s")
 
     def give_up(self, reason: str) -> None:
-        """Close a connection whose peer has not said who it is."""
+        """Close a connection whose peer has not authenticated."""
         if self._connection.peer is None:
             self._connection.fault = reason
             self._hang_up()

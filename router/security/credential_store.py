@@ -188,7 +188,7 @@ class CredentialStore:
         return [*(users.file for users in self.users.values()), *self._used().values(), *revoked, *ends]
 
     def refresh(self) -> None:
-        """Read again all files that have changed. Blocks: for who isn't waited for."""
+        """Read again all files that have changed. Blocks until they are read."""
         for each in self.files():
             self.tell(each, each.refresh())
 
@@ -285,7 +285,7 @@ class CredentialStore:
 
 
 def ticket_of(connector: ConnectorSettings) -> KerberosClientExchange | None:
-    """The ticket by which a connector says who it is; None when its mechanism is another one."""
+    """The ticket by which a connector authenticates; None when its mechanism is another one."""
     if connector.sasl is not Mechanism.GSSAPI:
         return None
     return KerberosClientExchange(connector.keytab, connector.user, connector.kerberos_service, connector.host)

@@ -133,7 +133,7 @@ class KerberosExchange:
 
 
 class KerberosClientExchange:
-    """A ticket by which this router says who it is: the client's side of one exchange.
+    """A ticket by which this router authenticates: the client's side of one exchange.
 
     All of it reads files, and asks the KDC when there is no ticket yet: call it in a thread.
     """

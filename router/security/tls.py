@@ -73,7 +73,7 @@ class TlsProfile(ValueFromFiles[ssl.SSLContext]):
 
 
 def server_context(settings: TlsSettings, certificates: ClientCertificates) -> ssl.SSLContext:
-    """A context for who connects here.
+    """Make a context for peers that connect here.
 
     Raises:
         LocalError: a file cannot be used.

@@ -91,7 +91,7 @@ class UserTable:
 
 
 def read_table(path: str) -> UserTable:
-    """All users of a file. In a thread it pauses often, for others who need the interpreter.
+    """Read all users of a file. In a thread it pauses often, for other threads that need the interpreter.
 
     Raises:
         LocalError: it cannot be read, or has a line that is none; says which, and nothing of what is in it.
@@ -161,7 +161,7 @@ def _made_decoy_key(lines: Mapping[str, bytes]) -> bytes:
 
 @contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Keep others who ask for this too from the file until it is left: they wait.
+    """Lock the file until it is left: others that ask for the lock wait.
 
     It is the folder that is locked: the file is another one with each change.
 
@@ -180,7 +180,7 @@ def locked(path: str) -> Iterator[None]:
 
 
 def write_users(path: str, users: Mapping[str, Keys]) -> None:
-    """Write the file anew, for its owner alone; who reads it meanwhile sees the old one or the new one, whole.
+    """Write the file anew, for its owner alone; whatever reads it meanwhile sees the old one or the new one, whole.
 
     The key of its decoys stays; a file without one gets a new one.
 

@@ -163,7 +163,7 @@ class CreditMesh(abc.ABC, Generic[HomeT]):
         """A router died with what waited in it."""
 
     def _router(self, name: str) -> HomeT:
-        """A router that somebody names. Raises: ValueError when there is none of that name."""
+        """Find a router by its name. Raises: ValueError when there is none of that name."""
         found = self.routers.get(RouterId(name))
         if found is None:
             raise ValueError(f"no router {name!r}; {_expected(name, list(self.routers))}")

@@ -70,7 +70,7 @@ def log_row() -> RouterLogRow:
 
 
 def log_stats_row() -> RouterLogStatsRow:
-    """Lines so far."""
+    """Row of the number of lines written since the start."""
     counts = logs.recent.counts
     return RouterLogStatsRow(
         name=LOG_MODULE,

@@ -63,7 +63,7 @@ def entry_of(fib: Fib, key: str) -> AddressEntry | None:
 
 
 def has_credit(entry: AddressEntry) -> bool:
-    """Whether there is somebody here whose credit can be told of."""
+    """Whether an address has a party here whose credit can be told of."""
     return entry.service is None and bool(entry.controller is not None or entry.subscribers)
 
 

@@ -148,7 +148,7 @@ class LinkRates:
         return [TooFastPublisher(link, since) for link, since in self._full.items() if link in known]
 
     def is_flooding(self, link: IngressLink | EgressLink) -> bool:
-        """Whether the last look found it to be one of these."""
+        """Whether the last look found the publisher to be one of the floods."""
         return isinstance(link, PublisherLink) and link in self._full
 
     def of(self, link: IngressLink | EgressLink) -> LinkSample | None:
@@ -156,7 +156,7 @@ class LinkRates:
         return self._samples.get(link)
 
     def last_of(self, links: list[IngressLink | EgressLink]) -> float | None:
-        """Time of the last message on any of these links, as far as looks have found it, seconds, monotonic."""
+        """Time of the last message on any of *links*, as far as looks have found it, seconds, monotonic."""
         now = self._runtime.clock()
         found = [
             now if sample is None or link.counters.deliveries != sample.deliveries else sample.last

@@ -134,7 +134,7 @@ def _is_draining(view: NodeView) -> bool:
 
 
 def mesh_link_rows(runtime: Runtime, offset: float) -> LazyRows:
-    """All links, by the ids of their routers; *offset* as above."""
+    """All links, by the ids of their routers; *offset*: from the router's clock to seconds since 1970."""
     presence, now = runtime.mesh_presence, runtime.clock()
     presence.forget_old(now)
     pairs: Sequence[Pair] = sorted(presence.links)

@@ -105,7 +105,7 @@ class MeshStatusPoller:
         """Event that is set once no answers are awaited."""
 
     async def gather(self) -> None:
-        """Ask those that were asked longest ago, and wait a little for the answers; the first time for all."""
+        """Ask the routers that were asked longest ago, and wait a little for the answers; the first time for all."""
         with trio.move_on_after(PATIENCE_S) as patience:
             while self.ask():
                 await self._are_here.wait()
@@ -117,7 +117,7 @@ class MeshStatusPoller:
                     self._answers[router].is_silent = True
 
     def ask(self) -> bool:
-        """Ask those that were asked longest ago. Returns: whether there were any."""
+        """Ask the routers that were asked longest ago. Returns: whether there were any."""
         runtime = self._runtime
         runtime.fib.serve(CONSOLE, self._take, MOST_BYTES)  # each time: there may have been another console meanwhile
         now = runtime.clock()
@@ -206,12 +206,12 @@ class MeshStatusPoller:
                 yield from ((router, problem) for problem in answers.problems)
 
     def figures(self, router: str) -> Mapping[str, object]:
-        """Totals of another router; none of this one, and of one that has not answered of late."""
+        """Totals of another router; none of this one, and of one that has not answered lately."""
         answers = self._recent(router)
         return answers.figures if answers is not None else {}
 
     def traffic(self, router: str) -> ToldTraffic | None:
-        """The traffic of another router with its neighbors; None where it has not told of late."""
+        """The traffic of another router with its neighbors; None where it has not told of it lately."""
         answers = self._recent(router)
         return answers.traffic if answers is not None else None
 

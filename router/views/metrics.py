@@ -73,7 +73,7 @@ class AddressGroupTotals:
     is_used: bool = False
 
     def add(self, other: AddressGroupTotals) -> None:
-        """Count those of another group too."""
+        """Add the counts of another group."""
         for field in attrs.fields(AddressGroupTotals):
             mine, its = getattr(self, field.name), getattr(other, field.name)
             setattr(self, field.name, max(mine, its) if field.name in WORST else mine + its)

@@ -30,7 +30,7 @@ def at_once(work: Generator[None, None, T]) -> T:
 def sorted_in_pieces(
     things: Iterable[T], key: Callable[[T], str], is_shown: Callable[[T], bool]
 ) -> Generator[None, None, list[T]]:
-    """Sort those that are shown; pauses after each few.
+    """Sort the things that are shown; pauses after each few.
 
     Args:
         things: listed before the first pause.

@@ -128,7 +128,7 @@ class FullListener:
 
 @attrs.frozen(kw_only=True)
 class DroppedMessages:
-    """Messages of one address that were dropped of late."""
+    """Messages of one address that were dropped lately."""
 
     text: str
     count: int

@@ -303,7 +303,7 @@ class ProblemScan:
         )
 
     def _origin(self, entry: AddressEntry) -> str:
-        """Name whom more than half of the messages came from that wait at an address."""
+        """Name the sender that more than half of the messages that wait at an address came from."""
         ports = [
             each.ingress.port
             for each in islice(entry.waiting, MOST_UNDER_WAY)

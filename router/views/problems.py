@@ -481,7 +481,7 @@ def _egresses(grantors: Sequence[PartyRow]) -> list[str]:
 
 
 def _who(grantors: Sequence[PartyRow]) -> str:
-    """Whoever could give credit and gives none."""
+    """Parties that could give credit and give none."""
     empty = [party for party in grantors if not party.granted]
     subscribers = [party for party in empty if party.role == "subscriber"]
     roots = _egresses(empty)
@@ -498,7 +498,7 @@ def _who(grantors: Sequence[PartyRow]) -> str:
 
 
 def _with_credit(grantors: Sequence[PartyRow]) -> str:
-    """Whoever has credit, those first that owe outcomes: what they have got holds up the rest."""
+    """Parties that have credit, those first that owe outcomes: what they have got holds up the rest."""
     able = [party for party in grantors if party.role == "subscriber" and party.granted]
     return "; ".join(
         f"subscriber {_client(party.container, party.user, party.host)} has {_taking(party)}"

@@ -284,7 +284,7 @@ class SettingsReloader:
 
 
 def _objection(policy: Policy, connection: Connection) -> str:
-    """Why a client may not stay; empty when it may, and for routers and who isn't let in yet."""
+    """Reason why a client may not stay; empty when it may, for routers, and for peers that aren't let in yet."""
     if connection.port.is_router or connection.settings.role is not Role.NORMAL:
         return ""
     if connection.peer is None or connection.is_ending:

@@ -28,7 +28,7 @@ class WaitingSums:
 
     count: int = 0
     size: int = 0
-    """Bytes, of those that wait at addresses."""
+    """Bytes of the messages that wait at addresses."""
     blocked: int = 0
     """Links out."""
 

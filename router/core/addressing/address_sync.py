@@ -126,7 +126,7 @@ class AddressSync:
             self._lists.clear()
 
     def settle(self) -> bool:
-        """End a turn: tell the others what changed in it, answer who asked. Returns: whether `mobile_seq` rose."""
+        """End a turn: tell others what changed in it, and answer requests. Returns: whether `mobile_seq` rose."""
         is_change = bool(self._touched) and self._tell()
         for request, via in self._questions.values():
             self._answer(request, via)
@@ -231,7 +231,7 @@ class AddressSync:
         self._want_rest(message.id, held, now)
 
     def on_hearsay(self, received: ControlReceived, message: MobileAddressUpdate, now: float) -> None:
-        """Handle a MAU of a neighbor that came from somebody else: only a reason to ask that neighbor, in a while.
+        """Handle a MAU of a neighbor that another router sent on: only a reason to ask that neighbor, in a while.
 
         Args:
             received: the event that brought it.

@@ -159,7 +159,7 @@ class CreditPool:
         return level
 
     def limit_claims(self, claimants: list[Claimant], total: int, level: float) -> None:
-        """Limit what *claimants* are owed to what they may hold: who used little has no claim to all that others had.
+        """Limit what *claimants* are owed to what they may hold: one that used little has no claim to the rest.
 
         Args:
             claimants: all that there are.

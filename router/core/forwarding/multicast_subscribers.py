@@ -190,7 +190,7 @@ class MulticastSubscribers:
 
     @property
     def has_live(self) -> bool:
-        """Whether somebody counts."""
+        """Whether any subscriber counts."""
         return bool(self._live)
 
     @property
@@ -241,7 +241,7 @@ class MulticastSubscribers:
             self._deserted_to = self.held_s(now)
 
     def _held_by(self, subscriber: Subscriber, now: float) -> float:
-        """Sum up for how long one held up the others in its window, or before it was excluded, seconds."""
+        """Sum up for how long a subscriber held up the others in its window, or before it was excluded, seconds."""
         is_counted = subscriber.is_excluded or self._windows.time_of(subscriber) < inf
         held_s = subscriber.held_s if is_counted else 0.0
         return held_s + (self.held_s(now) - subscriber.held_from if subscriber.state is STALLED else 0.0)
@@ -250,7 +250,7 @@ class MulticastSubscribers:
         return max(0.0, self._deserted_s - DESERTED_PART * (now - self._deserted_at))
 
     def _is_waited_for(self, subscriber: Subscriber, now: float) -> bool:
-        """Whether the others wait for one that is at zero: not while those that came like it leave like that."""
+        """Whether the others wait for a subscriber at zero: not while those that came like it leave like that."""
         deserted_s = self._deserted(now)
         return deserted_s <= self.patience.grace_s or now - subscriber.granted_at >= AGE_FOR_S * deserted_s
 
@@ -325,7 +325,10 @@ class MulticastSubscribers:
         self._returns.set(subscriber, subscriber.excluded_at + pause_s)
 
     def spend(self, now: float) -> tuple[list[Key], list[Key]]:
-        """Send one message to all that are live at *now* (seconds). Returns: who gets a copy, and who misses it."""
+        """Send one message to all that are live at *now* (seconds).
+
+        Returns: keys that get a copy, and keys that miss it.
+        """
         self._sent += 1
         for subscriber in self._live.values():
             assert subscriber.credit > 0, "sent without a subscriber's credit"
@@ -339,7 +342,7 @@ class MulticastSubscribers:
         return list(self._live), self._miss(self._excluded)
 
     def miss(self) -> list[Key]:
-        """Let one message go past all subscribers. Returns: who misses it, which is not who has never granted."""
+        """Let one message go past all subscribers. Returns: those that miss it, but for those that never granted."""
         return [*self._miss(self._live), *self._miss(self._excluded)]
 
     def _miss(self, subscribers: dict[Key, Subscriber]) -> list[Key]:
@@ -386,7 +389,7 @@ class MulticastSubscribers:
             self._windows.set(subscriber, subscriber.zero_since + self.patience.grace_s)
 
     def _judge(self, subscriber: Subscriber, judged_at: float, now: float) -> None:
-        """End a window: exclude one that has held up the others and taken next to nothing."""
+        """End a window: exclude a subscriber that has held up the others and taken next to nothing."""
         held_s = subscriber.held_s
         if subscriber.zero_since < inf:
             held_s += self.held_s(now) - subscriber.held_from
@@ -413,7 +416,7 @@ class MulticastSubscribers:
     # Time
 
     def update(self, now: float) -> None:
-        """Exclude and readmit who is to be at *now* (seconds).
+        """Exclude and readmit subscribers whose time has come at *now* (seconds).
 
         Excluded is who is at zero for too long or takes next to nothing; readmitted is who has come back.
         """
@@ -437,11 +440,11 @@ class MulticastSubscribers:
 
     @property
     def _is_held_up(self) -> bool:
-        """Whether somebody could take messages if those at zero did not count: the only one holds up nobody."""
+        """Whether any subscriber could take messages if those at zero did not count: the only one holds up nobody."""
         return self.is_elsewhere or len(self._live) > len(self._zero)
 
     def _give_up(self, subscriber: Subscriber, now: float, held_s: float) -> None:
-        """Exclude one that has held up the others for too long."""
+        """Exclude a subscriber that has held up the others for too long."""
         is_relapse = subscriber.readmitted_at + self.patience.longest_pause_s >= now
         pause_s = self.patience.longer_pause_s(subscriber.pause_s if is_relapse else 0.0)
         self._exclude(subscriber, now, pause_s, held_s)

@@ -68,7 +68,7 @@ class SendCopies(CreditAction):
 
 @attrs.frozen
 class BranchExcluded(CreditAction):
-    """Tell people that the branch to *neighbor* counts no more: it held up the others for *held_s* seconds."""
+    """Tell operators that the branch to *neighbor* counts no more: it held up the others for *held_s* seconds."""
 
     ingress: RouterId
     neighbor: RouterId
@@ -332,7 +332,7 @@ class MulticastTree:
         self._seen = self._see()
 
     def _note_holds(self, now: float) -> None:
-        """Remember who holds up the others from now on: the only one that counts holds up nobody."""
+        """Remember which branches hold up the others from now on: the only one that counts holds up nobody."""
         is_waited_for = (self.weight >= HUNGRY or self.pool.core) and self._counting > 1
         holding = [branch for branch in self._live if branch.credit == 0] if is_waited_for else []
         for branch in holding:
@@ -343,7 +343,7 @@ class MulticastTree:
         self._holding = holding
 
     def _judge_branches(self, now: float) -> None:
-        """Exclude who holds up the others for too long, and readmit who grants."""
+        """Exclude branches that hold up the others for too long, and readmit those that grant."""
         for branch in self._excluded:
             if branch.returns_at <= now:
                 branch.readmit(now, has_granted=True)

@@ -128,7 +128,7 @@ class LocalPublishers:
 
     @property
     def is_backlogged(self) -> bool:
-        """Whether somebody can do nothing without more credit."""
+        """Whether a publisher can do nothing without more credit."""
         return bool(self.waiting or self._starved or self._fresh)
 
     @property

@@ -100,7 +100,7 @@ class SubscriberCreditPool(CreditPool):
         return self.parts.values()
 
     def claimants(self) -> list[Claimant]:
-        """Trees with busy publishers, but for those that are asked for what they hold."""
+        """Trees with busy publishers, but for those that are asked to return what they hold."""
         return [part for part in self.parts.values() if part.weight > 0 and not part.is_draining]
 
     def target(self, claimant: Claimant, total: int) -> int:

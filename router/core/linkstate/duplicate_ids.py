@@ -89,7 +89,7 @@ class DuplicateIds:
             self._sender.do(Report.warning("boot_number_raised", instance=instance))
 
     def report_restarted(self, router: RouterId, before: int | None, instance: int, now: float) -> None:
-        """Report that *router* has started anew, or has overruled somebody.
+        """Report that *router* has started anew, or has overruled a message in its name.
 
         Args:
             router: another one.

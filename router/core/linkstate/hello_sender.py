@@ -48,7 +48,7 @@ class HelloSender:
         self.instance = instance
 
     def elapse(self, now: float) -> None:
-        """Find who fell silent, and say HELLO when it is due.
+        """Find neighbors that fell silent, and say HELLO when it is due.
 
         Args:
             now: seconds, monotonic.
@@ -68,7 +68,7 @@ class HelloSender:
         self.next_hello = self._due(now) if self._neighbors.connections else math.inf
 
     def settle(self, now: float) -> None:
-        """End a turn: close what was refused, answer who was heard for the first time.
+        """End a turn: close connections that were refused, answer those heard for the first time.
 
         Args:
             now: seconds, monotonic.

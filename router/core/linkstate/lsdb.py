@@ -130,7 +130,7 @@ class LinkStateDatabase:
         return len(self.nodes) < settings.max_routers and self._brought[neighbor] < settings.max_neighbor_routers
 
     def has_room_for(self, node: Node, peers: int, neighbor: RouterId) -> bool:
-        """Whether *neighbor* may tell of so many peers of *node*, beside those that it has told of."""
+        """Whether *neighbor* may tell of as many peers of *node* as *peers*, beside those that it has told of."""
         present = len(node.peers) if node.peers_by == neighbor else 0
         return self._named[neighbor] - present + peers <= self._settings.max_neighbor_peers
 

@@ -235,7 +235,7 @@ class Neighbors:
         return not heard.is_challenger
 
     def elapse(self, now: float, *, late_s: float = 0.0) -> None:
-        """Find who fell silent.
+        """Find connections that fell silent.
 
         Args:
             now: seconds, monotonic.

@@ -284,7 +284,7 @@ class LinkState:
         )
 
     def is_hearsay(self, received: ControlReceived) -> bool:
-        """Whether a message speaks of a neighbor of our kind, and came from somebody else.
+        """Whether a message speaks of a neighbor of our kind, and came from another one.
 
         Such a neighbor tells all its news itself, so what others say of it is at most a reason to ask it.
         """
@@ -334,7 +334,7 @@ class LinkState:
     # What others say in this router's name
 
     def on_own_claim(self, instance: int, ls_seq: int, mobile_seq: int, received: ControlReceived, now: float) -> None:
-        """Overrule what somebody says in this router's name, when it is newer than its own word: say more still.
+        """Overrule what others say in this router's name, when it is newer than its own word: say more still.
 
         Args:
             instance: boot number that others may now take for this router's; 0 if it was not said.
@@ -377,7 +377,7 @@ class LinkState:
         self._greeter.hello(now)
 
     def _climb(self, instance: int) -> None:
-        """Others have taken higher boot numbers one after the other; who heard none of them follows by steps."""
+        """Raise the boot number toward *instance* in steps that a router can believe that has heard none of them."""
         steps = min(max(0, instance - self.instance) // MAX_BOOT_JUMP, MAX_STEPS)
         for _ in range(steps):
             self._greeter.raise_instance(self.instance + MAX_BOOT_JUMP)

@@ -81,7 +81,7 @@ def shortest_paths(graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]], 
 
 
 def load_algorithms() -> None:
-    """Import networkx, for who knows that there will be neighbors."""
+    """Import networkx, for a process that knows that there will be neighbors."""
     _new_graph()
 
 

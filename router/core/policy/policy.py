@@ -250,7 +250,7 @@ class Policy:
 
 
 def has_all_of(group: GroupSettings, before: GroupSettings) -> bool:
-    """Whether who is in *group* may do what it might do in *before*; bounds are not looked at."""
+    """Whether a user in *group* may do what it might do in *before*; bounds are not looked at."""
     return (
         fit_all_of(group.sources, before.sources)
         and fit_all_of(group.targets, before.targets)
@@ -262,7 +262,7 @@ def has_all_of(group: GroupSettings, before: GroupSettings) -> bool:
 
 
 def group_of(vhost: VhostSettings, user: str) -> GroupSettings | None:
-    """The group of a user: the one that names it, else the first that takes everybody who said who it is."""
+    """The group of a user: the one that names it, else the first that takes all authenticated users."""
     for group in vhost.groups:
         if user in group.users and user != ANYBODY:
             return group

@@ -47,7 +47,7 @@ class VhostState:
             del self.hosts[host]
 
     def denied(self, denied: Denied, user: str, what: str) -> None:
-        """Count a denial of one of its users, or of somebody who may not come in.
+        """Count a denial of one of its users, or of a client that may not come in.
 
         Args:
             denied: it.
