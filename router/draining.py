@@ -1,4 +1,4 @@
-"""Drain of a router: clients and paths go elsewhere as when it stops, but it stays in the mesh, for who looks after it.
+"""Drain of a router: clients and paths go elsewhere as when it stops, but it stays in the mesh, for maintenance.
 
 Neighbors stay connected, so that it can be asked, told to serve again, or stopped.
 """

@@ -42,11 +42,12 @@ class RefusedLinks:
 
 
 class ClosedLinks:
-    """The links of one connection that were closed so.
+    """The links of one connection that this side has closed for a fault of the peer.
 
     An engine writes an outcome again with each part of its message that is read, and once more when it is settled, and
-    clients take each for another outcome. So that of the message which was under way is written once, with the link's
-    end, and the message is settled when the link is freed; but for connections with many such links.
+    clients take each for another outcome. So the outcome of the message that was under way is written once, with the
+    link's end, and the message is settled when the link is freed; on a connection with `MOST_UNSETTLED` such links,
+    when its last part has come.
     """
 
     def __init__(self) -> None:

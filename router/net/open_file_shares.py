@@ -1,4 +1,4 @@
-"""Limits of the files that a process may have open, shared out among those who connect."""
+"""Limits of the files that a process may have open, shared out by the role of connections."""
 
 from __future__ import annotations
 

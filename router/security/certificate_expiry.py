@@ -1,4 +1,4 @@
-"""The time when a certificate of a file ends: for who is to be told before that.
+"""The time when a certificate of a file ends, for warnings before that.
 
 Nothing is checked here: OpenSSL does that, when it loads the file.
 

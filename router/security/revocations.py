@@ -1,4 +1,4 @@
-"""Certificates that are revoked, read from a file of lists: for who is connected, since OpenSSL looks at handshakes.
+"""Certificates that are revoked, read from a file of lists: for peers connected already; OpenSSL checks handshakes.
 
 Only what tells one certificate from another is read, its issuer and number. That a list is signed as it should be
 OpenSSL sees to when it loads the file; who can write the file could as well empty it.

@@ -1,4 +1,4 @@
-"""The file of users: a line for each, with keys made of the password, which lets nobody in who reads it.
+"""The file of users: a line for each, with keys made of the password, by which no reader of the file can log in.
 
 A line is the user's name (blanks and the like written as in a URL) and, for each kind of SCRAM, keys as RFC 5803 writes
 them, separated by blanks; what begins with `#` is for people, but for the key of the decoys, from which the salts of

@@ -1,4 +1,4 @@
-"""Queue of the messages of several clients that serves them by turns: who sends many waits behind its own.
+"""Queue of the messages of several clients that serves them by turns: one that sends many waits behind its own.
 
 The clients stand in a line. Who was served, or is new, goes to its end: nobody waits for more than one message of each
 client before it, however many come later.

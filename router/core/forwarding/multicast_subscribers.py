@@ -29,12 +29,13 @@ HELD_UP_PART = 0.9
 """Part of its window for which a subscriber that is judged had no credit and held up others: it took that long to
 grant, and not they."""
 FAR_BELOW = 10
-"""Quotient by which a subscriber takes next to nothing: it took one message at most, or at most this part of what half
-the subscribers can take at once."""
+"""Divisor of the median credit of live subscribers: one that took no more than the quotient, or one message, took next
+to nothing."""
 DESERTED_PART = 0.1
-"""Part of the time for which those that leave while they are waited for may hold up the others."""
+"""Part of the time that subscribers which leave while they are waited for may hold up the others."""
 AGE_FOR_S = 60.0
-"""Age at which a subscriber is exempt, seconds for each second for which those that left held up the others."""
+"""Age from which a subscriber is always waited for, seconds for each second that those which left have held up
+others."""
 MOST_COUNTED = 1000
 """Maximum credit of a subscriber that is compared with others', messages: 100 in a window are always enough."""
 

@@ -1,4 +1,4 @@
-"""Rate limit for the control messages of a neighbor: so many a second, and a burst when it was silent before.
+"""Rate limit for the control messages of a neighbor: a number a second, and a burst when it was silent before.
 
 A router that joins tells all it knows at once, which is the burst; what goes on without end is no news of a mesh.
 """

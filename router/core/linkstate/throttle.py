@@ -1,4 +1,4 @@
-"""Throttle of repeated work: at once in calm times, in growing pauses while there is no end of reasons."""
+"""Throttle of repeated work: done at once in calm times, in growing pauses while reasons for it keep coming."""
 
 from __future__ import annotations
 
