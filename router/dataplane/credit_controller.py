@@ -200,6 +200,9 @@ class CreditController:
                 transfer.is_coming = False
                 self._keep(transfer, self.machine.ready(transfer), is_ready)
         elif transfer.is_brokered or link is None or link.controller is not self:
+            if not is_ready:
+                self._context.forwarder.hold(transfer)  # it comes again when it is whole: clients get no parts
+                return
             self.touch()
             is_credited = transfer.is_brokered
             if self._requeue(transfer):

@@ -135,8 +135,8 @@ DEMAND_PERIOD: Final = Layout(
         real("max", "Rate in the busiest hour of this demand.", "msg/s"),
         real(
             "busy",
-            "Rate in the busy hour of the mesh: the hour in which most messages entered at all routers together. The mean "
-            "if the router was not watched in that hour.",
+            "Rate in the busy hour of the mesh: the hour in which most messages entered at all routers together. The "
+            "mean if the router was not watched in that hour.",
             "msg/s",
         ),
         real("msg_bytes", "Mean size of a message; null when not known.", "bytes", is_nullable=True),
