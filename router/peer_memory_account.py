@@ -57,7 +57,7 @@ class Log(Protocol):
         """Tell that it is over."""
 
 
-class AllPeersMemoryAccount:
+class MemoryAccounts:
     """Account of what is held for all connections, and of who is above the marks."""
 
     def __init__(

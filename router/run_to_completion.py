@@ -19,7 +19,7 @@ from router.dataplane.links import forget_unwritten
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.connection import Connection
 from router.net.poller import RoundHandler
-from router.peer_memory_account import AllPeersMemoryAccount, Log
+from router.peer_memory_account import Log, MemoryAccounts
 
 LOOK_S: Final = 1.0
 """Maximum time between two calls of the periodic look, seconds."""
@@ -65,7 +65,7 @@ class ConnectionTurns(RoundHandler):
         """Time at which more links of a connection that has ended are to be taken away, seconds."""
         self.account_at = inf
         """Time at which the account is to be looked at again, seconds."""
-        self.account = AllPeersMemoryAccount(data_plane, settings, self.connections, log, self.look_at_account)
+        self.account = MemoryAccounts(data_plane, settings, self.connections, log, self.look_at_account)
         """Account of what is held for each peer, and of who is above the marks."""
         self.trim_at = inf
         """Time at which memory is to be given back, seconds."""
@@ -271,7 +271,7 @@ class ConnectionTurns(RoundHandler):
                 self.turn_fault(error)
 
     def look_at_account(self, at: float) -> None:
-        """Call `AllPeersMemoryAccount.handle_deadline` at that time, seconds.
+        """Call `MemoryAccounts.handle_deadline` at that time, seconds.
 
         It is asked for in each turn, so it stands here.
         """

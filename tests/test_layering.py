@@ -161,7 +161,7 @@ RINGS = (
     Ring(
         "router.engine",
         ours=(
-            "router.core", "router.dataplane.data_plane_interface", "router.dataplane.links",
+            "router.core", "router.dataplane.data_plane", "router.dataplane.links",
             "router.dataplane.connection_port", "router.dataplane.transfer_stages",
             "router.binding", "router.guard", "mesh_config.models", "router.logs",
         ),
@@ -690,7 +690,7 @@ def test_nobody_sets_a_field_of_a_router_or_of_its_data_plane_from_outside() -> 
     everything = classes_in("router")
     composed = {name: node for name, node in DATAPLANE.items() if name in {*parts(), "ControllerContext", "TurnClock"}}
     composed |= {name: everything[name] for name in ("RoundHandler", "ConnectionTurns", "Runtime", "ControlPacer")}
-    composed |= {name: everything[name] for name in ("AllManagementPairs", "MeshPresence", "Policy", "EndedLinkReaper")}
+    composed |= {name: everything[name] for name in ("ManagementPairs", "MeshPresence", "Policy", "EndedLinkReaper")}
     del composed["Port"]  # it is the record of a connection, which engine and data plane share
     fields = {field for node in composed.values() for field in own_fields(node)}
     assert {"now", "_quieted", "stranded", "is_closed", "work_at", "drain_state"} <= fields

@@ -7,11 +7,11 @@ from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.connection_port cimport Port
 from router.dataplane.stalled_senders cimport StalledSenders
 from router.dataplane.transfer_stages cimport *
-from router.dataplane.waiting_messages cimport AllWaitingMessages
+from router.dataplane.waiting_messages cimport WaitingMessages
 
 
-cdef class PausedLinks:
-    cdef AllWaitingMessages _waiting
+cdef class IngressBackpressure:
+    cdef WaitingMessages _waiting
     cdef MessageSender _egress
     cdef StalledSenders _unfinished
     cdef public dict unread

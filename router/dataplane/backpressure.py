@@ -15,7 +15,7 @@ import cython
 from router.dataplane.links import IngressCircuitLink, IngressLink, SubscriberLink, Transfer
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.stalled_senders import StalledSenders
-from router.dataplane.waiting_messages import AllWaitingMessages
+from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import Handle
@@ -25,13 +25,13 @@ TURN_BYTES: Final = 262_144
 """Maximum number of bytes read in one turn of all links that were paused: a few parts."""
 
 
-class PausedLinks:
+class IngressBackpressure:
     """Paused links of one router that wait for a turn, for a rate, or for a message on another link of their session.
 
     Links that wait for an egress connection are kept in `Port.paused`, those that wait for memory in `Port.stopped`.
     """
 
-    def __init__(self, waiting: AllWaitingMessages, egress: MessageSender, unfinished: StalledSenders) -> None:
+    def __init__(self, waiting: WaitingMessages, egress: MessageSender, unfinished: StalledSenders) -> None:
         self._waiting = waiting
         self._egress = egress
         self._unfinished = unfinished
@@ -203,7 +203,7 @@ class PausedLinks:
         if self._waiting.is_backlogged(link):
             if not port.is_over and self._unfinished.has_sibling(link):
                 return False  # what it waits for may need the window, as in `must_pause`
-            # Until enough has left (`AllWaitingMessages.relieved`), or such a message begins.
+            # Until enough has left (`WaitingMessages.relieved`), or such a message begins.
             link.is_paused = True
             self._resume_with_sibling(link)
             return True

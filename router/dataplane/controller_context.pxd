@@ -6,7 +6,7 @@ from router.dataplane.connection_port cimport Port
 from router.dataplane.multicast_repair cimport MulticastRepair
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.turn_clock cimport TurnClock
-from router.dataplane.waiting_messages cimport AllWaitingMessages
+from router.dataplane.waiting_messages cimport WaitingMessages
 
 
 cdef class ControllerContext:
@@ -19,7 +19,7 @@ cdef class ControllerContext:
     cdef public object current_settings
     cdef public Settlement settlement
     cdef public MessageSender egress
-    cdef public AllWaitingMessages waiting
+    cdef public WaitingMessages waiting
     cdef public MulticastRepair repair
     cdef public LocalCopier copying
     cdef public Py_ssize_t window

@@ -21,7 +21,7 @@ from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
-from router.dataplane.waiting_messages import AllWaitingMessages
+from router.dataplane.waiting_messages import WaitingMessages
 
 if TYPE_CHECKING:  # it has a context
     from router.dataplane.credit_controller import CreditController
@@ -80,7 +80,7 @@ class ControllerContext:
         settings: CurrentSettings,
         settlement: Settlement,
         egress: MessageSender,
-        waiting: AllWaitingMessages,
+        waiting: WaitingMessages,
         repair: MulticastRepair,
         forwarder: ForwarderCalls,
         end_circuit: Callable[[EgressCircuitLink], None],

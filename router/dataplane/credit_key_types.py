@@ -49,8 +49,8 @@ if TYPE_CHECKING:
         subscribers: Sequence[SubscriberLink]
         missed: Sequence[SubscriberLink]
 
-    class ReturnAllSubscriberCredit(multicast_tree.ReturnAllSubscriberCredit):
-        """See `multicast_tree.ReturnAllSubscriberCredit`."""
+    class AnswerSubscriberDrain(multicast_tree.AnswerSubscriberDrain):
+        """See `multicast_tree.AnswerSubscriberDrain`."""
 
         subscriber: SubscriberLink
 
@@ -62,14 +62,14 @@ else:
         Send,
         TellNeighborSubscribersWithdrew,
     )
-    from router.core.forwarding.multicast_tree import ReturnAllSubscriberCredit, SendCopies
+    from router.core.forwarding.multicast_tree import AnswerSubscriberDrain, SendCopies
 
 __all__ = [
     "TellNeighborSubscribersWithdrew",
     "DrainCircuit",
     "Grant",
     "GrantCircuit",
-    "ReturnAllSubscriberCredit",
+    "AnswerSubscriberDrain",
     "Send",
     "SendCopies",
     "circuits_of",

@@ -27,7 +27,7 @@ from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
-from router.dataplane.waiting_messages import AllWaitingMessages
+from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import pn_link_queued
@@ -44,7 +44,7 @@ class CreditManager(ControllerContext):
         settings: CurrentSettings,
         settlement: Settlement,
         egress: MessageSender,
-        waiting: AllWaitingMessages,
+        waiting: WaitingMessages,
         repair: MulticastRepair,
         forwarder: ForwarderCalls,
         end_circuit: Callable[[EgressCircuitLink], None],

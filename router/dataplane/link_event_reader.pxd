@@ -1,10 +1,10 @@
 import cython
 
 from router.binding.proton_functions cimport *
-from router.dataplane.backpressure cimport PausedLinks
+from router.dataplane.backpressure cimport IngressBackpressure
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.credit_manager cimport CreditManager
-from router.dataplane.data_plane_interface cimport LinkEventHandler
+from router.dataplane.data_plane cimport LinkEventHandler
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, EgressLargeMessagesLink, IngressCircuitLink, IngressLink
@@ -13,7 +13,7 @@ from router.dataplane.arrival_progress cimport ArrivalProgress
 from router.dataplane.sender_violations cimport ViolatingLinks
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.stalled_senders cimport StalledSenders
-from router.dataplane.waiting_messages cimport AllWaitingMessages
+from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock
 
@@ -24,12 +24,12 @@ cdef Py_ssize_t TAG_BYTES
 cdef class LinkEventReader(LinkEventHandler):
     cdef TurnClock _clock
     cdef Settlement _settlement
-    cdef AllWaitingMessages _waiting
+    cdef WaitingMessages _waiting
     cdef MessageSender _egress
     cdef Forwarder _forwarder
     cdef CreditManager _credit_manager
     cdef StalledSenders _unfinished
-    cdef public PausedLinks backpressure
+    cdef public IngressBackpressure backpressure
     cdef public ViolatingLinks violations
     cdef bint _is_resuming
     cdef bint _is_ending

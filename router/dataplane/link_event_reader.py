@@ -13,9 +13,9 @@ from typing import Final
 
 import cython
 
-from router.dataplane.backpressure import PausedLinks
+from router.dataplane.backpressure import IngressBackpressure
 from router.dataplane.credit_manager import CreditManager
-from router.dataplane.data_plane_interface import LinkEventHandler
+from router.dataplane.data_plane import LinkEventHandler
 from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import (
     EgressCircuitLink,
@@ -33,7 +33,7 @@ from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
-from router.dataplane.waiting_messages import AllWaitingMessages
+from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
@@ -72,7 +72,7 @@ class LinkEventReader(LinkEventHandler):
         self,
         clock: TurnClock,
         settlement: Settlement,
-        waiting: AllWaitingMessages,
+        waiting: WaitingMessages,
         egress: MessageSender,
         forwarder: Forwarder,
         credit_manager: CreditManager,
@@ -86,7 +86,7 @@ class LinkEventReader(LinkEventHandler):
         self._forwarder = forwarder
         self._credit_manager = credit_manager
         self._unfinished = unfinished
-        self.backpressure = PausedLinks(waiting, egress, unfinished)
+        self.backpressure = IngressBackpressure(waiting, egress, unfinished)
         """Links that are not read for now."""
         self.violations = ViolatingLinks(settlement, forwarder, unfinished, faults)
         """Links whose senders broke their rules."""

@@ -16,7 +16,7 @@ from router.dataplane.section_tracker cimport SectionTracker
 from router.dataplane.section_scanner cimport read_reply_to, scan
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.slow_streams cimport SlowStreams
-from router.dataplane.waiting_messages cimport AllWaitingMessages
+from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock
@@ -29,7 +29,7 @@ cdef class Forwarder:
     cdef object _settings
     cdef Settlement _settlement
     cdef MessageSender _egress
-    cdef AllWaitingMessages _waiting
+    cdef WaitingMessages _waiting
     cdef SlowStreams _streams
     cdef CreditManager _credit_manager
     cdef object _faults

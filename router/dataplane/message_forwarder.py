@@ -41,7 +41,7 @@ from router.dataplane.settlement import FAIL, RELEASE, Settlement
 from router.dataplane.slow_streams import SlowStreams
 from router.dataplane.transfer_lifecycle import StageError, advance
 from router.dataplane.turn_clock import TurnClock
-from router.dataplane.waiting_messages import AllWaitingMessages
+from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import ACCEPTED, NULL, pn_link_drained, pn_link_get_drain
@@ -75,7 +75,7 @@ class SenderOverMark(PeerProtocolError):
         super().__init__("too much is held for this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
 
 
-class TooManySlowStreams(PeerProtocolError):
+class SlowStreamTimeExceeded(PeerProtocolError):
     """A message above the size that is held, after others to its address have kept publishers waiting."""
 
     condition = Condition.RESOURCE_LIMIT_EXCEEDED
@@ -119,7 +119,7 @@ class Forwarder:
         settings: CurrentSettings,
         settlement: Settlement,
         egress: MessageSender,
-        waiting: AllWaitingMessages,
+        waiting: WaitingMessages,
         streams: SlowStreams,
         credit_manager: CreditManager,
         faults: InternalErrorHandlers,
@@ -506,7 +506,7 @@ class Forwarder:
         transfer.may_stream = not transfer.is_complete
         if transfer.may_stream and not port.is_over and not self._may_stream(transfer, entry):
             self.forget(transfer)
-            self._settlement.reject_for(transfer, TooManySlowStreams())
+            self._settlement.reject_for(transfer, SlowStreamTimeExceeded())
             return
         self.dispatch(transfer)
 

@@ -8,7 +8,7 @@ from router.dataplane.scan_result cimport Scan
 from router.dataplane.annotation_writer cimport annotate, strip
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.slow_streams cimport SlowStreams
-from router.dataplane.waiting_messages cimport AllWaitingMessages
+from router.dataplane.waiting_messages cimport WaitingMessages
 from router.core.forwarding.fib cimport AddressEntry
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
@@ -17,7 +17,7 @@ from router.dataplane.transfer_stages cimport *
 cdef class MessageSender:
     cdef public str _me
     cdef public Settlement _settlement
-    cdef public AllWaitingMessages _waiting
+    cdef public WaitingMessages _waiting
     cdef SlowStreams _streams
     cdef public Py_ssize_t sent
     cdef public object spared

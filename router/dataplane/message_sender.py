@@ -31,7 +31,7 @@ from router.dataplane.links import (
 from router.dataplane.settlement import FAIL, RELEASE, TOO_LARGE, Settlement
 from router.dataplane.slow_streams import SlowStreams
 from router.dataplane.transfer_lifecycle import advance
-from router.dataplane.waiting_messages import AllWaitingMessages
+from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
@@ -73,7 +73,7 @@ class MessageSender:
         self,
         me: RouterId,
         settlement: Settlement,
-        waiting: AllWaitingMessages,
+        waiting: WaitingMessages,
         streams: SlowStreams,
         spared: Callable[[EgressLink], None],
     ) -> None:

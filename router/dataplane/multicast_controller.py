@@ -18,7 +18,7 @@ from router.core.forwarding.multicast_tree import MOST_CREDIT, BranchExcluded, R
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
-from router.dataplane.credit_key_types import ReturnAllSubscriberCredit, SendCopies, messages_of
+from router.dataplane.credit_key_types import AnswerSubscriberDrain, SendCopies, messages_of
 from router.dataplane.links import EgressCircuitLink, EgressLink, IngressCircuitLink, SubscriberLink, Transfer
 from router.dataplane.settlement import MISSED
 from router.dataplane.transfer_lifecycle import advance
@@ -173,7 +173,7 @@ class MulticastController(CreditController):
             link = self.own.get((action.root, action.neighbor))
             if link is not None:
                 self._answer_drain(link)
-        elif isinstance(action, ReturnAllSubscriberCredit):
+        elif isinstance(action, AnswerSubscriberDrain):
             self._answer_drain(action.subscriber)
         elif isinstance(action, TellWeight):
             ingress, child = action.root, action.neighbor

@@ -6,7 +6,7 @@ from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
-from router.dataplane.data_plane_interface cimport DataPlaneInterface
+from router.dataplane.data_plane cimport DataPlane
 from router.dataplane.link_counters cimport LinkCounters
 from router.dataplane.links cimport EgressCircuitLink, EgressDatagramLink, EgressLink, EgressLargeMessagesLink
 from router.dataplane.links cimport IngressCircuitLink, IngressDatagramLink, IngressLink
@@ -17,12 +17,12 @@ from router.dataplane.multicast_repair cimport MulticastRepair
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.slow_streams cimport SlowStreams
 from router.dataplane.stalled_senders cimport StalledSenders
-from router.dataplane.waiting_messages cimport AllWaitingMessages
+from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock
 
 
-cdef class RouterDataPlane(DataPlaneInterface):
+cdef class RouterDataPlane(DataPlane):
     cdef public Fib fib
     cdef public TurnClock clock
     cdef public dict ports
@@ -32,7 +32,7 @@ cdef class RouterDataPlane(DataPlaneInterface):
     cdef public dict gone_ingress_of
     cdef public dict gone_egress_of
     cdef public Settlement settlement
-    cdef public AllWaitingMessages waiting
+    cdef public WaitingMessages waiting
     cdef public StalledSenders unfinished
     cdef public SlowStreams streams
     cdef public MessageSender egress

@@ -19,7 +19,7 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.connection_port import Port
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.current_settings import CurrentSettings
-from router.dataplane.data_plane_interface import DataPlaneInterface
+from router.dataplane.data_plane import DataPlane
 from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.link_event_reader import LinkEventReader
@@ -42,7 +42,7 @@ from router.dataplane.slow_streams import SlowStreams
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
-from router.dataplane.waiting_messages import AllWaitingMessages
+from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
@@ -58,7 +58,7 @@ HANDED_BACK: Final = 1000
 """Credit that a publisher gets of a router that stops, to have its messages released."""
 
 
-class RouterDataPlane(DataPlaneInterface):
+class RouterDataPlane(DataPlane):
     """The data plane of one router process: makes its parts, and is how those made first call those made later."""
 
     def __init__(self, fib: Fib, settings: ForwardingSettings, faults: InternalErrorHandlers, *, instance: int) -> None:
@@ -79,7 +79,7 @@ class RouterDataPlane(DataPlaneInterface):
         """Messages of links that are gone, by neighbor's connection: circuits come and go while it lasts."""
         # What is made first calls what is made later by methods of this object.
         self.settlement = Settlement(self.clock, self._resume, len(fib.groups))
-        self.waiting = AllWaitingMessages(self.clock, self.current_settings, self.settlement, self._expired)
+        self.waiting = WaitingMessages(self.clock, self.current_settings, self.settlement, self._expired)
         self.streams = SlowStreams(self.clock)
         self.egress = MessageSender(fib.me, self.settlement, self.waiting, self.streams, self._spared)
         self.repair = MulticastRepair(fib, self.ports, self.current_settings, self.egress, instance)

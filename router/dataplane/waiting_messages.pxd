@@ -9,7 +9,7 @@ from router.dataplane.turn_clock cimport TurnClock
 cdef double NEVER
 
 
-cdef class AllWaitingMessages:
+cdef class WaitingMessages:
     cdef TurnClock _clock
     cdef object _settings
     cdef public Settlement _settlement

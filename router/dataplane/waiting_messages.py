@@ -32,7 +32,7 @@ Place = AddressEntry | EgressLink
 """A queue of messages that wait, oldest first."""
 
 
-class AllWaitingMessages:
+class WaitingMessages:
     """The waiting messages of all places, with their deadlines.
 
     Args:

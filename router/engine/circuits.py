@@ -28,7 +28,7 @@ from router.core.errors import PeerProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, is_router_id
-from router.dataplane.data_plane_interface import DataPlaneInterface
+from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import EgressCircuitLink, IngressCircuitLink
 from router.engine.connection import Connection
 from router.engine.terminus_address import read_address
@@ -53,7 +53,7 @@ class Circuits:
     def __init__(
         self,
         connection: Connection,
-        data_plane: DataPlaneInterface,
+        data_plane: DataPlane,
         fib: Fib,
         link_ids: Iterator[int],
         tell: Callable[[CircuitStates], None],

@@ -32,10 +32,10 @@ from router.core.forwarding.doubling_window import first_window
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, LinkId
 from router.core.policy.denial import DenialKind, Denied
-from router.dataplane.data_plane_interface import DataPlaneInterface
+from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import IngressLink, PublisherLink, SubscriberLink
 from router.engine.connection import Connection
-from router.engine.rabbitmq_management_pairs import AllManagementPairs
+from router.engine.rabbitmq_management_pairs import ManagementPairs
 from router.engine.terminus_address import read_address
 
 VOLATILE_QUEUE = "rabbitmq:volatile-queue"
@@ -58,7 +58,7 @@ class AllClientLinks:
     def __init__(
         self,
         fib: Fib,
-        data_plane: DataPlaneInterface,
+        data_plane: DataPlane,
         link_ids: Iterator[int],
         changed: Callable[[AddressEntry, bool], None],
     ) -> None:
@@ -67,7 +67,7 @@ class AllClientLinks:
         self._data_plane = data_plane
         self._ids = link_ids
         self._changed = changed
-        self.pairs = AllManagementPairs(fib)
+        self.pairs = ManagementPairs(fib)
 
     def attach(self, connection: Connection, handle: Handle) -> None:
         """Grant or refuse what the peer asks for.

@@ -1,7 +1,7 @@
 import cython
 
 from router.binding.proton_functions cimport *
-from router.dataplane.data_plane_interface cimport DataPlaneInterface, LinkEventHandler
+from router.dataplane.data_plane cimport DataPlane, LinkEventHandler
 from router.dataplane.connection_port cimport Port
 from router.engine.byte_streams cimport ByteStreams
 from router.engine.memory_meter cimport MemoryMeter
@@ -36,7 +36,7 @@ cdef class Connection(ByteStreams):
     cdef public object _unbinding
     cdef public bint _is_unbound
     cdef public size_t _next_link
-    cdef public DataPlaneInterface _data_plane
+    cdef public DataPlane _data_plane
     cdef public object _handler
     cdef public size_t _collector
     cdef public size_t _connection

@@ -25,7 +25,7 @@ from router.core.ids_and_conditions import Condition, ConnectionId
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.message_rate import MessageRate
 from router.dataplane.connection_port import Port
-from router.dataplane.data_plane_interface import DataPlaneInterface
+from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.byte_streams import ANSWER_COPIES, ByteStreams
 from router.engine.closed_links import ClosedLinks, RefusedLinks
@@ -33,7 +33,7 @@ from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, MemoryMeter
 from router.engine.peer_identity import PeerIdentity
 from router.engine.peer_open import PeerOpen, read_open
-from router.engine.unanswered_requests import UnansweredRequests
+from router.engine.unanswered_requests import PendingReplies
 from router.guard.endpoints import default_outcome_of
 from router.guard.frame_guard import FrameGuard
 
@@ -106,7 +106,7 @@ class Connection(ByteStreams):
         self,
         connection_id: ConnectionId,
         settings: ConnectionSettings,
-        data_plane: DataPlaneInterface,
+        data_plane: DataPlane,
         handler: Handler,
         touched: Callable[[Port], None],
         *,
@@ -146,7 +146,7 @@ class Connection(ByteStreams):
         """Links that this side has closed for a fault: what still comes on them is thrown away."""
         self._sessions: dict[Handle, None] = {}
         """Sessions that have begun, and so have a channel."""
-        self.weight, self._unanswered = MemoryMeter(port, self.links, self._sessions), UnansweredRequests()
+        self.weight, self._unanswered = MemoryMeter(port, self.links, self._sessions), PendingReplies()
         self._failure: PeerProtocolError | None = None
         self._after_end = 0
         """Number of Begins and Attaches that came after the end."""

@@ -23,7 +23,7 @@ from router.core.errors import PeerProtocolError
 from router.core.forwarding.fib import Fib
 from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import CircuitStates
-from router.dataplane.data_plane_interface import DataPlaneInterface
+from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import (
     EgressCircuitLink,
     EgressDatagramLink,
@@ -64,7 +64,7 @@ class NeighborLinks:
     def __init__(
         self,
         connection: Connection,
-        data_plane: DataPlaneInterface,
+        data_plane: DataPlane,
         fib: Fib,
         link_ids: Iterator[int],
     ) -> None:

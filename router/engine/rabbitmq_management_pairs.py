@@ -65,7 +65,7 @@ def confirm(handle: Handle) -> None:
     proton_data.write_map(pn.pn_link_properties(handle), {PAIRED: True})
 
 
-class AllManagementPairs:
+class ManagementPairs:
     """The pairs of all clients of this router."""
 
     def __init__(self, fib: Fib) -> None:

@@ -69,7 +69,7 @@ class SharedThrottle:
             self._tokens -= 1
 
 
-class PacedStream(trio.abc.Stream):
+class ThrottledStream(trio.abc.Stream):
     """A socket that is read at the pace, and whose connection ends when what is awaited of its client is late.
 
     Args:
@@ -230,7 +230,7 @@ class HttpServer:
         finally:
             self._sock.close()
 
-    async def _with_tls(self, paced: PacedStream) -> trio.SSLStream[PacedStream]:
+    async def _with_tls(self, paced: ThrottledStream) -> trio.SSLStream[ThrottledStream]:
         """TLS on a connection. Its handshake takes as long as many pieces, so it waits for as many."""
         assert self._tls is not None
         for _ in range(HANDSHAKE_PIECES):
@@ -245,7 +245,7 @@ class HttpServer:
                 endpoints = ConnectionEndpoints(
                     "http" if self._tls is None else "https", sock.getpeername()[:2], sock.getsockname()[:2]
                 )
-                paced = PacedStream(trio.SocketStream(sock), self._pace, self._settings.timeout_s, scope)
+                paced = ThrottledStream(trio.SocketStream(sock), self._pace, self._settings.timeout_s, scope)
                 stream = await self._with_tls(paced) if self._tls is not None else paced
                 limit = self._settings.header_bytes
                 await HttpConnection(stream, endpoints, self._app, limit, paced.begin, paced.take_turn).serve()

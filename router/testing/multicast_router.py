@@ -17,9 +17,9 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import (
+    AnswerSubscriberDrain,
     BranchExcluded,
     RepairReopenedBranch,
-    ReturnAllSubscriberCredit,
     SendCopies,
 )
 from router.core.forwarding.publisher_credit import LocalPublishers
@@ -80,7 +80,7 @@ class MulticastRouter(CreditRouter):
             case ReturnCredit():
                 assert action.neighbor is not None
                 self.own[action.root, action.neighbor].give_back()
-            case ReturnAllSubscriberCredit():
+            case AnswerSubscriberDrain():
                 assert isinstance(action.subscriber, AmqpLink)
                 action.subscriber.give_back()
             case TellWeight():

@@ -9,8 +9,6 @@ from itertools import pairwise
 import pytest
 
 from mesh_config.models import Treatment
-from router.core.addressing.address_installation import MOST_CHANGES as MOST_WAITING
-from router.core.addressing.address_installation import PAUSE_S, ROUTINE
 from router.core.addressing.address_list_parts import (
     MOST_CHANGES,
     MOST_LISTS,
@@ -21,6 +19,8 @@ from router.core.addressing.address_list_parts import (
     cut,
     pieces,
 )
+from router.core.addressing.fib_update_queue import MOST_CHANGES as MOST_WAITING
+from router.core.addressing.fib_update_queue import PAUSE_S, ROUTINE
 from router.core.events import (
     Action,
     ControlReceived,

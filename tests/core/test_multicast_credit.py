@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from router.core.forwarding.credit_actions import KEPT, REFUSED
-from router.core.forwarding.multicast_tree import HUNGRY, MOST_CREDIT
+from router.core.forwarding.multicast_tree import BACKLOGGED_WEIGHT, MOST_CREDIT
 from router.core.ids_and_conditions import RouterId
 from tests.helpers.multicast_bench import MulticastBench, Order
 
@@ -142,8 +142,8 @@ def test_all_children_are_told_the_weight_at_once_and_those_that_come_later_too(
     bench = MulticastBench()
     bench.tree("me", "a", "b")
     assert bench.attach("p") == [("grant", "p", 1), ("weigh", "me", "a", 1), ("weigh", "me", "b", 1)]
-    assert bench.publish("p") == [("weigh", "me", "a", HUNGRY), ("weigh", "me", "b", HUNGRY)]
-    assert ("weigh", "me", "c", HUNGRY) in bench.tree("me", "a", "b", "c")
+    assert bench.publish("p") == [("weigh", "me", "a", BACKLOGGED_WEIGHT), ("weigh", "me", "b", BACKLOGGED_WEIGHT)]
+    assert ("weigh", "me", "c", BACKLOGGED_WEIGHT) in bench.tree("me", "a", "b", "c")
 
 
 def test_the_smallest_outlet_decides_and_each_gets_one_copy() -> None:
@@ -457,7 +457,7 @@ def test_messages_that_wait_since_a_child_has_come_keep_no_credit_from_other_tre
     for message in range(2, 5):
         bench.publish("p", message)
     assert len(bench.machine.publishers.waiting) == 3
-    bench.upstream("in", "up", weight=HUNGRY)
+    bench.upstream("in", "up", weight=BACKLOGGED_WEIGHT)
     assert ("grant_circuit", "up", 1) in bench.wait(0.2) or bench.of("in").pool.circuits["up"].out
 
 
@@ -487,7 +487,7 @@ def test_parts_follow_the_busy_publishers_behind_each_tree(weights: tuple[int, .
 
 
 def test_a_tree_that_is_not_hungry_gets_little() -> None:
-    bench = shared(1, HUNGRY)
+    bench = shared(1, BACKLOGGED_WEIGHT)
     bench.credit("s", 100)
     assert parts(bench)[0] <= 2
     assert parts(bench)[1] >= 98
@@ -504,7 +504,7 @@ def test_one_that_is_not_hungry_and_streams_gets_more_as_it_uses_more() -> None:
 
 
 def test_a_closed_tree_is_opened_soon_though_others_are_hungry() -> None:
-    bench = shared(HUNGRY, 3)
+    bench = shared(BACKLOGGED_WEIGHT, 3)
     bench.tree("me", "elsewhere")
     bench.credit("s", 8)
     for message in range(2):

@@ -7,10 +7,10 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import (
+    AnswerSubscriberDrain,
     BranchExcluded,
     MulticastTree,
     RepairReopenedBranch,
-    ReturnAllSubscriberCredit,
     SendCopies,
 )
 from router.core.ids_and_conditions import RouterId
@@ -31,7 +31,7 @@ def as_multicast_order(action: CreditAction) -> Order:
             )
         case ReturnCredit():
             return ("drained_outlet", action.root, action.neighbor)
-        case ReturnAllSubscriberCredit():
+        case AnswerSubscriberDrain():
             return ("drained_subscriber", action.subscriber)
         case TellWeight():
             return ("weigh", action.root, action.neighbor, action.weight)

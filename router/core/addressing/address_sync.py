@@ -16,7 +16,6 @@ import attrs
 
 from mesh_config.models import LinkStateSettings, Treatment
 from router.core.addressing.address import MAX_ADDRESS_BYTES, is_edge_address, is_reserved_mobile, volatile_owner
-from router.core.addressing.address_installation import AddressInstallation
 from router.core.addressing.address_list_parts import (
     MOST_LISTS,
     MOST_PARTS,
@@ -25,6 +24,7 @@ from router.core.addressing.address_list_parts import (
     OutgoingAddressList,
     pieces,
 )
+from router.core.addressing.fib_update_queue import FibUpdateQueue
 from router.core.events import (
     ControlReceived,
     FirstSubscriberAttached,
@@ -92,7 +92,7 @@ class AddressSync:
 
         They are kept by state and not by who asks: many ask at the same time, and an id may be made up."""
         self._asks = DueRouters()
-        self._installation = AddressInstallation()
+        self._installation = FibUpdateQueue()
         self._count = 0
         """Addresses of all other routers together."""
 

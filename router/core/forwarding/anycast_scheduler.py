@@ -61,7 +61,7 @@ class AnycastScheduler(CreditPoolScheduler):
         Its weight will be told anew.
         """
         self.pools[egress].reset(now)
-        self.is_calm = False
+        self.is_steady = False
 
     def remove_path(self, egress: RouterId, now: float) -> list[Key]:
         """Note that *egress* has no subscribers any more or cannot be reached.
@@ -89,7 +89,7 @@ class AnycastScheduler(CreditPoolScheduler):
         pool = self.pools.get(egress)
         if pool is not None and pool.has_path and pool.capacity == 0:
             pool.close()
-            self.is_calm = False
+            self.is_steady = False
 
     def requeue(self, message: Key, egress: RouterId) -> bool:
         """Let a message look for credit that is on nobody's account.
@@ -122,7 +122,7 @@ class AnycastScheduler(CreditPoolScheduler):
 
     def _pool_or_nearest(self, egress: RouterId) -> PoolTowardEgress | None:
         """Find the pool toward *egress*, or the nearest one that can be reached, for a message that will be there."""
-        self.is_calm = False
+        self.is_steady = False
         pool = self.pools.get(egress)
         return pool if pool is not None and pool.has_path else next(iter(self.candidates), None)
 
@@ -134,7 +134,7 @@ class AnycastScheduler(CreditPoolScheduler):
                 for pool in pools:
                     pool.forget_turns()
         self.candidates = pools
-        self.is_calm = False
+        self.is_steady = False
         for pool in self.pools.values():
             if pool not in pools:
                 pool.local.out = pool.local.weight = 0

@@ -18,8 +18,8 @@ cdef class CreditPoolScheduler(CreditScheduler):
     cdef Py_ssize_t _unlent
     cdef Py_ssize_t _left_halves
     cdef double _rest_at
-    cdef bint _is_sated
-    cdef public bint is_calm
+    cdef bint _is_satisfied
+    cdef public bint is_steady
 
     @cython.locals(pool=PoolTowardEgress)
     cpdef bint has_enough(self)

@@ -60,9 +60,9 @@ class CreditPoolScheduler(CreditScheduler):
         of each allocation."""
         self._rest_at = -inf
         """Time from which all credit that is not lent is for messages whose publishers have gone, seconds."""
-        self._is_sated = False
+        self._is_satisfied = False
         """Whether no publisher waits for credit."""
-        self.is_calm = False
+        self.is_steady = False
         """Whether credit may be lent without looking at anything else: nothing is owed, asked back or closed."""
 
     def is_open(self) -> bool:
@@ -83,7 +83,7 @@ class CreditPoolScheduler(CreditScheduler):
         for pool in self.pools.values():
             if pool.circuits:
                 return False
-        return self._is_sated
+        return self._is_satisfied
 
     def is_unused(self) -> bool:
         """Whether nobody wants credit: no publisher, no circuit, no message."""
@@ -118,7 +118,7 @@ class CreditPoolScheduler(CreditScheduler):
         Complete pre-settled messages of it are the mesh's and stay; the others that wait must be dropped with `drop`.
         """
         self.publishers.remove(key)
-        self.is_calm = False
+        self.is_steady = False
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """See `CreditScheduler.published`."""
@@ -126,7 +126,7 @@ class CreditPoolScheduler(CreditScheduler):
         publisher = publishers.attached[key]
         was_busy = publisher.is_busy
         pool: PoolTowardEgress | None = None
-        if is_ready and was_busy and self.is_calm and publisher.held > 0 and not publishers.waiting:
+        if is_ready and was_busy and self.is_steady and publisher.held > 0 and not publishers.waiting:
             pool = self.candidates[0] if len(self.candidates) == 1 else self.next_pool(now)
             if pool is not None and pool.local.out > 0 and pool.capacity > 0:
                 lent = publishers.lent
@@ -143,7 +143,7 @@ class CreditPoolScheduler(CreditScheduler):
                 publishers.sent(now)
                 self._spend_local(pool, now)
                 result = pool.number
-        if self.is_calm and was_busy and not publishers.waiting:
+        if self.is_steady and was_busy and not publishers.waiting:
             self._unlent = self._count_unlent()
             self._look_after(publisher, pool, now)
         else:
@@ -213,9 +213,9 @@ class CreditPoolScheduler(CreditScheduler):
         is_more = credit >= pool.capacity > 0 and not (returning or pool.returning)
         pool.set_capacity(credit, returning, now, is_withdrawn=is_withdrawn)
         if not is_more:
-            self.is_calm = False
+            self.is_steady = False
         # A publisher that has credit comes for more when it has used it.
-        return not (is_more and self._is_sated) or pool.starves_circuits()
+        return not (is_more and self._is_satisfied) or pool.starves_circuits()
 
     def pool(self, egress: RouterId) -> PoolTowardEgress:
         """Find the pool toward *egress*, or make it."""
@@ -265,7 +265,7 @@ class CreditPoolScheduler(CreditScheduler):
             pool.serve_core(now)
         circuit = pool.circuits[key]
         if pool.core or pool.returning or pool.free() < 0:
-            self.is_calm = False
+            self.is_steady = False
             self.is_due = True
         elif 4 * circuit.out <= circuit.goal:
             self.is_due = True
@@ -320,11 +320,11 @@ class CreditPoolScheduler(CreditScheduler):
         self._unlent = self._count_unlent()
         if self._unlent > 0 and self.publishers.left and self._rest_at > now:
             self._deadline = min(self._deadline, self._rest_at)
-        self._is_sated = not self.publishers.is_backlogged
-        self.is_calm = self.is_open() and self._debt_since == inf
+        self._is_satisfied = not self.publishers.is_backlogged
+        self.is_steady = self.is_open() and self._debt_since == inf
         for pool in self.pools.values():
             is_quiet = pool.debt_since == inf and not (pool.returning or pool.core or pool.uncredited)
-            self.is_calm = self.is_calm and is_quiet
+            self.is_steady = self.is_steady and is_quiet
         return self.take_actions()
 
     def next_deadline(self) -> float:

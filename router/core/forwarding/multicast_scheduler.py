@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, Key, ReturnCredit
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
 from router.core.forwarding.multicast_subscribers import ExclusionTiming, MulticastSubscribers
-from router.core.forwarding.multicast_tree import MulticastTree, ReturnAllSubscriberCredit
+from router.core.forwarding.multicast_tree import AnswerSubscriberDrain, MulticastTree
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.forwarding.subscriber_credit_pool import SubscriberCreditPool
 from router.core.forwarding.timer_queue import TimerQueue
@@ -268,7 +268,7 @@ class MulticastScheduler(CreditScheduler):
         return self.take_actions()
 
     def _turn_share(self, now: float) -> None:
-        self.actions += [ReturnAllSubscriberCredit(subscriber) for subscriber in self.share.turn(now)]
+        self.actions += [AnswerSubscriberDrain(subscriber) for subscriber in self.share.turn(now)]
 
     def _needy(self) -> list[MulticastTree]:
         """Find the trees that need a turn, in the order in which they were made. The others are not even looked at."""

@@ -262,7 +262,7 @@ class MulticastSubscribers:
             key: the subscriber.
             credit: as it is at *now*, messages.
             now: seconds.
-            is_draining: it asks for it back; `ReturnAllSubscriberCredit` will follow, unless all is used before.
+            is_draining: it asks for it back; `AnswerSubscriberDrain` will follow, unless all is used before.
             is_withdrawn: it has lowered its credit to 0; not so if it has used it up.
         """
         subscriber = self.subscribers[key]

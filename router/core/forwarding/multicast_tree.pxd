@@ -29,7 +29,7 @@ cdef class MulticastTree:
     cdef public object predecessor
     cdef public Py_ssize_t weight
     cdef Py_ssize_t _busy
-    cdef double _hungry_until
+    cdef double _backlogged_until
     cdef public bint is_due
 
     cdef tuple _see(self)

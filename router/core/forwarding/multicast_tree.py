@@ -38,7 +38,7 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
 from router.core.forwarding.multicast_subscribers import MulticastSubscribers
 from router.core.forwarding.pool_toward_egress import IncomingCircuit
-from router.core.forwarding.subscriber_credit_pool import HUNGRY, SubscriberCreditPool
+from router.core.forwarding.subscriber_credit_pool import BACKLOGGED_WEIGHT, SubscriberCreditPool
 from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import RouterId
 
@@ -87,7 +87,7 @@ class RepairReopenedBranch(CreditAction):
 
 
 @attrs.frozen
-class ReturnAllSubscriberCredit(CreditAction):
+class AnswerSubscriberDrain(CreditAction):
     """Give a local subscriber all its credit back."""
 
     subscriber: Key
@@ -133,9 +133,9 @@ class MulticastTree:
         """Facts of its part of the share after its last turn."""
         self.predecessor: RouterId | None = None
         self.weight = 0
-        """Busy publishers upstream, as the branches are told; each counts as `HUNGRY` while they lack credit."""
+        """Busy publishers upstream, as branches are told; each counts as `BACKLOGGED_WEIGHT` while they lack credit."""
         self._busy = 0
-        self._hungry_until = -inf
+        self._backlogged_until = -inf
         self.is_due = False
         """Whether the last turn was reason for another."""
 
@@ -333,7 +333,7 @@ class MulticastTree:
 
     def _note_holds(self, now: float) -> None:
         """Remember which branches hold up the others from now on: the only one that counts holds up nobody."""
-        is_waited_for = (self.weight >= HUNGRY or self.pool.core) and self._counting > 1
+        is_waited_for = (self.weight >= BACKLOGGED_WEIGHT or self.pool.core) and self._counting > 1
         holding = [branch for branch in self._live if branch.credit == 0] if is_waited_for else []
         for branch in holding:
             branch.note(now, is_holding=True)
@@ -371,8 +371,8 @@ class MulticastTree:
 
     def _weigh(self, now: float) -> None:
         if self.machine.publishers.is_backlogged:
-            self._hungry_until = now + self._timing.busy_s
-        self.weight = self._busy * HUNGRY if now < self._hungry_until else self._busy
+            self._backlogged_until = now + self._timing.busy_s
+        self.weight = self._busy * BACKLOGGED_WEIGHT if now < self._backlogged_until else self._busy
 
     def _look_after(self, circuit: IncomingCircuit, now: float) -> None:
         weight = circuit.neighbor_weight
@@ -381,7 +381,7 @@ class MulticastTree:
             self._recall(circuit, now)
         elif circuit.was_told_closed:
             # Only credit tells the neighbor that somebody is live again; until then live subscribers miss its messages.
-            weight = max(HUNGRY, weight)
+            weight = max(BACKLOGGED_WEIGHT, weight)
         if circuit.weight != weight:
             self.machine.set_weight(self.ingress, circuit.key, weight)
 
@@ -435,7 +435,7 @@ class MulticastTree:
         due = self.machine.next_deadline()
         if self._holding or self._excluded:
             due = min(due, self._holds_due())
-        return min(due, self._hungry_until) if self.weight != self._busy else due
+        return min(due, self._backlogged_until) if self.weight != self._busy else due
 
     def check_invariants(self) -> None:
         """Check that sums fit. Raises: AssertionError when not."""

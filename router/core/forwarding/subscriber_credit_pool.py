@@ -25,7 +25,7 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_subscribers import MulticastSubscribers
 from router.core.ids_and_conditions import RouterId
 
-HUNGRY: Final = 1000
+BACKLOGGED_WEIGHT: Final = 1000
 """Weight of a busy publisher while publishers of its router have to wait for credit, or had to a short time ago.
 All routers are told this one weight, so all deal alike: little to a tree that needs little."""
 QUIET: Final = 4
@@ -136,7 +136,7 @@ class SubscriberCreditPool(CreditPool):
         """Forget a tree, and free what it holds."""
         part = self.parts.pop(ingress)
         self.out -= part.out
-        self._backlogged -= part.weight >= HUNGRY
+        self._backlogged -= part.weight >= BACKLOGGED_WEIGHT
         self.moved.pop(ingress, None)
 
     def set_weight(self, ingress: RouterId, weight: int) -> None:
@@ -145,7 +145,7 @@ class SubscriberCreditPool(CreditPool):
         if weight == part.weight:
             return
         self.is_touched = True
-        self._backlogged += (weight >= HUNGRY) - (part.weight >= HUNGRY)
+        self._backlogged += (weight >= BACKLOGGED_WEIGHT) - (part.weight >= BACKLOGGED_WEIGHT)
         if weight >= 4 * part.weight:
             # A tree that wanted little has no claim to what others were dealt meanwhile, and has forfeited none.
             others = [p.passed for p in self.holders() if p.weight > 0 and not p.is_draining and p is not part]
@@ -322,4 +322,4 @@ class SubscriberCreditPool(CreditPool):
         super().check_invariants()
         assert list(self.parts) == sorted(self.parts)
         assert self.capacity == self.local_subscribers.capacity
-        assert self._backlogged == sum(part.weight >= HUNGRY for part in self.parts.values())
+        assert self._backlogged == sum(part.weight >= BACKLOGGED_WEIGHT for part in self.parts.values())

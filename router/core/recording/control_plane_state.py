@@ -23,12 +23,13 @@ import attrs
 
 from mesh_config.models import addresses, link_state
 from router.core import controlplane, events
-from router.core.addressing import address_installation, address_list_parts, address_sync
+from router.core.addressing import address_list_parts, address_sync, fib_update_queue
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.linkstate import (
     control_forwarder,
     control_message_sender,
+    disputed_neighbors,
     due_routers,
     duplicate_ids,
     hello_sender,
@@ -40,14 +41,13 @@ from router.core.linkstate import (
     rate_limit,
     routes,
     spf,
-    superseded_neighbors,
     throttle,
 )
 
 _MODULES: Final[Sequence[ModuleType]] = (
-    address_installation, address_list_parts, address_sync, addresses, control_forwarder, control_message_sender,
+    fib_update_queue, address_list_parts, address_sync, addresses, control_forwarder, control_message_sender,
     controlplane, due_routers, duplicate_ids, events, hello_sender, link_state, link_state_requests, lsdb, messages,
-    neighbors, protocol, rate_limit, routes, spf, superseded_neighbors, throttle,
+    neighbors, protocol, rate_limit, routes, spf, disputed_neighbors, throttle,
 )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def _price() -> Any:
 
 
 @attrs.frozen(kw_only=True)
-class PricedLink(NewLink):
+class PricedNewLink(NewLink):
     """A link that could be built."""
 
     price: float = _price()
@@ -54,10 +54,10 @@ class PricedUpgrade:
 
 
 @attrs.frozen(kw_only=True)
-class PriceList:
+class UpgradePrices:
     """Content of the file."""
 
-    new_links: tuple[PricedLink, ...] = setting("Links that could be built.", default=())
+    new_links: tuple[PricedNewLink, ...] = setting("Links that could be built.", default=())
     upgrades: tuple[PricedUpgrade, ...] = setting("Links that could carry more.", default=())
 
 
@@ -92,7 +92,7 @@ def read_prices(path: FilePath, model: Model) -> Prices:
     faults.extend(findings)
     faults.check()
     assert root is not None
-    listed, findings = structure(root, PriceList)
+    listed, findings = structure(root, UpgradePrices)
     faults.extend(findings)
     routers, links = {router.id for router in model.routers}, {link.id: link for link in model.links}
     if isinstance(root, MapNode):
@@ -121,7 +121,7 @@ def _places(root: Node, key: str) -> list[Place]:
 
 
 def _upgrades(
-    listed: PriceList, links: Mapping[str, LinkEdge], places: Sequence[Place], faults: FileFindings
+    listed: UpgradePrices, links: Mapping[str, LinkEdge], places: Sequence[Place], faults: FileFindings
 ) -> Iterator[PricedChange]:
     """Links that could carry more. Of every link those are left out that can carry as much already."""
     for upgrade, place in zip(listed.upgrades, places, strict=True):

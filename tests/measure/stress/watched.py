@@ -18,21 +18,21 @@ from typing import Any
 
 from router.binding.heap_trim import trim
 from router.cli import main
-from router.dataplane.backpressure import PausedLinks
+from router.dataplane.backpressure import IngressBackpressure
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.link_event_reader import LinkEventReader
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.dataplane.sender_violations import ViolatingLinks
 from router.dataplane.settlement import Settlement
-from router.dataplane.waiting_messages import AllWaitingMessages
+from router.dataplane.waiting_messages import WaitingMessages
 from router.runtime import Runtime
 
 FOLDER = "AMQP_MESH_STRESS_FOLDER"
 TABLES = {
     each.__name__
     for each in (
-        PausedLinks,
+        IngressBackpressure,
         CreditManager,
         Forwarder,
         LinkEventReader,
@@ -40,7 +40,7 @@ TABLES = {
         Runtime,
         ViolatingLinks,
         Settlement,
-        AllWaitingMessages,
+        WaitingMessages,
     )
 }
 """Classes whose tables must be empty when nobody is there."""

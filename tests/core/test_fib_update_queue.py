@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from router.core.addressing import address_installation
-from router.core.addressing.address_installation import (
+from router.core.addressing import fib_update_queue
+from router.core.addressing.fib_update_queue import (
     DIRECT,
     FIRST,
     MOST_CHANGES,
     PAUSE_S,
     ROUTINE,
-    AddressInstallation,
+    FibUpdateQueue,
 )
 from router.core.events import Action, ControlLinkDown, InstallAddress, WithdrawAddress, WithdrawRouter
 from router.core.ids_and_conditions import RouterId
@@ -27,7 +27,7 @@ class Side:
     """What the control plane knows of some routers, and what the forwarding side was told."""
 
     def __init__(self, routers: Sequence[RouterId]) -> None:
-        self.installation = AddressInstallation()
+        self.installation = FibUpdateQueue()
         self.held: dict[RouterId, dict[str, None]] = {router: {} for router in routers}
         self.reachable: set[RouterId] = set()
         self.told: dict[RouterId, set[str]] = {router: set() for router in routers}
@@ -84,7 +84,7 @@ def test_whatever_comes_and_goes_in_between_the_forwarding_side_knows_all_in_the
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("FIRST", 5), ("ROUTINE", 3), ("DIRECT", 1), ("MOST_CHANGES", 4), ("TURN", 2)):
-        monkeypatch.setattr(address_installation, name, value)
+        monkeypatch.setattr(fib_update_queue, name, value)
     rng = random.Random(seed)
     for _ in range(50):
         side = Side([B, C, D])
@@ -98,19 +98,19 @@ def test_whatever_comes_and_goes_in_between_the_forwarding_side_knows_all_in_the
 
 
 def test_one_that_flaps_keeps_no_more_than_it_has_addresses() -> None:
-    installation = AddressInstallation()
+    installation = FibUpdateQueue()
     addresses = {f"a{number}": None for number in range(10 * FIRST)}
     for _ in range(50):
         installation.reach(B, addresses)
         assert len(installation.take(0.0)) <= FIRST
         installation.lose(B, addresses)
         assert len(installation.take(0.0)) <= FIRST
-        (backlog,) = installation._backlogs.values() or [address_installation.Backlog()]
+        (backlog,) = installation._backlogs.values() or [fib_update_queue.Backlog()]
         assert len(backlog.going) + len(backlog.coming) + len(backlog.changes) <= len(addresses)
 
 
 def test_changes_beside_a_backlog_do_not_let_it_grow() -> None:
-    installation = AddressInstallation()
+    installation = FibUpdateQueue()
     installation.reach(B, {f"a{number}": None for number in range(2 * FIRST)})
     installation.take(0.0)
     for number in range(3 * FIRST):
@@ -121,7 +121,7 @@ def test_changes_beside_a_backlog_do_not_let_it_grow() -> None:
 
 
 def test_of_many_changes_in_a_message_the_first_go_at_once_the_others_later() -> None:
-    installation = AddressInstallation()
+    installation = FibUpdateQueue()
     changes = [InstallAddress(address=f"a{number}", router=B, treatment=None) for number in range(DIRECT + 2 * ROUTINE)]
     done: list[Action] = [change for change in changes if not installation.change(change)]
     assert len(done) == DIRECT
@@ -136,7 +136,7 @@ def test_of_many_changes_in_a_message_the_first_go_at_once_the_others_later() ->
 
 
 def test_a_router_with_many_addresses_holds_up_none_with_few() -> None:
-    installation = AddressInstallation()
+    installation = FibUpdateQueue()
     installation.reach(B, {f"a{number}": None for number in range(100 * FIRST)})
     installation.take(0.0)
     installation.reach(C, {"x": None})

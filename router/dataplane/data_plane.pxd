@@ -3,7 +3,7 @@ cdef class LinkEventHandler:
     cpdef Py_ssize_t sent(self) except? -1
 
 
-cdef class DataPlaneInterface:
+cdef class DataPlane:
     cdef public LinkEventHandler reader
     cdef public object current_settings
     cdef public Py_ssize_t session_window_frames

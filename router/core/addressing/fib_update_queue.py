@@ -94,7 +94,7 @@ class Backlog:
         self.changes.clear()
 
 
-class AddressInstallation:
+class FibUpdateQueue:
     """Backlogs of all routers."""
 
     def __init__(self) -> None:

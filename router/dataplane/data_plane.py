@@ -1,4 +1,4 @@
-"""Calls of the engine to the data plane, which stands above it."""
+"""Data plane as the engine calls it: the classes that stand above the engine implement these methods."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class LinkEventHandler:
         raise NotImplementedError
 
 
-class DataPlaneInterface:
-    """Calls of the engine to the data plane."""
+class DataPlane:
+    """Abstract data plane that the engine calls; `RouterDataPlane` implements it."""
 
     reader: LinkEventHandler
     current_settings: CurrentSettings

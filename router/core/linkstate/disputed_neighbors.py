@@ -13,11 +13,11 @@ from router.core.linkstate.messages import RouterAdvertisement
 from router.core.linkstate.neighbors import Neighbors
 
 LATER_NEWS: Final = "others have heard later news of it"
-"""Reason why a superseded neighbor is refused."""
+"""Reason for which a disputed neighbor is refused."""
 
 
-class SupersededNeighbors:
-    """Watch over neighbors of which others tell later news than they do themselves.
+class DisputedNeighbors:
+    """Neighbors about which others report later news than they do themselves.
 
     A router overrules at once what is said in its name. A neighbor that does not within `hello_max_age_s` is not the
     router that the others speak of. When it has gone, what they say is taken for true.
