@@ -12,6 +12,7 @@ from router.binding.proton_functions import pn_link_get_drain
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.pool_toward_egress import IncomingCircuit, PoolTowardEgress
 from router.core.forwarding.publisher_credit import Publisher
+from router.core.forwarding.subscriber_credit_pool import busy_publishers
 from router.core.forwarding.tree_branch import TreeBranch
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
@@ -136,8 +137,14 @@ def busy_behind(entry: AddressEntry) -> int:
     controller = _broker_of(entry)
     if controller is None or not entry.subscribers:
         return 0
-    weight = sum(circuit.weight for pool in _pools(controller) for circuit in pool.circuits.values() if not circuit.out)
-    return 0 if not weight or any(map(credit_of, local_subscribers(entry))) else weight
+    weights = [circuit.weight for pool in _pools(controller) for circuit in pool.circuits.values() if not circuit.out]
+    busy = sum(_busy(controller, weight) for weight in weights)
+    return 0 if not busy or any(map(credit_of, local_subscribers(entry))) else busy
+
+
+def _busy(controller: object, weight: int) -> int:
+    """Return the number of busy publishers that the weight of a circuit of a controller's address stands for."""
+    return busy_publishers(weight) if isinstance(controller, MulticastController) else weight
 
 
 def _broker_of(entry: AddressEntry) -> CreditController | None:
@@ -355,7 +362,7 @@ class PartyRows:
         return attrs.evolve(
             self._row(entry, link, "circuit out" if isinstance(link, EgressCircuitLink) else "subscriber"),
             granted=granted,
-            weight=link.weight if isinstance(link, EgressCircuitLink) else 0,
+            weight=_busy(entry.controller, link.weight) if isinstance(link, EgressCircuitLink) else 0,
             waiting_count=len(link.waiting),
             oldest_wait_seconds=_age(oldest.arrived if oldest is not None else self._now, self._now),
             unsettled_count=link.outstanding,
@@ -400,7 +407,7 @@ class PartyRows:
         if circuit is not None:
             is_asked = circuit.is_draining or circuit.unreturned > 0
             held = circuit.out + circuit.unreturned
-            return attrs.evolve(row, held=held, weight=circuit.weight, is_draining=is_asked)
+            return attrs.evolve(row, held=held, weight=_busy(entry.controller, circuit.weight), is_draining=is_asked)
         controller = entry.controller
         publisher = controller.publishers.attached.get(link) if isinstance(controller, CreditController) else None
         blocked_s = _blocked_s(link, publisher, self._now)

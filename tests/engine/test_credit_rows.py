@@ -5,6 +5,7 @@ from __future__ import annotations
 from router.core.addressing.address import masked
 from router.management.snapshot import CreditRow, PartyRow, Row
 from router.runtime import Runtime
+from router.views.credit import busy_behind
 from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
 from tests.helpers.peer import PeerSender, message
@@ -89,6 +90,22 @@ def test_a_stalled_subscriber_is_seen_from_the_blocked_publishers_to_itself(benc
     row = credit(a)
     assert (row.blocked_count, row.blocked_seconds, row.waiting_count) == (0, 0, 0)
     assert {p.zero_credit_seconds for p in parties(a)} == {None}
+
+
+def test_the_weight_of_a_multicast_counts_publishers(bench: Bench) -> None:
+    a, b, c = bench.mesh(*LINE)
+    receiver = bench.client(c).receiver("multicast/topic", credit=3).accepting()
+    send_all(bench, *(bench.client(a, container=f"api-{number}").sender("multicast/topic") for number in range(3)))
+    bench.advance(0.1)
+    assert len(receiver.bodies) == 3
+    assert busy_behind(c.fib.find("multicast/topic")) == 3
+    weights = [
+        party.weight
+        for router in (a, b, c)
+        for party in parties(router, "M0multicast/topic")
+        if party.role.startswith("circuit")
+    ]
+    assert weights == [3, 3, 3, 3]
 
 
 def test_what_is_granted_at_one_end_is_held_at_the_other(bench: Bench) -> None:

@@ -73,6 +73,28 @@ def test_parts_of_a_datagram_go_on_between_routers_as_they_arrive(bench: Bench) 
     line.run()
 
 
+@pytest.mark.parametrize("end", ["end", "abort"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_datagram_that_waits_for_credit_in_parts_reaches_a_client_whole(bench: Bench, count: int, end: str) -> None:
+    line = Line(bench, count, credit=1)
+    line.client.sender(None).send(message("first", address="big"), settled=True)
+    line.run()
+    data = message("x" * 3000, address="big")
+    sent = line.client.sender(None).begin(data[:1000])
+    line.run()
+    line.receiver.flow(5)
+    line.run()
+    assert line.receiver.bodies == ["first"]
+    assert len(transfers(line.server)) == 1
+    if end == "end":
+        sent.end(data[1000:])
+    else:
+        sent.abort()
+    line.run()
+    assert line.receiver.bodies == ["first"] + ["x" * 3000] * (end == "end")
+    assert len(transfers(line.server)) == len(line.receiver.bodies)
+
+
 def test_a_message_that_arrives_byte_by_byte_is_delivered_whole() -> None:
     bench = Bench(piece=1)
     line = Line(bench, 1)

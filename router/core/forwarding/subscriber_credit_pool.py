@@ -33,6 +33,11 @@ QUIET: Final = 4
 longest round trip through the mesh, or it changes while credit is on its way."""
 
 
+def busy_publishers(weight: int) -> int:
+    """Return the number of busy publishers that the *weight* of a multicast's circuit stands for."""
+    return sum(divmod(weight, BACKLOGGED_WEIGHT))
+
+
 class TreeShare(Claimant):
     """Part that one tree has of the shared credit."""
 
