@@ -22,7 +22,7 @@ from mesh_config.multi_pattern_matcher import (
 )
 
 USER: Final = "${user}"
-"""In a pattern of addresses: the name of the user, as one word (`user_word`)."""
+"""Placeholder in a pattern of addresses for the name of the user, as one word (`user_word`)."""
 ANY_HOST: Final = "*"
 MOST_COMPARED: Final = 10_000
 """Pairs of patterns that are compared after a change of policy; beyond, only equal ones count."""

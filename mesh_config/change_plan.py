@@ -66,9 +66,9 @@ class ChangePlan:
     addresses_added: tuple[AddressSettings, ...] = ()
     addresses_removed: tuple[AddressSettings, ...] = ()
     profiles: tuple[TlsSettings, ...] = ()
-    """TLS profiles whose names are new,"""
+    """TLS profiles whose names are new."""
     profiles_altered: tuple[TlsSettings, ...] = ()
-    """and those that have other settings than before."""
+    """TLS profiles that have other settings than before."""
     profiles_removed: tuple[str, ...] = ()
     """Names of TLS profiles that have left."""
     forwarding: tuple[str, ...] = ()

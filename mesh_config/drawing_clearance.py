@@ -146,7 +146,7 @@ def _push_off_links(
 
 
 def _from_line(point: Point, shape: Capsule, begin: Point, end: Point) -> tuple[float, float, float]:
-    """From a straight link to a capsule, where they are nearest: the share of the link, and the way from it."""
+    """Find where a straight link is nearest to a capsule: its share up to there, and the way on to the capsule."""
     along_x, along_y = end[0] - begin[0], end[1] - begin[1]
     long2 = along_x * along_x + along_y * along_y or 1.0
 

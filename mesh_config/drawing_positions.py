@@ -18,7 +18,7 @@ Point = tuple[float, float]
 _FEWEST_SWEEPS, _MOST_SWEEPS, _STEPS = 80, 400, 400_000
 """Small meshes are swept more often, as long as it takes no longer than the eye notices."""
 _ALL_PAIRS = 80
-"""Up to so many routers every pair is looked at; beyond, neighbors and a choice of pivots."""
+"""Maximum number of routers of which every pair is looked at; of more, neighbors and a choice of pivots."""
 _PIVOTS = 40
 _SIBLINGS = 40
 """Number of neighbors of one router that repel each other: else those that are alike would lie on each other."""
@@ -62,7 +62,7 @@ def _start(graph: nx.Graph[str]) -> str:
 
 
 def _hops(graph: nx.Graph[str], order: list[str]) -> dict[str, dict[str, int]]:
-    """For each node the wanted distance to every node that it minds."""
+    """Return the wanted distance of each node to every node that it minds."""
     if len(order) <= _ALL_PAIRS:
         return {node: nx.single_source_shortest_path_length(graph, node) for node in order}
     hops: dict[str, dict[str, int]] = {node: dict.fromkeys(sorted(graph[node]), 1) for node in order}

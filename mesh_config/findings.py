@@ -17,12 +17,12 @@ Step = str | int
 MOST_COMPARED: Final = 5
 """Words of equal likeness among which that with the nearest characters is taken: of versions the nearest one."""
 MOST_SHOWN: Final = 255
-"""Characters of a name that is shown whole, the longest that an id may have;"""
+"""Maximum number of characters of a name that is shown whole, the longest that an id may have."""
 FIRST_SHOWN: Final = 57
-"""of a longer one only these."""
+"""Number of characters that are shown of a longer name, its first ones."""
 _PLAIN_KEY = re.compile(r"[\w-]+")
 _LONG_NAME: Final = re.compile(rf"`(?!amqp-mesh )([^`]{{{MOST_SHOWN + 1},}})`")
-"""In an error, but no command, which is to be copied."""
+"""Pattern of a long name in an error, but not of a command, which is to be copied."""
 _MAGIC: Final = {
     b"\x1f\x8b": "it is compressed (gzip)",
     b"PK\x03\x04": "it is compressed (zip)",

@@ -178,9 +178,9 @@ class _Reading:
         """Settings of routers whose value in `defaults` can't be used."""
         self._unresolved: set[tuple[str, int]] = set()
         self._overruled: dict[tuple[Step, ...], Place] = {}
-        """Places of a host or port in `defaults` which a connector with `to` doesn't go by, by their paths,"""
+        """Places of a host or port in `defaults` that a connector with `to` doesn't use, by path."""
         self._in_use: set[tuple[Step, ...]] = set()
-        """and paths of those that some connector goes by."""
+        """Paths of a host or port in `defaults` that some connector uses."""
 
     def document(self, root: Node) -> Document:
         top = self._mapping(root, expected="`router`, or `routers` and what belongs to them")

@@ -14,13 +14,13 @@ from typing import Final
 import attrs
 
 ANY_WORD: Final = "*"
-"""Kind of a token: exactly one word, whichever;"""
+"""Kind of a token that stands for exactly one word, whichever."""
 ANY_WORDS: Final = "#"
-"""any number of words, none included;"""
+"""Kind of a token that stands for any number of words, none included."""
 EXACT: Final = "="
-"""that word;"""
+"""Kind of a token that stands for the word in its text."""
 BEGINNING: Final = "^"
-"""a word that begins so."""
+"""Kind of a token that stands for a word that begins with its text."""
 
 Token = tuple[str, str]
 """Kind of word, and the text that it is or begins with."""
@@ -36,7 +36,7 @@ def split_words(text: str) -> list[str]:
 
 @attrs.define(eq=False)
 class _Part:
-    """Some of the patterns, one behind the other: a bit for the beginning of each, and one for each word of it."""
+    """Group of the patterns, one behind the other: a bit for the beginning of each, and one for each word of it."""
 
     bits: int = 0
     begins: int = 0
@@ -44,11 +44,11 @@ class _Part:
     loops: int = 0
     """Places that stay reached, since a `#` follows."""
     any_word: int = 0
-    """Places that any word leads to,"""
+    """Places that any word leads to, a bit each."""
     exact: dict[str, int] = attrs.field(factory=dict)
-    """those that one word leads to,"""
+    """Places that one word alone leads to, a bit each, by that word."""
     beginnings: dict[str, int] = attrs.field(factory=dict)
-    """and those that every word with this beginning leads to."""
+    """Places that every word with the same beginning leads to, a bit each, by that beginning."""
     lengths: set[int] = attrs.field(factory=set)
     """Lengths of the prefixes, characters."""
     numbers: dict[int, int] = attrs.field(factory=dict)

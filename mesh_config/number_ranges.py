@@ -16,7 +16,8 @@ _UNITS: Final = {
     "milliseconds": {"us": Fraction(1, 1000), "ms": 1, "s": 1000},
     "percent": {"%": 1},
 }
-"""By the unit of a number: others that people write behind it, in small letters, and what each is in that unit."""
+"""Units that people write behind a number, in small letters, each with its size in the unit that is wanted, by that
+unit."""
 _WITH_UNIT: Final = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([A-Za-z]+|%)\s*", re.ASCII)
 
 
@@ -24,8 +25,8 @@ def without_unit(text: str, unit: str) -> str | None:
     """The number alone that *text* stands for, which has a unit of its own: 1073741824 for `1GiB`.
 
     Args:
-        text: as it was written.
-        unit: in which the number is wanted: `bytes`, `seconds`, `milliseconds` or `percent`.
+        text: number and unit as they were written.
+        unit: unit in which the number is wanted: `bytes`, `seconds`, `milliseconds` or `percent`.
     Returns: None for a text that is no number with such a unit.
     """
     match = _WITH_UNIT.fullmatch(text)

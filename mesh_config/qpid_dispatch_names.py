@@ -46,7 +46,7 @@ NAMES: Final[Mapping[str, str]] = {
     "enable": "level",
     "enableVhostPolicy": "vhosts",
 }
-"""Its names, and where the same is set here: a key, or a path of keys."""
+"""Names of settings in Qpid Dispatch, each with the key, or path of keys, by which the same is set here."""
 WITHOUT: Final[Sequence[str]] = (
     "workerThreads", "allowUnsettledMulticast", "allowResumableLinkRoute", "debugDumpFile", "metadata",
     "timestampsInUTC", "timestampFormat", "socketAddressFamily", "linkCapacity", "stripAnnotations", "websockets",
@@ -55,7 +55,7 @@ WITHOUT: Final[Sequence[str]] = (
     "enableFallback", "linkRoute", "autoLink", "exchange", "binding", "outputFile", "includeTimestamp",
     "includeSource", "authServicePlugin",
 )  # fmt: skip
-"""Its names of what can't be set here."""
+"""Names in Qpid Dispatch of what can't be set here."""
 
 
 def _folded(name: str) -> str:

@@ -24,7 +24,7 @@ _DOT: Final = re.compile("[.\u3002\uff0e\uff61]")
 """The characters that part a name. Source: RFC 3490, 3.1."""
 
 _UNKNOWN_NAME: Final = (socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_ADDRFAMILY)
-"""There is no host of that name, or it has no address, or none of the family that is asked for."""
+"""Numbers of the errors when no host has a name, or it has no address, or none of the family that is asked for."""
 
 
 def host_fault(host: str) -> str | None:

@@ -52,7 +52,7 @@ class AnnotationKind:
     """Kind of value that a setting's type annotation comes down to."""
 
     base: type
-    """str, int, float, bool, an enum or a class of settings."""
+    """Type of one value: str, int, float, bool, an enum or a class of settings."""
     is_list: bool = False
     is_map: bool = False
     is_optional: bool = False

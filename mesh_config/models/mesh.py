@@ -19,7 +19,8 @@ from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, NAME_PATT
 from mesh_config.models.vhosts import VhostSettings
 
 LEAST_ROUTER_SILENCE_S: Final = 4.0
-"""However often routers say HELLO, a neighbor may be silent for so long before its connection is closed."""
+"""Minimum time that a neighbor may be silent before its connection is closed, seconds, however often routers say HELLO;
+only an `idle_timeout_s` may be shorter."""
 
 
 @attrs.frozen(kw_only=True)
