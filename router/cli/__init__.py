@@ -44,7 +44,7 @@ COMMANDS = {
 
 
 _WRITTEN_BYTE: Final = re.compile(r"(?<!\\)\\udc([89a-f][0-9a-f])")
-"""Such a byte as Python writes it, half of a surrogate pair."""
+"""Pattern of a byte that is no UTF-8 as Python writes it: half of a surrogate pair, escaped."""
 
 
 @contextmanager

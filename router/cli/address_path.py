@@ -53,7 +53,7 @@ class RouterState:
     error: str | None = None
     """Reason why it can't be asked."""
     is_foreign: bool = False
-    """It is none of amqp-mesh."""
+    """Whether the router is none of amqp-mesh."""
 
     @property
     def subscribers(self) -> list[Row]:
@@ -91,7 +91,8 @@ class Path:
     error: str | None
     """Reason why the path, or its end, isn't known."""
     is_foreign: bool = False
-    """It leads to a router that is none of amqp-mesh, which can't be asked what is there, or behind it."""
+    """Whether the path leads to a router that is none of amqp-mesh, which can't be asked what is there, or behind
+    it."""
 
     @property
     def wait(self) -> float:

@@ -200,13 +200,13 @@ def _run(plan: suite.Plan, folder: Path) -> suite.SuiteResult:
 
 
 def _check_folder(file: str | None) -> None:
-    """Before anything is measured for it: see that there is a place for it."""
+    """Check that the folder of *file* is there and can be written to, before anything is measured for it."""
     if file not in (None, "-") and not os.access(Path(file).parent, os.W_OK):
         raise BenchError(f"{file}: its folder is not there, or can't be written to")
 
 
 def _check_picture(file: str, chosen: Sequence[cases.Workload]) -> None:
-    """Before anything is measured for it: see that it can be drawn."""
+    """Check that the picture *file* can be drawn, before anything is measured for it."""
     if not chosen:
         raise BenchError(f"{', '.join(cases.OTHERS)} can't be drawn without other cases")
     if Path(file).suffix not in PICTURES:

@@ -9,7 +9,8 @@ from proton import Timeout
 from proton.utils import BlockingConnection
 
 CLOSE_S: Final = 1.0
-"""For the peer's Close, at most: whoever waits for it has all else that it wanted, or has waited for that."""
+"""Maximum time to wait for the peer's Close, seconds: by then the caller has all else that it wanted, or has waited for
+it."""
 
 
 class CloseTimeoutConnection(BlockingConnection):

@@ -32,7 +32,7 @@ OF_KERBEROS: Final = re.compile(
     r"GSSAPI Error: +(?P<words>.*?)(?: \(Authentication failed \[mech=\S*\]\))?$", re.DOTALL
 )
 NO_TICKET: Final = re.compile("no credentials|credentials cache|no kerberos credentials|ticket expired", re.IGNORECASE)
-"""In words of Kerberos: there is no ticket here that is good, nor a key to get one."""
+"""Words of Kerberos when there is no valid ticket here, and no key to get one."""
 UNKNOWN_SERVICE: Final = "not found in Kerberos database"
 OF_TICKETS: Final = ("GSSAPI", "GSS-SPNEGO")
 """Mechanisms of Kerberos tickets."""

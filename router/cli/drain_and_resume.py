@@ -15,9 +15,9 @@ from router.cli.stat_columns import printable
 from router.core.escapes import shell_word
 
 LOOK_S: Final = 0.1
-"""Between two looks whether it is drained."""
+"""Time between two checks whether a router is drained or has stopped, seconds."""
 SPARE_S: Final = 5.0
-"""Beyond the time that the router says: for closing its connections, and for those who look."""
+"""Time to wait beyond what the router states, seconds: for closing its connections, and for the checks."""
 
 
 @click.command(short_help="Drain a router, before work on it.")

@@ -35,7 +35,7 @@ SEVERAL: Final = "it has more than one body"
 @attrs.frozen
 class _Section:
     code: int
-    """Its descriptor; 0 for one that is not known."""
+    """Code in the descriptor of the section; 0 for one that is not known."""
     start: int
     value: int
     """Index of its value, behind the descriptor."""

@@ -66,7 +66,7 @@ class _Bounded:
         return None if self.max is None or self.max > _LARGEST_SHOWN else self.max
 
     def _describe_range(self) -> str:
-        """For a help text, by click."""
+        """Return the words about the range that click shows in a help text."""
         has_bounds = self.min is not None or self.max is not None
         return self.what + range_words(self.min, self._shown_max(), is_open=self.min_open) if has_bounds else ""
 

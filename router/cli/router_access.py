@@ -78,7 +78,7 @@ class RouterAccess:
     user: str | None = None
     password: str | None = attrs.field(default=None, repr=False)
     password_file: str | None = None
-    """From which it was read; `-` for standard input."""
+    """File from which the password was read; `-` for standard input."""
     ca: str | None = None
     """File with the authorities that are trusted; None for those of the system."""
     certificate: str | None = None

@@ -208,9 +208,9 @@ class StatSelection:
 
     what: str
     address: str | None
-    """For `credit`: the only address to show; None: all."""
+    """Only address that `credit` shows; None for all."""
     limit: int | None
-    """For `credit`: maximum number of addresses; None: the default."""
+    """Maximum number of addresses that `credit` shows; None for all."""
     is_verbose: bool
     router: str | None
     is_everywhere: bool
@@ -229,16 +229,17 @@ class StatAnswers:
     errors: list[str] = attrs.field(factory=list)
     """Reasons why some did not answer."""
     silent: list[str] = attrs.field(factory=list)
-    """These routers."""
+    """Ids of the routers that did not answer."""
     counts: dict[str, int] = attrs.field(factory=dict)
     """Number of rows of a table by router, before any was filtered out."""
     floods: Sequence[FloodingClient] = ()
-    """For `credit`: clients that send too much, where somebody waits."""
+    """Clients that send too much, as `ask_flooding_clients` finds them; only for `credit`."""
     of_vhosts: dict[str, list[str]] = attrs.field(factory=dict)
-    """For `credit`: the addresses of virtual hosts that clients may mean, per router without subscribers of the
-    address."""
+    """Addresses of virtual hosts that clients may mean, by router where the wanted address is not found; only for
+    `credit`."""
     near: dict[str, str | None] = attrs.field(factory=dict)
-    """For `credit`: the most similar address, per router where no virtual host has the address either."""
+    """Address most like the wanted one, by router where neither that nor one of a virtual host is found; None when none
+    is like it; only for `credit`."""
 
 
 def _found(client: ManagementClient, wanted: StatSelection, attached: str) -> StatAnswers:

@@ -24,7 +24,7 @@ PARTIES: Final = "amqp-mesh.credit.party"
 """Entity types."""
 
 ADDRESSES_SHOWN: Final = 20
-"""In a table, unless it is said."""
+"""Maximum number of addresses in a table, unless `--limit` says another."""
 ADDRESSES_NAMED: Final = 5
 """Maximum number of addresses of virtual hosts to name where nobody is found outside them."""
 PARTIES_SHOWN: Final = 5

@@ -23,7 +23,7 @@ from router.management.overdue_outcomes import is_hanging, overdue
 ROUTERS_ASKED: Final = 3
 """Maximum number of routers with subscribers to query, to which publishers here send."""
 ASKED_S: Final = 2.0
-"""For each answer: the timeout has passed already."""
+"""Maximum time to wait for each answer, seconds: the command's timeout has passed already."""
 NAMED: Final = 3
 """Subscribers of one router that are told of, each by itself."""
 

@@ -93,7 +93,7 @@ class Child:
             pass
 
     async def wait(self) -> None:
-        """Until it has ended."""
+        """Wait until the process has ended."""
         await until(lambda: not self.is_alive)
 
     def kill(self) -> None:

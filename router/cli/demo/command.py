@@ -129,7 +129,7 @@ def _run(job: Callable[[], Awaitable[int]], stopped_status: int | None = None) -
 
 
 def _signals() -> Iterator[signal.Signals]:
-    """That end a demonstration. One that is ignored, such as SIGHUP under `nohup`, stays so."""
+    """Yield the signals that end a demonstration. One that is ignored, such as SIGHUP under `nohup`, stays so."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             yield number

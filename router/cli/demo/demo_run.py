@@ -70,7 +70,7 @@ class DemoRun:
         """Processes whose end is no fault."""
 
     async def run(self) -> None:
-        """From the first router to the last.
+        """Run the demonstration, from the start of the first router to the end of the last.
 
         Raises:
             DemoError: a process ended or something took too long.

@@ -86,7 +86,7 @@ class DisplayState:
         return shares(servers, stream.router, paths, above=0.05)
 
     def resumed_s(self) -> float:
-        """From the cut to the answer of the first call by another way; infinite while there is none."""
+        """Seconds from the cut to the answer of the first call by another way; infinite while there is none."""
         return self.measures.resumed_at - self.measures.cut_at if self.is_cut else math.inf
 
     def path_of_cut_stream(self) -> str:

@@ -54,7 +54,7 @@ class CallStream:
     """The calls of one caller to one destination."""
 
     router: str
-    """To which the caller is attached."""
+    """Router to which the caller is attached."""
     where: str
     """A server's name, or `ANY`."""
     before: PhaseCalls = attrs.field(factory=PhaseCalls)
@@ -64,7 +64,7 @@ class CallStream:
 
     @property
     def phases(self) -> tuple[PhaseCalls, PhaseCalls]:
-        """Before and after the cut."""
+        """Calls before the cut, and calls after it."""
         return self.before, self.after
 
     def forget_old(self, now: float) -> None:
@@ -83,7 +83,7 @@ class Casts:
 
     sent: dict[str, float] = attrs.field(factory=dict)
     received: dict[str, Counter[str]] = attrs.field(factory=lambda: {name: Counter() for name in SERVERS.values()})
-    """By server: how often each came."""
+    """Number of times that each cast came, by server."""
 
     def count(self) -> int:
         """All that the servers got."""

@@ -22,7 +22,7 @@ CONVERGED_S = 30.0
 """Time for the routers to start and find each other; about a second where nothing else is going on."""
 WATCH_PAUSE_S = 0.1
 ATTEMPTS = 3
-"""Between the search for a free port and its use another program may take it."""
+"""Maximum number of attempts to start a mesh: another program may take a port between the search for it and its use."""
 
 
 class DemoError(Exception):

@@ -53,7 +53,7 @@ def path_text(way: Sequence[str] | None) -> str:
 
 
 def to_json(routes: Routes) -> dict[str, dict[str, list[str | int]]]:
-    """For `from_json`, in lists and dicts."""
+    """Return *routes* as lists and dicts, for `from_json`."""
     return {
         router: {other: [route.next_hop, route.cost] for other, route in known.items()}
         for router, known in routes.items()

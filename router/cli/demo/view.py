@@ -19,7 +19,7 @@ from router.cli.demo.measures import CUT_STREAM, CallStream
 from router.cli.demo.text_diagram import picture
 
 LINE_S = 2.0
-"""Between two plain lines under load."""
+"""Seconds of load between two lines with figures in the plain view."""
 EVENTS = 6
 """Events that are shown in the live view; half of them in a narrow terminal, where each takes two lines."""
 WIDE = 110

@@ -48,7 +48,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "watch": Command("router.cli.whatif.watch", "watch", "Show the load of a live mesh's links."),
     "import": Command("router.cli.whatif.import_model", "import_", "Make a model from a mesh or topology file."),
 }
-"""By name."""
+"""Commands of `amqp-mesh whatif`, by name."""
 
 
 class _Commands(HintingGroup):

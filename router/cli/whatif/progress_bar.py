@@ -12,12 +12,12 @@ from typing import Final
 import click
 
 LINE_S: Final = 5.0
-"""Between lines while nothing else is to be said."""
+"""Minimum time between two lines about the same tenth of a step, seconds."""
 TENTH_S: Final = 1.0
-"""Between lines about tenths."""
+"""Minimum time between two lines about different tenths of a step, seconds."""
 
 ADDRESS: Final = "://"
-"""In what is done when somebody may want to look there."""
+"""Mark of a step whose description holds a URL: it stays on the terminal, since its reader may want to look there."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is; the last is 0 where that isn't known."""
