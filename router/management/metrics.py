@@ -165,7 +165,7 @@ GROUPS: Final[Mapping[str, Sequence[MetricSpec]]] = {
         _gauge("connections_above_mark", "Connections that exceed their own mark."),
     ),
 }
-"""By heading of the reference."""
+"""Specifications of all metrics, by heading of the reference."""
 
 SPECS: Final = {spec.name: spec for specs in GROUPS.values() for spec in specs}
 
@@ -232,7 +232,7 @@ class SingleMetricRegistry:
     family: Metric
 
     def collect(self) -> Iterable[Metric]:
-        """That metric."""
+        """Return the only metric of the registry."""
         return (self.family,)
 
 

@@ -53,9 +53,9 @@ NOT_IMPLEMENTED: Final = 501
 LOG_MODULE: Final = "ROUTER"
 """Module that GET-LOG names: there is one log."""
 DEFAULT_LOG_LINES: Final = 100
-"""Lines in the answer to a GET-LOG that says no `limit`,"""
+"""Number of lines in the answer to a GET-LOG without `limit`."""
 MAX_LOG_LINES: Final = 1000
-"""and at most."""
+"""Maximum number of lines in the answer to a GET-LOG."""
 
 DEFAULT_COUNT: Final = 500
 """Entities in the reply to a QUERY that does not say how many."""
@@ -71,7 +71,8 @@ SETTABLE: Final = "text, a number, `true` or `false`"
 """Values that an attribute can be set to, whatever it is: none that can be set is a list or a map."""
 
 SHOWN_ALONE: Final = "; shown alone: "
-"""In the description of the reply to a QUERY, before that to which the requester's rights limit it."""
+"""Words in the description of a QUERY's reply that come before the virtual host to which the requester's rights limit
+it."""
 OWN_CONNECTION: Final = "self"
 """Name by which a requester that is attached here may read its own connection."""
 NAMES_COMPARED: Final = 500

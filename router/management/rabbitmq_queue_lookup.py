@@ -46,7 +46,7 @@ class AddressAsQueue:
     """An address that somebody receives from."""
 
     receivers: int
-    """At this router, and one for each other router that has some."""
+    """Number of receivers at this router, plus one for each other router that has some."""
     waiting: int
     """Messages that wait at this router."""
     routers: tuple[str, ...]

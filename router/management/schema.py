@@ -82,7 +82,7 @@ class Attribute:
     """One attribute of an entity type."""
 
     name: str
-    """On the wire, camel case."""
+    """Name of the attribute on the wire, in camel case."""
     kind: Kind
     is_optional: bool
     """Whether it may be null."""
@@ -96,11 +96,11 @@ class EntityType:
     """One type of entities."""
 
     name: str
-    """In full."""
+    """Full name of the type, with the prefix."""
     row: type[Row]
     doc: str
     attributes: Mapping[str, Attribute]
-    """By name, in the order in which they are shown."""
+    """Attributes of the type by name, in the order in which they are shown."""
     operations: Sequence[str] = ("READ",)
     is_singleton: bool = False
     """Whether READ needs neither name nor identity."""
@@ -109,7 +109,7 @@ class EntityType:
 
     @property
     def short_name(self) -> str:
-        """Without the prefix."""
+        """Name of the type without the prefix."""
         return self.name.removeprefix(PREFIX)
 
     def value(self, row: Row, attribute: str) -> Value:

@@ -27,7 +27,7 @@ class Verdict(enum.Enum):
     WRONG = enum.auto()
     """No such user, or another password."""
     FORBIDDEN = enum.auto()
-    """Its group may not read management, or not from there."""
+    """The user's group may not read management, or not from that host."""
 
 
 SignIn = Callable[[bytes, bytes, str], Awaitable[Verdict]]

@@ -543,7 +543,7 @@ class LazyRows:
         return self._rows(self._things)
 
     def page(self, offset: int, count: int) -> Iterator[Row]:
-        """At most *count* rows from number *offset* on."""
+        """Iterate over at most *count* rows, from number *offset* on."""
         return self._rows(self._things[offset : offset + count])
 
     def _rows(self, things: Iterable[Any]) -> Iterator[Row]:
