@@ -19,7 +19,7 @@ from router.core.events import Action, ControlLinkUp, Event, InstallRouter, Send
 from router.simulation.network import Network
 
 REST_S: Final = 0.02
-"""After so long without work a router is as cold as it gets, nearly."""
+"""Time without work after which a router is almost as cold as it gets, seconds."""
 
 
 @attrs.frozen(kw_only=True)
@@ -27,22 +27,24 @@ class CpuCosts:
     """Processor time of a router, seconds."""
 
     turn_s: float
-    """To wake up and begin a turn, whatever follows,"""
+    """Time to wake up and begin a turn, whatever follows, seconds."""
     cold_s: float
-    """and this much more when the caches of the processor have been filled by others: it has rested for `REST_S`, or
-    shares cores with routers that have worked since."""
+    """Additional time of a turn when others have filled the caches of the processor, seconds: the router has rested for
+    `REST_S`, or shares cores with routers that have worked since."""
     received_s: float
-    """For each control message that arrives."""
+    """Time for each control message that arrives, seconds."""
     sent_s: float
-    """For each that is written."""
+    """Time for each control message that is written, seconds."""
     connected_s: float
-    """For each connection to another router that comes up: both ends shake hands and attach their links."""
+    """Time for each connection to another router that comes up, seconds: both ends shake hands and attach their
+    links."""
     spf_s: float
-    """Each time that paths are computed,"""
+    """Time for each computation of paths, whatever the number of routers, seconds."""
     path_s: float
-    """and so much more for each router of the mesh."""
+    """Additional time for each computation of paths per router of the mesh, seconds."""
     installed_s: float
-    """For each router that is found, lost, or reached in another way: installed, and told in the log."""
+    """Time for each router that is found, lost, or reached in another way, seconds: the change is installed, and told
+    in the log."""
     cores: int | None = None
     """Cores that all routers share; None: each has one of its own, as on machines of their own."""
 
@@ -55,11 +57,11 @@ class CpuCosts:
         """Time of one turn, seconds.
 
         Args:
-            events: handled in it.
-            actions: asked for by it.
-            runs: computations of paths in it,
-            routers: in a mesh of so many.
-            is_cold: others have had the caches of the processor since its last turn.
+            events: events that are handled in the turn.
+            actions: actions that the turn asks for.
+            runs: number of computations of paths in the turn.
+            routers: number of routers in the mesh.
+            is_cold: whether others have had the caches of the processor since the last turn of the router.
         """
         connected = sum(1 for event in events if isinstance(event, ControlLinkUp))
         sent = sum(1 for action in actions if isinstance(action, SendControl))
@@ -86,12 +88,12 @@ class SimulatedProcess:
         """Does what a turn has ordered, once it is over."""
         self.events: list[Event] = []
         self.is_waiting = False
-        """It has a core, or waits for one."""
+        """Whether the process has a core, or waits for one."""
         self.is_ended = False
         self.worked_at = -math.inf
-        """Time at which its last turn was over, seconds,"""
+        """Time at which the last turn of the process was over, seconds."""
         self.turn = -math.inf
-        """and which one it was of those of all workers."""
+        """Number of the last turn of the process, among the turns of all workers."""
 
 
 class SimulatedMachine:

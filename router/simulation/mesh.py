@@ -77,9 +77,10 @@ class Router:
     worker: SimulatedProcess | None = None
     """Process that does its work, when work takes time."""
     sent: Counter[str] = attrs.field(factory=Counter)
-    """Control messages written in all its lives, by opcode,"""
+    """Number of control messages that the router has written in all its lives, by opcode."""
     sent_bytes: Counter[str] = attrs.field(factory=Counter)
-    """and their bytes without frames, where they are counted."""
+    """Number of bytes of the control messages that the router has written in all its lives, without frames, by opcode;
+    empty where they are not counted."""
 
     @property
     def is_alive(self) -> bool:
@@ -88,7 +89,7 @@ class Router:
 
     @property
     def plane(self) -> ControlPlane:
-        """Its control plane; it is alive and of our kind."""
+        """Control plane of the router, which must be alive and of our kind."""
         assert isinstance(self.participant, ControlPlane)
         return self.participant
 

@@ -20,7 +20,7 @@ class NetworkConditions:
     delay_s: float = 0.0005
     """Time on the way, seconds."""
     jitter_s: float = 0.0005
-    """Up to this much more, by chance, seconds."""
+    """Maximum random time that is added to the delay of a parcel, seconds."""
     loss: float = 0.0
     """Share of parcels that vanish, 0 to 1."""
     duplication: float = 0.0

@@ -43,7 +43,7 @@ class Graph:
         self.number = number
         """Unique id of the graph within its store."""
         self.paths: dict[RouterId, Paths] = {}
-        """By root."""
+        """Paths found in the graph so far, by root."""
         self._change: tuple[int, Change | None] = (0, None)
 
     def change_from(self, before: Graph) -> Change | None:
