@@ -92,7 +92,8 @@ class PeerLink:
         self.large_bytes = 0
         """Bytes of the attach beyond `PLAIN_BYTES`."""
         self.default_outcome: tuple[int, bool, bool] | None = None
-        """Of its source, for what is settled without an outcome, as `outcome_rewriting.default_outcome` has it."""
+        """Outcome that the link's source has for what is settled without one, as `outcome_rewriting.default_outcome`
+        returns it."""
         self.own: OwnLink | None = None
 
 
@@ -138,7 +139,7 @@ class PeerSession:
         self.stated_outgoing = 0
         """Next transfer-id of the peer that its last flow states."""
         self.stated_outgoing_window = 0
-        """and its outgoing window."""
+        """Outgoing window that the peer's last flow states, frames."""
         self.settled_sent = SettledRange()
         """Deliveries of this side of which the peer has told the outcome."""
         self.settled_received = SettledRange()

@@ -87,11 +87,13 @@ class FrameGuard(EndpointGuard):
         self._transfer_session = NO_SESSION
         """Session of the last transfer."""
         self._disposition_head = NO_HEAD
-        """The same of the last disposition, whose channel is mostly another."""
+        """Second four bytes of the last disposition, like `_transfer_head` of the last transfer; their channels mostly
+        differ."""
         self._piece = 0
         """Number of the piece that is fed, from 1."""
         self._settled = SettledRange()
-        """What the dispositions of this piece have settled in the session and the direction of the last one."""
+        """Deliveries that the dispositions of this piece have settled in the session and the direction of the last
+        disposition."""
         self._is_overlap = False
         """Whether the last disposition has deliveries that others in the piece are about."""
         self.kept = 0
@@ -246,7 +248,10 @@ class FrameGuard(EndpointGuard):
         return session
 
     def _is_plain_disposition(self, data: bytes | memoryview, at: int, length: int) -> bool:
-        """The same for a disposition of a receiver whose outcome says nothing but what it is."""
+        """Whether a frame is a receiver's disposition like most, and right; else see the long way.
+
+        The outcome of most says nothing but what it is.
+        """
         head = size_at(data, at + HEAD_AT)
         if head != self._disposition_head and not self._finds_receivers(head):
             return False
@@ -289,7 +294,10 @@ class FrameGuard(EndpointGuard):
         return True
 
     def _is_plain_flow(self, data: bytes | memoryview, at: int, length: int) -> bool:
-        """The same for a flow of a link that asks for no answer, with a window and a credit that need no correction."""
+        """Whether a frame is a flow of a link like most, and right; else see the long way.
+
+        Most ask for no answer, and state a window and a credit that need no correction.
+        """
         session = self._plain_session(size_at(data, at + HEAD_AT))
         if session is None or data[at + BODY_AT] or data[at + CODE_FORM_AT] != 0x53 or data[at + LIST_AT] != 0xC0:
             return False

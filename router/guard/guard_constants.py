@@ -68,29 +68,29 @@ FLOW_UINTS: Final = 8
 """Fields with which a flow of a link begins: the session's four, handle, delivery-count, link-credit, available."""
 
 HEAD_AT: Final = 4
-"""Offset in a frame, bytes: its data offset, in words of four bytes, and with it the rest of its header."""
+"""Offset of a frame's data offset (in words of four bytes), with which the rest of its header begins, bytes."""
 TYPE_AT: Final = 5
-"""The same of its type, 0 for AMQP,"""
+"""Offset of a frame's type, bytes; the type is 0 for AMQP."""
 CHANNEL_AT: Final = 6
-"""of its channel, in two bytes,"""
+"""Offset of a frame's channel, bytes; the channel has two bytes."""
 BODY_AT: Final = 8
-"""of its performative when its header is not extended, which begins with 0 for a described value,"""
+"""Offset of a frame's performative when its header is not extended, bytes; it begins with 0 for a described value."""
 CODE_FORM_AT: Final = 9
-"""of the form of the descriptor, 0x53 for a number of one byte,"""
+"""Offset of the form of a performative's descriptor, bytes; the form is 0x53 for a number of one byte."""
 CODE_AT: Final = 10
-"""of this number, the code of the performative,"""
+"""Offset of a performative's code, bytes: the number of one byte in its descriptor."""
 LIST_AT: Final = 11
-"""of the form of its list, 0xC0 or 0xD0,"""
+"""Offset of the form of a performative's list, bytes; the form is 0xC0 or 0xD0."""
 SIZE_AT: Final = 12
-"""of the size of the list, in one byte or four,"""
+"""Offset of the size of a performative's list, bytes; the size has one byte or four."""
 COUNT8_AT: Final = 13
-"""of the count of its fields, after a size of one byte,"""
+"""Offset of the count of a performative's fields, bytes, when the size before it has one byte."""
 FIELDS8_AT: Final = 14
-"""of the first of these fields,"""
+"""Offset of a performative's first field, bytes, when the size of its list has one byte."""
 COUNT32_AT: Final = 16
-"""of the count after a size of four bytes, in as many,"""
+"""Offset of the count of a performative's fields, bytes, when the size before it has four bytes; so has the count."""
 FIELDS32_AT: Final = 20
-"""and of the first field after that."""
+"""Offset of a performative's first field, bytes, when the size of its list has four bytes."""
 
 MASK: Final = 0xFFFF_FFFF
 """Bits of a serial number."""
