@@ -14,9 +14,10 @@ from router.core.linkstate.control_message_sender import ControlMessageSender
 MANY: Final = 4
 """Number of times in a row that an id is spoken for by another router from which on it is taken for one of two."""
 PAUSE_S: Final = 5.0
-"""After which the next time is the first again, seconds."""
+"""Time without a repeat after which the next one counts as the first again, seconds."""
 OLDER_PAUSE_S: Final = 600.0
-"""The same for older boot numbers, of which a router away from here tells only each time that it advertises itself."""
+"""Time without an older boot number after which the next one counts as the first again, seconds: a distant router tells
+of it only each time that it advertises itself."""
 LEAST_START: Final = 1000
 """Minimum difference of the boot numbers of two starts, microseconds; a router that overrules another one adds less to
 its own."""
