@@ -84,7 +84,7 @@ class KeptMulticast:
 
 
 class KnownSubscribers:
-    """What is known of the subscribers of one address while multicasts to it are kept."""
+    """Knowledge of the subscribers of one address while multicasts to it are kept."""
 
     __slots__ = ("kept", "since")
 
@@ -122,7 +122,7 @@ class MulticastRepair:
         self._kept: deque[KeptMulticast] = deque()
         """Multicasts that are kept, oldest first."""
         self.kept_bytes = 0
-        """Of what is kept."""
+        """Number of bytes of all kept multicasts, `KEPT_BYTES` for each included."""
         self.subscribers: dict[str, KnownSubscribers] = {}
         """Subscribers of each address to which a multicast is kept."""
         self.resent = 0
