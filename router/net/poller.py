@@ -106,7 +106,7 @@ class RoundHandler:
         raise NotImplementedError
 
     def handle_time(self) -> bool:
-        """It is `scheduled`: handle what is due, and schedule anew. Returns: whether a round is due at once."""
+        """Handle what is due once `scheduled` has come, and schedule anew. Returns: whether a round is due at once."""
         raise NotImplementedError
 
     def turn_fault(self, error: Exception) -> None:
