@@ -61,7 +61,7 @@ class EndedLinkReaper:
         self._clock = clock
         self._left: dict[LinksToReap, None] = {}
         self._of: dict[Connection, list[LinksToReap]] = {}
-        """Those of `_left`, by connection: a crowd of connections may end together."""
+        """Teardowns in `_left`, by connection: many connections may end at the same time."""
         self._waiting: dict[Connection, Callable[[], None]] = {}
         """Functions to call when a connection has no more links to be taken away."""
         self._freeing: deque[Connection] = deque()
