@@ -296,5 +296,5 @@ def test_it_is_said_when_places_of_subscribers_would_help_and_no_link(tmp_path: 
     words = ["whatif", "suggest", str(tmp_path / "model"), "--goal", "utilisation"]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("no new link would help by utilisation\n\nSubscribers to be added")
+    assert done.stdout.startswith("no new link would help by utilisation\n\nSubscribers to add")
     assert "no new link" not in CliRunner().invoke(main, [*words, "--no-links"]).output

@@ -120,7 +120,7 @@ def test_a_copy_may_lack_what_was_not_copied(folder: Path) -> None:
 def test_a_folder_in_which_a_run_and_a_model_lie_is_no_run(folder: Path) -> None:
     shutil.copytree(folder / "model", folder.parent / "model")
     done = asked(("explain", "RUN"), folder.parent)
-    assert is_refused(done, "no such folder", f"expected the model that is in it: {folder.parent / 'model'}")
+    assert is_refused(done, "it is no model", f"expected the model that is in it: {folder.parent / 'model'}")
 
 
 @pytest.mark.parametrize("words", QUESTIONS, ids=lambda words: words[0])

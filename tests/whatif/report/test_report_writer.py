@@ -177,7 +177,7 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
             ("A,B,1",),
             {
                 "With the changes": (
-                    "no matter",
+                    "no difference",
                     "fair",
                     "The same load of the busiest link and the same loss, also in the worst case.",
                 ),
@@ -201,7 +201,7 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
                 "Growth headroom": (
                     "none",
                     "bad",
-                    "As it is the busiest link has 150 %, and 200 % in the worst case.",
+                    "Without growth the busiest link has 150 %, and 200 % in the worst case.",
                 ),
                 "Growth headroom with the changes": (
                     "none",
@@ -323,7 +323,7 @@ def test_a_report_says_what_is_not_looked_for_in_a_large_mesh(
     folder = run(mesh("A-B B-C C-D"), Request(), tmp_path / "run")
     measures = {row["measure"] for row in read_table(folder, "placement").to_pylist()}
     assert ("mean_cost" in measures) != is_said
-    assert ("ask amqp-mesh whatif suggest" in (folder / report.PAGE).read_text()) == is_said
+    assert ("use amqp-mesh whatif suggest" in (folder / report.PAGE).read_text()) == is_said
 
 
 def test_written_again_a_report_is_the_same(whole: Path) -> None:

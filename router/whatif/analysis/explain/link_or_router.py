@@ -149,7 +149,7 @@ def _loss(subject: BaseAndScenario, without: Routes) -> Iterator[str]:
     if lost > 0:
         more = " more" if now.lost_rate else ""
         is_router = len(without.failed_routers) > len(subject.routers)
-        own = ", what it sends itself and is sent included" if is_router else ""
+        own = ", with the messages from and to itself" if is_router else ""
         yield f"{rate(lost)}{more} then reach nobody{own}."
 
 
