@@ -14,7 +14,7 @@ cdef class Table:
     cpdef object pop(self, Py_ssize_t number)
 
 
-cdef class SettledRange:
+cdef class SettledDeliveries:
     cdef public Py_ssize_t piece
     cdef public Py_ssize_t first
     cdef public Py_ssize_t span
@@ -55,8 +55,8 @@ cdef class PeerSession:
     cdef public Py_ssize_t stated_window
     cdef public Py_ssize_t stated_outgoing
     cdef public Py_ssize_t stated_outgoing_window
-    cdef public SettledRange settled_sent
-    cdef public SettledRange settled_received
+    cdef public SettledDeliveries settled_sent
+    cdef public SettledDeliveries settled_received
     cdef public OwnSession own
 
 
