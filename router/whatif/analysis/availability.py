@@ -34,7 +34,7 @@ class Range:
 
     @classmethod
     def of(cls, lost: float, residual: float) -> Range:
-        """From the share that is lost in what was played.
+        """Range of the share of the time that is left by what is lost in what was played.
 
         Args:
             lost: sum of probabilities, each times what is lost.
@@ -68,7 +68,7 @@ class Availability:
     """Availability as the scenarios of a run tell it."""
 
     scenarios: int
-    """That have a probability and were counted."""
+    """Number of scenarios that have a probability and were counted."""
     coverage: float
     """Sum of the probabilities of the scenarios."""
     residual: float
@@ -77,7 +77,7 @@ class Availability:
     """Share of all messages that is delivered, each multicast counted for each router with subscribers; None when
     nothing is sent."""
     lost_msgs_per_s: float
-    """The mean, over what was played."""
+    """Mean number of messages/s that are lost, over what was played."""
     pairs: Range | None
     """Mean share of the pairs of routers with a path when nothing fails that have one; both routers are up."""
     addresses: tuple[AddressAvailability, ...]
@@ -93,13 +93,13 @@ def availability(
     variant: str = BASE,
     families: Collection[str] = (),
 ) -> Availability | None:
-    """From the tables of a run that sum up its scenarios; None when these have no probabilities.
+    """Availability from the tables that sum up the scenarios of a run; None when these have no probabilities.
 
     Args:
-        folder: of the run.
-        model: that of the *variant*.
-        calm: its `calm_losses`.
-        variant: of the run's model.
+        folder: folder of the run.
+        model: model of the *variant*.
+        calm: `calm_losses` of *model*.
+        variant: name of the variant of the run's model.
         families: scenarios of these and the mesh as it is count, others being as those that were not played, and
             nothing is said of single addresses and pairs; empty: all families count.
     Raises: TableError.
@@ -191,7 +191,7 @@ def _addresses(
 
 
 def calm_losses(model: Model) -> dict[str, float]:
-    """By address: messages/s that reach nobody while nothing fails.
+    """Messages/s that reach nobody while nothing fails, by address.
 
     Raises: NetworkError
     """

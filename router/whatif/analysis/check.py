@@ -71,7 +71,7 @@ class Limits:
     max_delay_ms: float | None = None
     """One-way delay for 99 % of the pairs in any scenario."""
     max_address_delay_ms: Mapping[str, float] = attrs.field(factory=dict)
-    """By address: one-way delay of 99 % of its messages in any scenario."""
+    """Maximum one-way delay of 99 % of the messages to an address in any scenario, by address, milliseconds."""
     max_class_delay_ms: Mapping[str, float] = attrs.field(factory=dict)
     """Maximum delay by class of demands, milliseconds."""
     min_availability: float | None = None
@@ -97,7 +97,7 @@ class LimitResult:
     """Limit as an operator writes it: `--max-util 0.8`."""
     is_kept: bool
     found: str
-    """In words."""
+    """Value found, in words."""
     faults: tuple[str, ...] = ()
     """Items at fault, the worst first, up to SHOWN."""
     count: int = 0
@@ -137,7 +137,7 @@ def _refuse_unknown(what: str, names: Collection[str], known: Collection[str]) -
 
 
 def _counting(outcomes: Outcomes, limits: Limits) -> NDArray[np.bool_]:
-    """By row: whether the scenario counts. That in which nothing fails always does."""
+    """Mask of the scenarios that count, by row. The scenario in which nothing fails always does."""
     here = outcomes.having("variant", limits.variant)
     if not limits.families:
         return here

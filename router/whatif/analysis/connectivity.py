@@ -25,19 +25,19 @@ class Connectivity:
     """The parts of a graph, and what a single failure cuts off."""
 
     component: Ints
-    """By node: number of its component, counted from 0 in the order of the least node of each."""
+    """Number of the component of each node, counted from 0 in the order of the least node of each; by node."""
     order: Ints
     """All nodes in preorder; the nodes below one follow it at once."""
     parent: Ints
-    """By node: the node before it on the walk; -1 where a walk began."""
+    """Predecessor of each node on the walk, by node; -1 where a walk began."""
     bridges: Mapping[int, Slice]
-    """By link whose failure splits a component: the nodes on the far side."""
+    """Nodes on the far side of each link whose failure splits a component, by link."""
     cuts: Mapping[int, tuple[Slice, ...]]
-    """By articulation point: the branches that its failure cuts off from the rest of its component."""
+    """Branches that each articulation point cuts off from the rest of its component when it fails, by node."""
 
     @property
     def sizes(self) -> Ints:
-        """Nodes of each component."""
+        """Number of nodes of each component."""
         return np.bincount(self.component)
 
     def pairs_split_by_link(self, link: int) -> int:
@@ -62,7 +62,7 @@ class Connectivity:
         return sorted((*branches, *((rest,) if rest else ())), reverse=True)
 
     def labels_without_node(self, node: int) -> Ints:
-        """By node: number of the part in which it is when *node* has failed, and -1 for *node* itself.
+        """Number of the part in which each node is when *node* has failed, by node; -1 for *node* itself.
 
         Parts have nothing in common but that two nodes have a path if and only if their numbers are equal.
         """

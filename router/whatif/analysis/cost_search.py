@@ -19,7 +19,7 @@ from router.whatif.model.mesh_model import Model, with_costs
 from router.whatif.scenarios.failure_families import Family
 
 RANKED: Final = 16
-"""Links that are compared, the busiest first."""
+"""Number of links that are compared, the busiest first."""
 
 
 @attrs.frozen(kw_only=True)
@@ -27,12 +27,12 @@ class CostLimits:
     """Limits of a search."""
 
     changes: int = 5
-    """Links whose cost is changed, at most."""
+    """Maximum number of links whose cost is changed."""
     max_cost: int = MAX_COST
     least: Mapping[str, int] = attrs.field(factory=dict)
-    """By link that may be changed: the least cost that it can have."""
+    """Minimum cost of each link that may be changed, by link id."""
     tries: int = TRIES
-    """Meshes that are played."""
+    """Maximum number of meshes that are played."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +40,7 @@ class CostSearchResult:
     """Result of a search."""
 
     costs: Mapping[str, int]
-    """By link: its new cost."""
+    """New costs of the links that are changed, by link id."""
     before: float
     """Highest utilisation of any link in any scenario."""
     after: float

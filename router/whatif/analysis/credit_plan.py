@@ -63,7 +63,7 @@ class PlanRow:
     rate: int
     """Millionths of messages/s."""
     busy_us: int | None
-    """For how long each keeps its credit; None when a delay is not known."""
+    """Time for which each message keeps its credit, microseconds; None when a delay is not known."""
     service_us: int | None
     configured: int | None
 

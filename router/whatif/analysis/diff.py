@@ -27,12 +27,12 @@ from router.whatif.scenarios.run_request import CHANGED
 from router.whatif.wording import BASE, amount, counted, failure_of, harm_of, listed, percent, rate, told_apart
 
 SHOWN: Final = 10
-"""Rows of each list that are kept."""
+"""Maximum number of rows of each list that are kept."""
 FIELD_END: Final = "\x1e"
 ITEM_END: Final = "\x1f"
 NO_GROUP: Final = "\x00"
 SLACK: Final = 1e-9
-"""By so much, relative to what was before, sums of floats may differ without a difference."""
+"""Maximum difference, relative to what was before, at which sums of floats count as equal."""
 
 
 @attrs.frozen(kw_only=True)
@@ -102,11 +102,11 @@ class RunDifference:
     """Scenarios in both runs, and in one alone: what fails in them is not in the other model, or was not asked for."""
     worse: Mapping[str, int]
     better: Mapping[str, int]
-    """By measure: common scenarios in which it is higher, or lower, in the second run."""
+    """Number of common scenarios, by measure, in which it is higher (`worse`) or lower (`better`) in the second run."""
     changes: tuple[ScenarioChange, ...]
     """Scenarios that get worse most; the first SHOWN of each measure."""
     highest: Mapping[str, tuple[float, float]]
-    """By measure: the highest value over the scenarios that both have, of each run."""
+    """Highest value in each run over the scenarios that both have, by measure."""
     unknown_capacities: tuple[int, int] = (0, 0)
     """Links of each run, in the variant that has most, of which it is not known what they can carry."""
 

@@ -32,7 +32,7 @@ class FailureSweep:
     lost_msgs_per_s: float
     """Most messages/s that reach nobody."""
     loads: Floats
-    """By link: the most messages/s and the most bytes/s that it carries in a direction, in millionths."""
+    """Highest load in either direction, by link: millionths of messages/s and of bytes/s."""
 
     @classmethod
     def of(cls, model: Model, families: Sequence[Family]) -> FailureSweep:
@@ -72,7 +72,7 @@ class FailureSweep:
         )
 
     def utilisations(self, model: Model) -> Floats:
-        """By link of the model that was played: the highest utilisation; 0 where no capacity is known."""
+        """Highest utilisation by link of the model that was played, as a share; 0 where no capacity is known."""
         limits = np.array(
             [[capacity_units(link.capacity_msgs), capacity_units(link.capacity_bytes)] for link in model.links],
             dtype=np.float64,

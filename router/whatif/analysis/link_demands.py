@@ -19,8 +19,8 @@ from router.whatif.pipeline.layout_columns import Layout, TableError, directed, 
 
 NO_ADDRESS: Final = -1
 SEVERAL: Final = -1
-"""In place of a receiving router: of a multicast one copy is for all that are behind a link, and none are known of an
-address that has no subscriber."""
+"""Stands in place of a receiving router: of a multicast one copy is for all that are behind a link, and none are known
+of an address that has no subscriber."""
 
 ROUTER_DOWN: Final = "router down"
 NO_SUBSCRIBER: Final = "no subscriber"

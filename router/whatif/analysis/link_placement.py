@@ -70,7 +70,7 @@ def with_link(distance: Floats, u: int, v: int, cost: float) -> Floats:
 
 
 def shorter_by(distance: Floats, weight: Floats, u: int, v: int, cost: float) -> float:
-    """By how much the weighted sum of all distances falls with a link of *cost* between *u* and *v*.
+    """Amount by which a link of *cost* between *u* and *v* lowers the weighted sum of all distances.
 
     Pairs without a path do not count; `joined_pairs` counts them.
 
@@ -103,7 +103,7 @@ def joined_pairs(connectivity: Connectivity, u: int, v: int) -> int:
 
 
 def saved_pairs(connectivity: Connectivity) -> NDArray[np.int64]:
-    """By u and v: how many pairs fewer lose each other, over every single failure, with a link between u and v.
+    """Number of pairs fewer that lose each other, over every single failure, with a link between u and v, by u and v.
 
     A failure is that of one link or of one router; pairs with a failed router at an end are lost in any case and do not
     count. Between different parts of the mesh it is 0.
@@ -124,7 +124,7 @@ def saved_pairs(connectivity: Connectivity) -> NDArray[np.int64]:
 
 
 def _around_bridges(connectivity: Connectivity) -> NDArray[np.int64]:
-    """By u and v: pairs split by the bridges between them, together: a distance in the tree of bridges."""
+    """Number of pairs split by the bridges between u and v, by u and v: a distance in the tree of bridges."""
     nodes = len(connectivity.component)
     heavy = {connectivity.bridges[link][0]: connectivity.pairs_split_by_link(link) for link in connectivity.bridges}
     between = np.zeros((nodes, nodes), dtype=np.int64)
@@ -141,7 +141,7 @@ def _around_bridges(connectivity: Connectivity) -> NDArray[np.int64]:
 def gains(
     distance: Floats, weight: Floats, cost: int, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Floats | None:
-    """By u and v: what `shorter_by` gives, for all candidates at once.
+    """Gains of all candidates at once, by u and v: what `shorter_by` gives for each.
 
     For one end u, M[x, y] = D[x, y] - D[x, u] - cost is what x may still have beyond the new link without loss on its
     way to y. The gain of all v is a sum over y of S(y, D[v, y]), where S(y, t) is the sum over x of
@@ -247,7 +247,7 @@ def _gain(joined: int, amount: float, u: int, v: int) -> LinkGain:
 
 
 def _bounds(distance: Floats, weight: Floats, cost: float) -> Floats:
-    """By u and v: more than a link between them can gain, found in O(n) for each.
+    """Upper bound of the gain of a link between u and v, by u and v, found in O(n) for each.
 
     x comes a(x) = D[x, v] - D[x, u] - cost nearer to v, and no pair gains more than either of its ends does: the sum
     over all x with a(x) > 0, of a(x) times what x and those that gain on the other side weigh, bounds the gain.
@@ -272,7 +272,7 @@ def _bounds(distance: Floats, weight: Floats, cost: float) -> Floats:
 
 
 def _new_distances(distance: Floats, weight: Floats, cost: float, connectivity: Connectivity) -> Floats:
-    """By u and v in different parts: the weighted sum of the distances of all pairs that a link between them joins."""
+    """Weighted sum of the distances of all pairs that a link joins, by its ends u and v in different parts."""
     parts = [np.flatnonzero(connectivity.component == part) for part in range(len(connectivity.sizes))]
     sums = np.zeros_like(distance)
     for one in parts:

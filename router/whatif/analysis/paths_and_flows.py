@@ -40,7 +40,7 @@ class Routes:
     def __init__(
         self, network: Network, kernel: Kernel, links: Iterable[int] = (), routers: Iterable[int] = ()
     ) -> None:
-        """For a kernel in which *links* and *routers* have failed, and which stays so as long as this is used."""
+        """Read a kernel in which *links* and *routers* have failed, and which stays so as long as this is used."""
         self.network = network
         self.kernel = kernel
         self.failed_links = frozenset(links)
@@ -49,7 +49,7 @@ class Routes:
 
     @cached_property
     def used_links(self) -> dict[tuple[int, int], int]:
-        """By both ends, the link from the first to the other that is used."""
+        """Link that is used from one router to a neighbor, by both ends."""
         network = self.network
         found: dict[tuple[int, int], int] = {}
         for parallel, ends in (
@@ -214,6 +214,6 @@ class Routes:
                 yield Flow(address=address, src=src, dst=None, rate=rate, cost=0)
 
     def busy_us(self, src: int, site: int) -> int:
-        """For how long a message of a router's publishers keeps a credit of a site: there, service, and back."""
+        """Time for which a message from router *src* keeps a credit of a site, microseconds: there, service, back."""
         delay = self.kernel.delay_us(src, self._router(site))
         return 2 * delay + int(self.network.subscriber_service_us[site])

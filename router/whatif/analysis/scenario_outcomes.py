@@ -20,7 +20,7 @@ from router.whatif.pipeline.table_files import files_of, read_parts, read_table,
 from router.whatif.wording import BASE, MAINTENANCE
 
 _MORE: Final = re.compile(r"[+]|:([2-9]|1\d)")
-"""In the name of a family of which more than one thing fails."""
+"""Pattern that is in the name of a family of which more than one thing fails."""
 ALONE_BY: Final = ("variant", "family", "group", "failed_links", "failed_routers")
 """Columns that say whether one thing alone fails."""
 
@@ -99,15 +99,15 @@ class Outcomes:
 
     @property
     def living_pairs(self) -> NDArray[np.int64]:
-        """By row: ordered pairs of living routers that lost each other."""
+        """Number of ordered pairs of living routers that lost each other, by row."""
         lost: NDArray[np.int64] = self.numbers("unreachable_pairs") - self.numbers("dead_end_pairs")
         return lost
 
     def rows(self, places: Sequence[int] | Places) -> list[dict[str, Any]]:
-        """Some rows, as they are in the table.
+        """Rows at some places, as they are in the table.
 
         Args:
-            places: of rows.
+            places: places of the rows.
         """
         if not len(places):
             return []

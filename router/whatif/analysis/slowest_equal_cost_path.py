@@ -16,7 +16,7 @@ class SlowestEqualCostPath:
     """The slowest of all shortest paths, by both ends; worked out for one destination at a time, and kept."""
 
     def __init__(self, network: Network, kernel: Kernel, failed_links: Collection[int]) -> None:
-        """For the state in which the kernel is and stays, in which *failed_links* are down."""
+        """Take the state in which the kernel is and stays, in which *failed_links* are down."""
         self._costs = kernel.distances()
         self._kept: dict[int, tuple[NDArray[np.int64], NDArray[np.bool_]]] = {}
         # Of each router: neighbor, cost and delay of each of its links.
@@ -28,7 +28,7 @@ class SlowestEqualCostPath:
                 self._links[b].append((a, back, delay))
 
     def toward(self, dst: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """By router: the delay of the slowest path to *dst*, one way, microseconds, and whether all of it is known.
+        """Delay of the slowest path to *dst*, one way, microseconds, and whether all of it is known; both by router.
 
         Without a path: 0, and not known. A delay that is not known counts as 0.
         """

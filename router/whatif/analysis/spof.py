@@ -54,14 +54,14 @@ def spof_table(outcomes: Outcomes, model: Model, network: Network, kernel: Kerne
 def spof_rows(
     outcomes: Outcomes | None, model: Model, network: Network, kernel: Kernel, *, variant: str = BASE
 ) -> Iterator[Row]:
-    """Its rows, in no order; without outcomes everything is played here.
+    """Rows of the table `router_spof`, in no order; without outcomes everything is played here.
 
     Args:
-        outcomes: of a run; None when there is none.
+        outcomes: outcomes of a run; None when there is none.
         model: the mesh.
-        network: of *model*.
-        kernel: of *network*, in its base state.
-        variant: that *model* is of the one that was run.
+        network: network of *model*.
+        kernel: kernel of *network*, in its base state.
+        variant: name of the variant of the run's model that *model* is.
     """
     elements = FailureCandidates.of(model)
     kinds = {group.name: str(group.kind) for group in elements.groups}

@@ -1,4 +1,4 @@
-"""At which router the subscribers of an address had better be: every router is judged, none is tried out.
+"""Routers at which the subscribers of an address had better be: every router is judged, none is tried out.
 
 Two things are made better. The *load*: the sum of the costs of all links times the messages that they carry. And the
 messages that find no subscriber when one link or one router fails, summed over all such failures.
@@ -7,8 +7,8 @@ Subscribers that are added at a router r take over the publishers that r is near
 a sum over publishers. A multicast grows by the way from r to where its tree is already. Subscribers that are moved are
 taken away, then added.
 
-All of it is told as if credit sufficed: publishers of a balanced address reach the nearest subscribers, whatever these
-grant, and what is lost is what has no path. How much more would go farther, or be lost, a run tells.
+All of it holds if credit suffices: publishers of a balanced address reach the nearest subscribers, whatever these
+grant, and what is lost is what has no path. A run shows how much more would go farther, or be lost.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AddressUse:
     """One address: its publishers and the routers of its subscribers."""
 
     def __init__(self, network: Network, kernel: Kernel, distance: Floats, address: int) -> None:
-        """For a kernel in its base state, whose distances are *distance*, `inf` without a path."""
+        """Read one address from a kernel in its base state, whose distances are *distance*, `inf` without a path."""
         self.address = address
         self.distance = distance
         here = network.publisher_address == address
@@ -64,7 +64,7 @@ class AddressUse:
     # Load
 
     def loads_with(self, sites: Sequence[int]) -> Floats:
-        """By router: the load with subscribers at *sites* and at that router. `inf` where publishers reach nobody.
+        """Load with subscribers at *sites* and at one more router, by that router; `inf` where publishers reach nobody.
 
         At a router of *sites* it is the load of these alone.
         """
@@ -78,20 +78,20 @@ class AddressUse:
         return total
 
     def _nearest(self, sites: Sequence[int]) -> Floats:
-        """By publisher: the distance to the nearest of some routers."""
+        """Distance to the nearest of some routers, by publisher."""
         if not sites:
             return np.full(len(self.srcs), np.inf)
         nearest: Floats = self.distance[np.ix_(self.srcs, list(sites))].min(axis=1)
         return nearest
 
     def _times_rates(self, distances: Floats) -> Floats:
-        """By column: the sum of rates times distances; who sends nothing needs no path."""
+        """Sum of rates times distances, by column; publishers that send nothing need no path."""
         sends = self.rates > 0
         total: Floats = (self.rates[sends, None] * distances[sends]).sum(axis=0)
         return total
 
     def _tree_cost(self, src: int, tree: Ints, sites: Sequence[int]) -> Floats:
-        """By router: what a multicast costs that goes to *sites* and to that router."""
+        """Cost of a multicast to *sites* and to one more router, by that router."""
         far = self.distance[src]
         is_on = np.zeros(len(far), dtype=np.bool_)
         is_on[src] = True
@@ -122,7 +122,7 @@ class AddressUse:
     # Single failures
 
     def losses_with(self, sites: Sequence[int], failures: SingleFailures) -> Floats:
-        """By router: messages/s that find nobody with subscribers at *sites* and there, summed over single failures.
+        """Messages/s lost with subscribers at *sites* and one more router, by that router, summed over single failures.
 
         Those of publishers whose own router has failed don't count.
         """
@@ -143,10 +143,10 @@ class AddressUse:
         return whole
 
     def _lost(self, labels: Ints, sites: Sequence[int], rates: Floats | None = None, *, reached: bool = True) -> Floats:
-        """By router: what finds nobody in a mesh that has fallen into parts, with subscribers at *sites* and there.
+        """Messages/s lost in a mesh in parts, with subscribers at *sites* and one more router, by that router.
 
         Args:
-            labels: the part of each router, -1 of one that has failed.
+            labels: part of each router, -1 for one that has failed.
             sites: routers with subscribers, by place.
             rates: what publishers at each router send, instead of those of this address.
             reached: whether subscribers at the router count.
@@ -166,7 +166,7 @@ class SingleFailures:
     """Every single failure of a link or a router, as far as it matters to addresses."""
 
     component: Ints
-    """By router, when nothing fails."""
+    """Component of each router when nothing fails, by router."""
     that_split: tuple[tuple[int | None, Ints], ...]
     """Bridges, articulation points, and routers with subscribers: the router, None for a link; and the part of each
     router then, -1 of the failed one."""

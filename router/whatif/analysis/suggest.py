@@ -22,11 +22,11 @@ from router.whatif.model.geography import distance_km
 from router.whatif.model.mesh_model import Model, with_links
 
 COUNT: Final = 5
-"""Suggestions of each kind by each measure."""
+"""Maximum number of suggestions of each kind by each measure."""
 PLAYED: Final = 10
-"""Candidates that are played for each suggestion by MAX_UTILISATION."""
+"""Number of candidates that are played for each suggestion by MAX_UTILISATION."""
 MOST_ROUTERS: Final = 400
-"""In whose mesh a run looks for links that shorten paths: about a second."""
+"""Maximum number of routers with which a run looks for links that shorten paths: about a second."""
 
 MEAN_COST: Final = "mean_cost"
 LOAD: Final = "load"
@@ -60,9 +60,9 @@ class SuggestInput:
     """A mesh and what all suggestions are worked out from."""
 
     def __init__(self, model: Model, network: Network, kernel: Kernel, wish: SuggestOptions) -> None:
-        """For a kernel in its base state.
+        """Work out what suggestions are made of, from a kernel in its base state.
 
-        Raises: NetworkError when links have another cost in each direction: what would help is told of a mesh.
+        Raises: NetworkError when links have another cost in each direction: suggestions are for meshes.
         """
         network.refuse_asymmetric_costs()
         self.model = model
@@ -141,7 +141,7 @@ def distances(kernel: Kernel) -> Floats:
 
 
 def kilometres(model: Model) -> Floats:
-    """Between routers, along the surface of the earth; NaN where a place is not known."""
+    """Distances between routers along the surface of the earth, kilometres; NaN where a place is not known."""
     known = [(router.latitude, router.longitude) for router in model.routers]
     degrees = np.array([(math.nan, math.nan) if None in pair else pair for pair in known], dtype=np.float64)
     latitude, longitude = degrees.T

@@ -40,7 +40,7 @@ class TrafficSelection:
     pairs: tuple[tuple[int, int, int], ...]
     """Source, destination and rate of demands for routers."""
     parts: Mapping[tuple[int, int], float]
-    """By (address, source): its share in what is published there."""
+    """Share of the chosen messages in what a source sends to an address, by (address, source)."""
 
     @classmethod
     def to_address(cls, network: Network, text: str, most_ms: float) -> TrafficSelection:

@@ -50,15 +50,15 @@ class BaseAndScenario:
         origin: Model | None = None,
         is_split: bool = False,
     ) -> None:
-        """For what fails, by ids.
+        """Work out the base state, and the one in which some links and routers, given by their ids, have failed.
 
         Args:
-            model: nothing of which has failed.
-            links: ids of those that have failed.
-            routers: ids of those that have failed.
-            row: of the table `scenario`, when it is a scenario of a run.
-            folder: of the run, if there is one.
-            variant: of the run's model.
+            model: model in which nothing has failed.
+            links: ids of the links that have failed.
+            routers: ids of the routers that have failed.
+            row: row of the table `scenario`, when it is a scenario of a run.
+            folder: folder of the run, if there is one.
+            variant: name of the variant of the run's model.
             origin: the run's model, if *model* is a variant of it.
             is_split: as `Kernel` has it.
         """
@@ -87,7 +87,7 @@ class BaseAndScenario:
     def of_run(
         cls, folder: Path, *, scenario: int | None = None, variant: str = BASE, down: Sequence[str] = ()
     ) -> BaseAndScenario:
-        """That of a run, in one of its scenarios, or in one of its variants with some things down.
+        """Base and scenario of a run: one of its scenarios, or one of its variants with some things down.
 
         Raises: TableError for what is not there; SettingsError when the model can't be used.
         """
@@ -115,7 +115,7 @@ class BaseAndScenario:
 
     @classmethod
     def of_model(cls, model: Model, *, down: Sequence[str] = ()) -> BaseAndScenario:
-        """That of a model, with some things down. Raises: TableError for what is not there."""
+        """Base and scenario of a model with some things down. Raises: TableError for what is not there."""
         return cls(model, **_named(model, down))
 
     # Places and names
@@ -162,7 +162,7 @@ class BaseAndScenario:
 
     @cached_property
     def connectivity(self) -> Connectivity:
-        """That of what is up; links by their places, and what is down has no links."""
+        """Connectivity of what is up; links by their places, and what is down has no links."""
         network = self.network
         up = [place for place, link in enumerate(self.model.links) if self.is_up(link)]
         ends = zip(network.link_a[up].tolist(), network.link_b[up].tolist(), strict=True)

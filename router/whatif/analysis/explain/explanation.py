@@ -22,7 +22,7 @@ class PictureHighlights:
     """Marks that set something off in a picture of the mesh."""
 
     utilisation: Mapping[str, float] = attrs.field(factory=dict)
-    """By link id."""
+    """Utilisation of links as a share, by link id."""
     failed_links: frozenset[str] = frozenset()
     failed_routers: frozenset[str] = frozenset()
     marked_links: frozenset[str] = frozenset()
