@@ -94,7 +94,7 @@ class AddressDelivery:
             free[address] += 1
 
     def _make_state(self) -> None:
-        """By cell (publisher and site): what is sent; by publisher and address: who finds nobody."""
+        """Allocate what is sent, by cell (publisher and site), and what finds nobody, by publisher."""
         cells = self.cells = self.cell_firsts[self.publishers]
         self._sent = array("q", bytes(16 * cells + 16))
         self.sent = longs(self._sent)

@@ -13,7 +13,7 @@ from typing import Final
 FAR: Final = 0x3FFFFFFF
 """Distance where there is no path, and cost of a link that is down; two of them still fit into 32 bits."""
 NONE: Final = -1
-"""In an array of places: none."""
+"""Stands for none in an array of places."""
 CAUSES: Final = 10
 """Scenarios that are kept for each link, the worst ones."""
 CLOSEST: Final = 0

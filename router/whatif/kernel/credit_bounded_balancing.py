@@ -47,7 +47,7 @@ class BalancedAddresses:
         self._make_room()
 
     def _make_room(self) -> None:
-        """To choose for the publishers of one address."""
+        """Allocate arrays in which the publishers of one address at a time are served."""
         audience = self.audience
         most = publishers = offers = 0
         self._firsts = array("i", bytes(4 * audience.addresses + 4))

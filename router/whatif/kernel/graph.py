@@ -98,19 +98,19 @@ class Graph:
         return self.directions[arc] * self.links + self.parallel_first[self.pairs[arc]]
 
     def end_of_parallel(self, arc: int) -> int:
-        """The place after its last one."""
+        """The place after the last link of an arc in `parallel`."""
         return self.directions[arc] * self.links + self.parallel_first[self.pairs[arc] + 1]
 
     def arc_costs(self) -> array[int]:
-        """By arc, type code `i`; FAR where it is down."""
+        """Costs of arcs, by arc, type code `i`; FAR where an arc is down."""
         return self._costs
 
     def dead_now(self) -> array[int]:
-        """By router, 1 when it has failed, type code `b`."""
+        """Flags of failed routers, by router: 1 when it has failed, type code `b`."""
         return self._dead
 
     def links_down(self) -> array[int]:
-        """By link, 1 when it has failed, type code `b`."""
+        """Flags of failed links, by link: 1 when it has failed, type code `b`."""
         return self._down
 
     def take_down(self, link: int) -> None:

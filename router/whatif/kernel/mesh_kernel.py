@@ -73,9 +73,9 @@ class Kernel:
         self.starved_publishers = 0
         """Pairs of a living router and an address to which it sends, some of which no subscriber takes."""
         self.max_utilisation = 0.0
-        """Load by what it can carry of the busiest directed link."""
+        """Utilisation of the busiest directed link, as a share of what it can carry."""
         self.max_utilisation_link = NONE
-        """That directed link; of equal ones the first; -1 when nothing is sent."""
+        """Busiest directed link, the first of equally busy ones; -1 when nothing is sent."""
         self.stretch_p50 = self.stretch_p95 = self.stretch_p99 = 0
         """Cost of paths by their cost before, thousandths, which so many percent of the ordered pairs that had a path
         and have one do not exceed; 0 when there is no such pair."""
@@ -123,11 +123,11 @@ class Kernel:
         return most
 
     def limits(self) -> NDArray[np.float64]:
-        """By link: millionths of messages/s and of bytes/s that a utilisation of 1 is, in each direction."""
+        """Loads at which utilisation is 1, by link: millionths of messages/s and of bytes/s in each direction."""
         return np.frombuffer(self._capacities, dtype=np.float64)[:-1].reshape(-1, 2).copy()
 
     def utilisations(self) -> NDArray[np.float64]:
-        """By directed link: the share of its limit that it carries now, of messages or of bytes, the larger one."""
+        """Utilisation by directed link, as a share: of messages or of bytes, the larger one."""
         rates, sizes = self.loads()
         return utilisation(rates, sizes, np.repeat(self.limits(), 2, axis=0).T)
 
@@ -472,7 +472,7 @@ class Kernel:
         return found
 
     def address_losses(self) -> list[int]:
-        """By address: millionths of messages/s that reach nobody."""
+        """Messages that reach nobody by address, millionths of messages/s."""
         return [self.state.audience.misses(address)[1] for address in range(len(self.network.addresses))]
 
     def delay_us(self, src: int, dst: int) -> int:

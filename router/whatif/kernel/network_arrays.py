@@ -34,7 +34,7 @@ MAX_CREDIT: Final = 4_000_000
 CREDIT_UNIT: Final = MICRO * MICRO
 """Credit is counted in millionths of a message times a second's millionths: rate times time without rounding."""
 TREATMENTS: Final = (Treatment.CLOSEST, Treatment.BALANCED, Treatment.MULTICAST)
-"""By the number that stands for each."""
+"""Treatments in the order of the numbers that stand for them."""
 
 
 class NetworkError(ValueError):
@@ -57,26 +57,26 @@ class Network:
     link_a: Ints
     link_b: Ints
     link_cost: Ints
-    """In direction 0."""
+    """Costs in direction 0, by link."""
     link_cost_back: Ints
-    """In direction 1."""
+    """Costs in direction 1, by link."""
     link_delay_us: Longs
     """One way, microseconds; -1 where it is not known."""
     link_capacity: Floats
-    """By link: millionths of messages/s and bytes/s in their unit, in each direction; infinite where not given."""
+    """Capacities by link, in each direction: millionths of messages/s, bytes/s in their unit; infinite if not given."""
     free_capacity: Floats
     """Capacities of links that have neither; 0: the load of the busiest direction of this mesh. Infinite, so that such
     links are never busy, where any link's capacity is known: that tells nothing of the others."""
     first: Ints
-    """By router, and one more: its first arc."""
+    """First arc of each router, by router; at the end the number of arcs."""
     head: Ints
-    """By arc: the router to which it leads."""
+    """Router to which each arc leads, by arc."""
     back: Ints
-    """By arc: the arc of the other direction."""
+    """Arc of the other direction, by arc."""
     adjacency: Ints
-    """By arc: its adjacency."""
+    """Adjacency of each arc, by arc."""
     parallel_first: Ints
-    """By adjacency, and one more: its first place in `parallel`."""
+    """First place of each adjacency in `parallel`, by adjacency; at the end the number of links."""
     parallel: Ints
     """Links by adjacency, by (cost, id) in direction 0: the first that works is the one that is used."""
     parallel_back: Ints
@@ -89,14 +89,14 @@ class Network:
     addresses: tuple[str, ...]
     """Texts, sorted: an address is its place here."""
     treatment: Ints
-    """By address, a place in TREATMENTS."""
+    """Treatment of each address as a place in TREATMENTS, by address."""
     subscriber_first: Ints
-    """By address, and one more: its first subscriber site; they are sorted by router."""
+    """First subscriber site of each address, by address; at the end the number of sites. Sites are sorted by router."""
     subscriber_router: Ints
     subscriber_credit: Longs
-    """By site, in CREDIT_UNITs; -1 where it does not bound what the site takes: credit or time is not known."""
+    """Credit by site, CREDIT_UNITs; -1 where it bounds nothing, as credit or time is not known."""
     subscriber_service_us: Longs
-    """By site, microseconds; 0 where not known."""
+    """Service times by site, microseconds; 0 where not known."""
     publisher_src: Ints
     publisher_address: Ints
     publisher_rate: Longs
@@ -127,7 +127,7 @@ class Network:
         return network
 
     def check(self) -> None:
-        """Nothing, when sums of rates fit into 64 bits and distances into 30.
+        """Check that sums of rates fit into 64 bits and distances into 30.
 
         Raises: NetworkError
         """

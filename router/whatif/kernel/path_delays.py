@@ -28,11 +28,11 @@ class PathDelays:
     """Delays by pair of routers, microseconds, one way, in the base state; and what changes in a scenario."""
 
     def __init__(self, trees: SpfTrees, network: Network, *, is_ranked: bool = True) -> None:
-        """For trees in their base state.
+        """Work out the delays of trees in their base state.
 
         Args:
-            trees: that have been grown.
-            network: has the delays of links.
+            trees: trees that have been grown.
+            network: network with the delays of links.
             is_ranked: whether there are percentiles; else nothing is kept, and a delay that is asked for is added up.
         """
         self.trees = trees

@@ -142,7 +142,7 @@ class SpfTrees:
         self.is_base = False
 
     def _list_users(self) -> None:
-        """For each arc the roots that reach its head over it, and the slices of what is below."""
+        """List for each arc the roots that reach its head over it, and the slices of their trees below it."""
         n = self.size
         arcs = self.graph.arcs
         self._user_firsts = array("i", bytes(4 * arcs + 8))
@@ -270,7 +270,7 @@ class SpfTrees:
             self._attach(root, self._collect(root))
 
     def _next_stamp(self) -> None:
-        """From now on all is marked otherwise than before."""
+        """Take another stamp, with which all marks made so far are void."""
         self.kept_stamp += 1
         if self.kept_stamp == FAR:
             for place in range(len(self._kept_stamps)):
@@ -278,7 +278,7 @@ class SpfTrees:
             self.kept_stamp = 1
 
     def distance_to(self, dst: int, node: int) -> int:
-        """From *node* to *dst* now: where costs have no direction it is read where those to *dst* lie together."""
+        """Distance from *node* to *dst* now; read where those to *dst* lie together if costs have no direction."""
         if self.graph.has_asymmetric_costs:
             return self.distances[node * self.size + dst]
         return self.distances[dst * self.size + node]

@@ -22,13 +22,13 @@ Longs = NDArray[np.int64]
 
 
 class WorstUtilisations:
-    """Up to CAUSES scenarios for each directed link, those with the highest utilisations above the base's."""
+    """Scenarios with the highest utilisations above the base's, up to CAUSES for each directed link."""
 
     def __init__(self, kernel: Kernel) -> None:
-        """For scenarios of one kernel.
+        """Make room for the scenarios of one kernel.
 
         Args:
-            kernel: offers what it has failed.
+            kernel: kernel in which the scenarios that are offered have failed.
         """
         self.kernel = kernel
         self.links = 2 * len(kernel.network.links)
