@@ -1,1 +1,1 @@
-"""From a model and a request to a folder of tables: chunks of scenarios, engines, table files."""
+"""Pipeline from a model and a request to a folder of tables: chunks of scenarios, engines, table files."""

@@ -64,11 +64,12 @@ BASE_SCHEMA: Final = pa.schema(
         ("limit_bytes", pa.float64()),
     ]
 )
-"""By directed link, millionths; capacities are infinite where the model has none, limits as in `Kernel.limits`."""
+"""Schema of loads and capacities by directed link, millionths; capacities are infinite where the model has none, limits
+as in `Kernel.limits`."""
 WORST_SCHEMA: Final = pa.schema(
     [("link", _LONG), ("scenario", _LONG), ("share", pa.float64()), ("rate", _LONG), ("bytes", pa.float64())]
 )
-"""By directed link, utilisation, millionths."""
+"""Schema of worst scenarios by directed link: utilisation as a share, loads in millionths."""
 
 
 @attrs.frozen(kw_only=True)

@@ -160,7 +160,7 @@ def _is_running(pid: int) -> bool:
 
 
 def too_large(storage: HadoopStorage, names: Collection[str]) -> list[str]:
-    """Those of some tables that are not copied: loads by scenario, and those of MAY_BE_LARGE that are."""
+    """Names of the tables that are not copied: loads by scenario, and those of MAY_BE_LARGE that are large."""
     large = {name for name in MAY_BE_LARGE if name in names and storage.size(name) > MOST_BYTES}
     return [name for name in names if name == SCENARIO_LOAD.name or name in large]
 

@@ -47,7 +47,7 @@ class PlayedUnit:
 
     @classmethod
     def of_name(cls, name: str) -> PlayedUnit | None:
-        """That of a folder, None where it is of none."""
+        """Unit whose folder has this name; None for the name of any other folder."""
         match = _UNIT.fullmatch(name)
         return None if match is None else cls(int(match[1]), int(match[2]))
 

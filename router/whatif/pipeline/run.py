@@ -314,7 +314,7 @@ class _Works:
 
 
 def _network(name: str, model: Model) -> Network:
-    """That of a variant.
+    """Network of a variant.
 
     Raises: NetworkError with its name
     """
@@ -329,7 +329,7 @@ class _Made:
     """Result of an engine, beside the tables."""
 
     engine: str
-    """In words."""
+    """Description of the engine, in words."""
     coverage: float | None
     """Coverage, as in the table `run`."""
     summaries: Mapping[str, pa.Table]

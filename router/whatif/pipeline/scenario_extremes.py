@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from router.whatif.wording import BASE, NOTHING
 
 WORST: Final = 20
-"""Scenarios by each harm, at most."""
+"""Maximum number of scenarios by each harm."""
 HARMS: Final = ("lost_msgs_per_s", "lost_pairs", "max_utilisation", "stretch_p99")
 """Measures by which scenarios are ranked."""
 POINTS: Final = 160
@@ -23,11 +23,11 @@ POINTS: Final = 160
 FALLING: Final = ("lost_msgs_per_s", "max_utilisation")
 """Measures of which there is a curve for each family."""
 STRETCHES: Final = ("stretch_p50", "stretch_p95", "stretch_p99")
-"""Measures of which there is one over all failures."""
+"""Measures of which there is a curve over all failures."""
 ALL: Final = "all"
-"""In place of a family, where a curve is of all failures."""
+"""Stands in place of a family where a curve is of all failures."""
 RANKS: Final = (50, 95, 99)
-"""Percentiles."""
+"""Percentiles of the measures of PERCENTILES, percent."""
 PERCENTILES: Final = ("lost_msgs_per_s", "lost_pairs", "max_utilisation")
 """Measures of which there are percentiles by family."""
 

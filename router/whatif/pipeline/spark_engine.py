@@ -49,11 +49,11 @@ WORK_PER_CORE_S: Final = 2.0
 TASK_S: Final = 2.0
 """Approximate upper bound of a task's work, seconds: lost when an executor dies."""
 TASKS_PER_CORE: Final = 2
-"""At least, in each unit."""
+"""Minimum number of tasks per core in a unit that has enough chunks."""
 SHORT_UNIT_S: Final = 20.0
 """Units that end sooner are followed by larger ones."""
 LARGEST_UNIT: Final = 256
-"""In units of the first."""
+"""Size of the largest unit, as a multiple of the first one's."""
 LARGE_ROWS: Final[Mapping[str, str]] = {
     "compression": "none",
     "parquet.enable.dictionary": "false",
@@ -70,7 +70,7 @@ class SparkRunResult:
     """Result, beside the tables."""
 
     engine: str
-    """In words."""
+    """Description of the engine, in words."""
     coverage: float | None
     """Coverage, as in the table `run`."""
     summaries: Mapping[str, pa.Table]

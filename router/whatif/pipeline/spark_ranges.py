@@ -14,19 +14,19 @@ from pyspark.sql import DataFrame
 from router.whatif.pipeline.spark_session import functions_of
 
 RANGE_SCENARIOS: Final = 250_000
-"""In a partition at most, of rows that are few for each."""
+"""Maximum number of scenarios in a partition of rows that are few for each scenario."""
 FEWEST_SCENARIOS: Final = 2_048
-"""In a partition, while there is one for each core."""
+"""Minimum number of scenarios in a partition, even where some cores are left without one."""
 
 
 def by_range(rows: DataFrame, scenarios: int, cores: int, *, most: int = RANGE_SCENARIOS) -> DataFrame:
     """Put rows into as many partitions as there are ranges, the first range first.
 
     Args:
-        rows: with a column `scenario`.
-        scenarios: how many there are, numbered from 0.
-        cores: that shall have something to do.
-        most: scenarios in a partition.
+        rows: rows with a column `scenario`.
+        scenarios: number of scenarios, numbered from 0.
+        cores: number of cores that shall have something to do.
+        most: maximum number of scenarios in a partition.
     """
     count = min(math.ceil(scenarios / min(most, FEWEST_SCENARIOS)), max(2 * cores, math.ceil(scenarios / most)))
     sql = functions_of(rows)

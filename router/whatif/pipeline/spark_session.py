@@ -60,7 +60,7 @@ WRITERS: Final = "spark.sql.maxConcurrentOutputFileWriters"
 FILES_AT_ONCE: Final = 64
 CANCELLED_EVERY_S: Final = 0.1
 LOGGED_BY_PY4J: Final = "Exception while sending command."
-"""By the root logger, with a traceback, beside the exception that it raises."""
+"""Text that py4j logs by the root logger, with a traceback, beside the exception that it raises."""
 
 CONNECT_PORT: Final = 15002
 """Default port of Spark Connect."""
@@ -74,7 +74,7 @@ class SparkAddress:
     """Address of Spark."""
 
     master: str | None = None
-    """Such as `local[2]` or `spark://host:7077`; None: as spark-submit says, else this machine."""
+    """Spark master, such as `local[2]` or `spark://host:7077`; None: as spark-submit says, else this machine."""
     remote: str | None = None
     """A server of Spark Connect: `sc://host:15002`."""
     settings: Mapping[str, str] = attrs.field(factory=dict)

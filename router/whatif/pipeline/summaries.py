@@ -179,14 +179,14 @@ class Summaries:
         return from_rows(SCENARIO_CURVE.name, rows)
 
     def _measure(self, name: str) -> NDArray[np.float64]:
-        """By scenario: what a measure of HARMS is, NaN where it is nothing."""
+        """Values of a measure of HARMS by scenario; NaN where there is none."""
         if name == "lost_pairs":
             found: NDArray[np.float64] = self._column("unreachable_pairs") - self._column("dead_end_pairs")
             return found.astype(np.float64)
         return self._column(name)
 
     def _is_worse(self) -> NDArray[np.bool_]:
-        """By scenario: whether more publishers or addresses are without a subscriber than while nothing fails."""
+        """Mask of the scenarios in which more publishers or addresses lack a subscriber than while nothing fails."""
         found = np.zeros(self._ranges[-1].stop, dtype=np.bool_)
         for name in ("starved_publishers", "dead_addresses"):
             values = self._column(name)
@@ -206,7 +206,7 @@ class Summaries:
         return found
 
     def _weights(self) -> NDArray[np.float64]:
-        """By scenario: its probability, NaN where it has none or it is of maintenance, when it has a condition."""
+        """Probabilities by scenario; NaN without one, and for maintenance, whose probabilities have a condition."""
         found: NDArray[np.float64] = self._column("probability").copy()
         for each in self._ranges:
             if each.family == MAINTENANCE:
@@ -214,7 +214,7 @@ class Summaries:
         return found
 
     def _variant_places(self) -> NDArray[np.int64]:
-        """By scenario: the place of its variant."""
+        """Place of the variant of each scenario, by scenario."""
         sizes = [each.stop - each.first for each in self._ranges]
         return np.repeat([self._variants.index(each.variant) for each in self._ranges], sizes)
 
@@ -300,7 +300,7 @@ class Summaries:
             }
 
     def _ends_down(self, place: Mapping[str, int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By pair: the probability that one of its routers is itself down."""
+        """Probability that one of two routers is itself down, by pair of routers."""
         count = len(place)
         column = read_table(self._folder, SCENARIO.name, ["failed_routers"]).column(0)
         places = np.flatnonzero((weights > 0) & (pc.list_value_length(column).to_numpy() > 0))

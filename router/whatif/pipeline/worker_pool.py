@@ -93,7 +93,7 @@ def _until_one_dies(
 
 
 def prepare_worker() -> None:
-    """In a new process: leave interrupts to its parent, and end when that is gone."""
+    """Prepare a new process: leave interrupts to its parent, and end when that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
