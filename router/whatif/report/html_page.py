@@ -83,7 +83,7 @@ def _intro(facts: Facts) -> str:
 
 
 Pictures = dict[str, CaptionedPicture]
-"""By name; there is none of what there is nothing to be seen of."""
+"""Pictures by name, without those that would show nothing."""
 
 
 def _figures(pictures: Pictures, *names: str) -> list[Part]:

@@ -58,7 +58,7 @@ class Table:
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Any]
-    """In the order in which they are first shown."""
+    """Rows in the order in which they are first shown."""
     source: str
     """The table of the run that has all rows."""
 

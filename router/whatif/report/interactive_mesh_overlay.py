@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from router.whatif.model.mesh_model import Model
 
 SPREAD_PX: Final = 3.0
-"""Between parallel links, which else would lie on each other."""
+"""Distance between parallel links, which else would lie on each other, pixels."""
 
 
 def mesh_elements(axes: Any, height: float, points: NDArray[np.float64], model: Model) -> str:
     """Make a group of elements, links first, each with its place among them.
 
     Args:
-        axes: of matplotlib, in which all has been drawn.
-        height: of the picture, pixels.
-        points: by router.
+        axes: axes of matplotlib, in which all has been drawn.
+        height: height of the picture, pixels.
+        points: positions by router.
         model: the mesh.
     """
     axes.figure.canvas.draw()

@@ -453,7 +453,7 @@ def _factor(variant: VariantFacts) -> float:
 
 
 def _limits(steps: Sequence[VariantFacts]) -> str:
-    """Up to what growth all links can carry what they are given."""
+    """Describe up to what growth all links can carry what they are given."""
     said = []
     for words, values in (
         ("When nothing fails", [step.base_utilisation for step in steps]),

@@ -43,7 +43,7 @@ class NamePlace:
     """Place of a name beside the mark of its router."""
 
     offset: tuple[float, float]
-    """From the middle of the mark, pixels to the right and upward."""
+    """Distance from the middle of the mark, pixels to the right and upward."""
     side: tuple[int, int]
     """One of SIDES."""
 

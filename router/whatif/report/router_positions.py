@@ -24,7 +24,7 @@ MOST_ROUNDS: Final = 80
 
 
 def positions(model: Model) -> Floats:
-    """By router in the order of ids: (x, y), x to the right and y upward, in equal units."""
+    """Positions of routers in the order of ids: (x, y), x to the right and y upward, in equal units."""
     count = len(model.routers)
     place = {router.id: at for at, router in enumerate(model.routers)}
     ends = np.array([(place[link.a], place[link.b]) for link in model.links], dtype=np.int64).reshape(-1, 2)
@@ -55,7 +55,7 @@ def _on_map(model: Model, known: NDArray[np.bool_], ends: NDArray[np.int64]) -> 
 
 
 def _by_distance(count: int, ends: NDArray[np.int64]) -> Floats:
-    """So that distances in the picture are like hops in the mesh: pivot MDS, then a few rounds against stress.
+    """Positions with distances like hops in the mesh: pivot MDS, then a few rounds against stress.
 
     Source: U. Brandes, C. Pich, Eigensolver methods for progressive multidimensional scaling of large data, GD 2006;
     E. R. Gansner, Y. Koren, S. North, Graph drawing by stress majorization, GD 2004.

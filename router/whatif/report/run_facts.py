@@ -101,7 +101,7 @@ class LinkFacts:
     worst_bytes_per_s: float
     worst_utilisation: float
     scenarios: tuple[int, ...]
-    """That cause it, the worst first."""
+    """Numbers of the scenarios that cause the worst utilisation, the worst first."""
 
 
 @attrs.frozen(kw_only=True)
@@ -325,7 +325,7 @@ def _spof_order(row: Row) -> tuple[Any, ...]:
 
 
 def _credit_order(row: Row) -> tuple[Any, ...]:
-    """Not enough first; then by the share of what is configured that is needed by all who share it."""
+    """Sort key: paths without enough credit first, then by the share of the configured credit that its users need."""
     needed, configured = row["shared_needed"], row["configured"]
     share = needed / max(configured, 1) if needed and configured is not None else 0.0
     return row["is_enough"] is not False, -share, row["address"], row["src"], row["dst"]

@@ -16,7 +16,7 @@ STEPS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
 """Borders of the classes of utilisation."""
 DOWN: Final = "x"
 MOST: Final = 100_000
-"""Failures times links: with more the page would grow beyond what a browser opens at once."""
+"""Maximum of failures times links: with more the page would grow beyond what a browser opens at once."""
 
 
 @attrs.frozen(kw_only=True)
@@ -28,7 +28,7 @@ class SingleFailure:
     said: str
     """Effect, in a sentence."""
     links: str
-    """By link of the model a letter: the class of its utilisation, or DOWN."""
+    """Letters, one for each link of the model in its order: the class of its utilisation, or DOWN."""
 
 
 def single_failures(model: Model, *, is_split: bool) -> tuple[SingleFailure, ...]:

@@ -32,19 +32,19 @@ from router.whatif.wording import (
 )
 
 BUSY: Final = 0.8
-"""From this utilisation on a link is said to be busy: bursts find little room."""
+"""Utilisation above which a link counts as busy, since bursts find little room on it."""
 VAGUE: Final = 0.1
 """Share of the time not covered above which an availability is shown as a range."""
 LONG: Final = 2.0
-"""From this stretch on paths are said to be long."""
+"""Stretch above which paths count as long."""
 SOME_LOST: Final = 0.01
 """Share of the messages lost in a scenario above which it is rated fair."""
 MUCH_LOST: Final = 0.1
 """Share of the messages lost in a scenario above which it is rated bad."""
 THREE_NINES: Final = 0.999
-"""An availability is good from here on, ..."""
+"""Availability from which it is rated good."""
 TWO_NINES: Final = 0.99
-"""... and bad below this."""
+"""Availability below which it is rated bad."""
 
 
 class State(enum.StrEnum):
@@ -54,7 +54,7 @@ class State(enum.StrEnum):
     FAIR = "fair"
     BAD = "bad"
     UNKNOWN = "unknown"
-    """It can't be told: something isn't known."""
+    """Undecided, since something isn't known."""
 
 
 @attrs.frozen(kw_only=True)
