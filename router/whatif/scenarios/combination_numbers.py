@@ -24,7 +24,7 @@ Members = NDArray[np.int32]
 VECTOR_LIMIT: Final = 2**62
 """Numbers below are worked out by numpy, many at once."""
 SAMPLE_LIMIT: Final = 2**126
-"""More things than this can't be put in a shuffled order."""
+"""Maximum number of things that can be put in a shuffled order."""
 
 
 def ranks(numbers: Sequence[int] | range) -> Ranks:
@@ -141,7 +141,7 @@ class Shuffle:
                 return place
 
     def place_of(self, value: int) -> int:
-        """At which place *value* stands: `place_of(at(place)) == place`."""
+        """Place at which *value* stands: `place_of(at(place)) == place`."""
         half = self._half
         mask = 2**half - 1
         while True:

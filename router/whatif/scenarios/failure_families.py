@@ -176,22 +176,22 @@ class Family(Protocol):
         """Number of its members."""
 
     def batch(self, elements: FailureCandidates, numbers: Ranks) -> Batch:
-        """Some of them."""
+        """Failures of these numbers."""
 
 
 @attrs.frozen
 class NoFailure:
-    """Nothing fails: one scenario."""
+    """Family of the one scenario in which nothing fails."""
 
     text: str = attrs.field(default=NOTHING, init=False)
     group: None = attrs.field(default=None, init=False)
 
     def count(self, elements: FailureCandidates) -> int:
-        """One."""
+        """Number of its members: one."""
         return 1
 
     def batch(self, elements: FailureCandidates, numbers: Ranks) -> Batch:
-        """No link and no router."""
+        """Failures of no link and no router."""
         return _batch([((), (), NO_GROUP, elements.calm) for _ in numbers], elements)
 
 
@@ -205,7 +205,7 @@ class Combinations:
 
     @property
     def text(self) -> str:
-        """Such as `links:2`, `routers:1`, `links:1+routers:1`."""
+        """Name of the family, such as `links:2`, `routers:1`, `links:1+routers:1`."""
         parts = (("links", self.links), ("routers", self.routers))
         return "+".join(f"{word}:{count}" for word, count in parts if count)
 

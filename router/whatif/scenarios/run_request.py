@@ -275,7 +275,7 @@ def _check_known(option: str, text: str, what: str, name: str, known: Iterable[s
 
 
 def _costs(model: Model, texts: Sequence[str]) -> dict[str, int]:
-    """By link."""
+    """Read the new costs of links, by link id."""
     found: dict[str, int] = {}
     links = [link.id for link in model.links]
     for text in texts:
@@ -288,7 +288,7 @@ def _costs(model: Model, texts: Sequence[str]) -> dict[str, int]:
 
 
 def _new_links(model: Model, texts: Sequence[str]) -> list[LinkEdge]:
-    """Each with the next usual id that is free."""
+    """Make new links, each with the next usual id that is free."""
     try:
         found = added_links(texts, _routers(model), (link.id for link in model.links))
     except AddedLinkError as error:

@@ -31,17 +31,17 @@ from router.whatif.wording import BASE, NAMED, counted, listed
 
 DEFAULT_FAMILIES: Final = "links:1,routers:1"
 MAX_SIZE: Final = 16
-"""Links, or routers, that fail at once."""
+"""Maximum number of links, or of routers, that fail at once."""
 MAX_SCENARIOS: Final = 10**8
-"""Of a run: of each the program that makes it holds some numbers in the end."""
+"""Maximum number of scenarios of a run: the program that makes it holds some numbers of each in the end."""
 
 SMALLEST_CHUNK: Final = 64
 LARGEST_CHUNK: Final = 16384
 CHUNKS: Final = 32
-"""A variant has at least so many chunks, when it has enough scenarios."""
+"""Minimum number of chunks of a variant that has enough scenarios."""
 CHUNK_ROUTERS: Final = 1000
 CHUNK_SCENARIOS: Final = 512
-"""About a second of work at so many routers."""
+"""Number of scenarios that take about a second in a mesh of CHUNK_ROUTERS routers."""
 
 
 class PlanError(SettingsError):
@@ -88,7 +88,7 @@ class Chunk:
     """Consecutive scenarios of one variant, worked out and written together."""
 
     number: int
-    """From 0, over all variants."""
+    """Number of the chunk, counted from 0 over all variants."""
     variant: int
     first: int
     stop: int
