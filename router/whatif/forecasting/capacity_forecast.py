@@ -60,9 +60,9 @@ from router.whatif.wording import BASE
 RUN: Final = "run"
 """Folder with the run in which each period is a variant."""
 EXPECTED: Final = "expected"
-"""Folder of the model with the demands that are expected at the horizon,"""
+"""Folder of the model with the demands that are expected at the horizon."""
 HIGH: Final = "high"
-"""and of the one with those at the upper end of the band."""
+"""Folder of the model with the demands at the upper end of the band."""
 HOURS: Final = "hours"
 """Folder that is there meanwhile: all hours, those without messages too."""
 LEVELS: Final = ("busy", "mean", "p50", "p95", "p99", "max")

@@ -111,7 +111,7 @@ def trends(values: DataFrame, keys: Sequence[str], *, periods: int, outlook: For
 
 
 def _factors(confidence: float, periods: int) -> list[float]:
-    """By the number of periods of a series."""
+    """Quantiles of Student's t by the number of periods of a series; 0 for fewer periods than LEAST."""
     return [t_of_confidence(confidence, count - 2) if count >= LEAST else 0.0 for count in range(periods + 1)]
 
 

@@ -41,7 +41,7 @@ class Calendar:
 
     bucket_s: int
     period_s: int
-    """A multiple of that."""
+    """Length of a period, a multiple of `bucket_s`, seconds."""
     offset_s: int = 0
     """Beginning of some period, seconds since 1970."""
 
@@ -52,7 +52,7 @@ CALENDARS: Final = {
     "day": Calendar(bucket_s=3600, period_s=86400),
     "hour": Calendar(bucket_s=60, period_s=3600),
 }
-"""By the name of the period."""
+"""Calendars by the name of their period."""
 
 
 def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> DataFrame:

@@ -107,7 +107,7 @@ class CounterReader(DataSourceStreamReader):
         self._last = self.initialOffset()
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802 - pyspark's word
-        """Nothing is known: what passed before the first reading is not counted."""
+        """Offset of an empty reading: what passed before the first reading is not counted."""
         return {"reading": link_counters.to_text({})}
 
     def latestOffset(  # noqa: N802 - pyspark's word
@@ -128,7 +128,7 @@ class CounterReader(DataSourceStreamReader):
         return self._last
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        """One: there is little to compute."""
+        """One partition, as there is little to compute; none without another reading."""
         return [ReadingPairPartition(start["reading"], end["reading"])] if start != end else []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
@@ -148,10 +148,10 @@ def ask_any(urls: Sequence[str], connect: Connect, ask: Callable[[link_counters.
     """Ask the first router that answers.
 
     Args:
-        urls: of routers of one mesh.
-        connect: makes a client of one.
-        ask: asks it.
-    Returns: what it has said, None when none answers.
+        urls: addresses of routers of one mesh.
+        connect: connects a client to an address.
+        ask: asks the router of a client.
+    Returns: answer of *ask*, None when no router answers.
     """
     for url in urls:
         try:
@@ -185,9 +185,9 @@ class WatchSpec:
     links: tuple[LinkEdge, ...] = ()
     """Links of the model, with ids and capacities."""
     capacity_msgs: float | None = None
-    """Capacity of links that have none there, messages/s."""
+    """Capacity in each direction of links for which the model has none, messages/s."""
     capacity_bytes: float | None = None
-    """and bytes/s, in each direction."""
+    """Capacity in each direction of links for which the model has none, bytes/s."""
 
 
 def check_places(checkpoint: Path, out: Path | None) -> None:

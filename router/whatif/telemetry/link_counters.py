@@ -56,7 +56,7 @@ class RouterCounters:
     at: int
     """Time at which it was asked, microseconds since 1970, by the clock of who asked."""
     connections: Mapping[str, Connection]
-    """By identity, which no other connection of the same start of the router has."""
+    """Connections by identity, which no other connection of the same start of the router has."""
     entered: Mapping[str, int] | None = None
     """Messages that entered the mesh here, by address; None where that was not asked."""
     clients: tuple[int, int] = (0, 0)
@@ -64,9 +64,9 @@ class RouterCounters:
 
 
 ALL: Final = ""
-"""In the place of an address: all of them together."""
+"""Stands in place of an address for all addresses together."""
 Reading = Mapping[str, RouterCounters]
-"""By router."""
+"""Counters of each router, by its id."""
 
 
 @attrs.frozen(kw_only=True)
@@ -77,7 +77,7 @@ class LinkTraffic:
     src: str
     dst: str
     begun: int
-    """Microseconds since 1970,"""
+    """Beginning of the time that is counted, microseconds since 1970."""
     ended: int
     messages: int
     bytes: int
@@ -94,7 +94,7 @@ class AddressTraffic:
     address: str
     """ALL for those of all addresses."""
     begun: int
-    """Microseconds since 1970,"""
+    """Beginning of the time that is counted, microseconds since 1970."""
     ended: int
     messages: int
     msg_bytes: float | None
