@@ -34,9 +34,9 @@ class SimulationParameters:
     network: NetworkConditions = NetworkConditions(delay_s=0.0005, jitter_s=0.0005)
     """Network conditions of links without a delay of their own."""
     cpu_costs: CpuCosts | None = CPU_COSTS
-    """None: computing takes no time, as on machines of infinite speed."""
+    """Costs of computing; None: it takes no time, as on machines of infinite speed."""
     detection_s: float = 0.005
-    """From the end of a process until the other ends of its connections notice: the system clears its memory first."""
+    """Time from the end of a process until its peers notice, seconds: the system clears the process's memory first."""
     detection_jitter_s: float = 0.001
 
 

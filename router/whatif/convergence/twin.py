@@ -28,7 +28,7 @@ from router.whatif.model.mesh_model import Model, ModelError
 STEP_S: Final = 0.01
 """Time between two looks whether all are right, seconds. Results do not depend on it."""
 LIMIT_S: Final = 60.0
-"""After so long, and three times `hello_max_age_s`, a mesh that is not right is given up."""
+"""Time after which, plus three times `hello_max_age_s`, a mesh that is not right is given up, seconds."""
 UNASKED: Final = frozenset({"HELLO", "RA"})
 """Messages that are sent without any reason but time."""
 
@@ -51,7 +51,7 @@ class EventKind(StrEnum):
     REPAIR = "repair"
     """Kind of the event that brings back what failed last."""
     CALM = "calm"
-    """Nothing, for a while."""
+    """Time passes without events."""
 
 
 CAN_FAIL: Final = (EventKind.LINK, EventKind.ROUTER, EventKind.SILENT_LINK, EventKind.SILENT_ROUTER)
@@ -101,7 +101,7 @@ class TwinCase:
     conditions: SimulationParameters = SimulationParameters()
     failures: int = 20
     kinds: tuple[EventKind, ...] = FAILURES
-    """They take turns."""
+    """Kinds of failures, which take turns."""
     is_repaired: bool = True
     """True when what has failed is back before the next failure; else failures add up."""
     calm_s: float = 0.0

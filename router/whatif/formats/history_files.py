@@ -22,7 +22,7 @@ class HistoryFile:
     stop: int
     """Number after that of its last one."""
     ended: int
-    """Its last moment, microseconds since 1970."""
+    """Last moment of the file, microseconds since 1970."""
 
     def has(self, other: HistoryFile) -> bool:
         """Whether it was made of another file, among others."""
@@ -33,9 +33,9 @@ def file_name(number: int, ended: int, size: int = 1) -> str:
     """Name of a file.
 
     Args:
-        number: of the micro-batch, or of the first one of a block.
-        ended: its last moment, microseconds since 1970.
-        size: micro-batches of the block.
+        number: number of the micro-batch, or of the first one of a block.
+        ended: last moment of the file, microseconds since 1970.
+        size: number of micro-batches of the block.
     """
     return f"part-{number:08d}-{ended}{f'-{size}' if size > 1 else ''}.parquet"
 
@@ -51,7 +51,7 @@ def numbered_files(folder: Path) -> list[HistoryFile]:
 
 
 def joined_among(files: Sequence[HistoryFile]) -> list[HistoryFile]:
-    """Those of which another file has all rows."""
+    """Files of which another file has all rows."""
     blocks = [file for file in files if file.stop - file.first > 1]
     return [file for file in files if any(block.has(file) for block in blocks)]
 

@@ -57,7 +57,7 @@ def links_by_id(mesh: MeshSettings) -> dict[str, Link]:
 
 
 def least_costs(mesh: MeshSettings) -> dict[str, int]:
-    """By link whose cost its connector can change alone: the least that it can be, which is what the listener says.
+    """Minimum costs, those of the listeners, by id of each link whose cost its connector can change alone.
 
     Of parallel links a cost decides which is used, and their ids: they are left out.
     """
@@ -70,8 +70,8 @@ def with_link_costs(path: FilePath, costs: Mapping[str, int]) -> str:
     """The text of a settings file with other costs of links, each written at its connector; all else is as it was.
 
     Args:
-        path: of the file.
-        costs: by link of `least_costs`.
+        path: path of the file.
+        costs: new costs by id of the link, for links of `least_costs`.
     Raises: SettingsError where the file isn't one of a mesh, or a connector can't be changed there.
     """
     faults = FileFindings(path)

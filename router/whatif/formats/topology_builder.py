@@ -1,4 +1,4 @@
-"""From nodes and edges, as files of network topologies have them, to a model: ids of routers, delays, demands."""
+"""Models from nodes and edges, as files of network topologies have them: ids of routers, delays, demands."""
 
 from __future__ import annotations
 
