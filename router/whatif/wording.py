@@ -32,7 +32,7 @@ MEASURES_OF_PLACEMENT: Final[Mapping[str, str]] = {
 LEAST_PERCENT: Final = 1e-4
 """Percents below this are written with an exponent."""
 MOST_DIGITS: Final = 17
-"""More digits tell no two floats apart."""
+"""Maximum number of digits of a number: these distinguish any two floats."""
 
 
 class NumberWriter(Protocol):

@@ -15,7 +15,7 @@ from router.whatif.model.elements import LinkEdge, free_link_id
 LINK_AMOUNTS: Final = ("delay_ms", "capacity_msgs", "capacity_bytes")
 """Amounts that may be said of a link in a text: fields of `LinkEdge`."""
 MOST_DIGITS: Final = 9
-"""Of a cost, whose bound the model checks."""
+"""Maximum number of digits of a cost, whose bound the model checks."""
 FORMS: Final = (
     "a list of links, each a LinkEdge, a text such as `A,B,2,delay_ms=5`, (a, b), (a, b, cost), or a dict with a, b "
     "and other fields of LinkEdge"

@@ -15,7 +15,7 @@ from mesh_config.models import ID_PATTERN, TEXT_PATTERN, setting
 
 DEFAULT_CLASS: Final = "default"
 NOBODY: Final = -1
-"""In a column of names: none."""
+"""Place that stands for none in a column of names."""
 
 Names = NDArray[np.int32]
 """Places in `Demands.names`, one for each demand."""
@@ -146,7 +146,7 @@ class Demands(Sequence[Demand]):
         )
 
     def places(self, names: Sequence[str]) -> NDArray[np.int32]:
-        """For each of `self.names` its place in *names*, NOBODY for those that are not there."""
+        """Places of `self.names` in *names*; NOBODY for those that are not there."""
         place = {name: number for number, name in enumerate(names)}
         return np.array([place.get(name, NOBODY) for name in self.names], dtype=np.int32)
 

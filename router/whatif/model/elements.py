@@ -67,7 +67,7 @@ class LinkEdge:
 
     @property
     def costs(self) -> tuple[int, int]:
-        """From `a` to `b`, and from `b` to `a`."""
+        """Costs from `a` to `b`, and from `b` to `a`."""
         return self.cost, self.cost if self.cost_back is None else self.cost_back
 
     @property

@@ -48,27 +48,27 @@ class Parts(Protocol):
 
     @property
     def routers(self) -> tuple[RouterNode, ...]:
-        """In the order of ids, as links are."""
+        """Routers in the order of ids."""
 
     @property
     def links(self) -> tuple[LinkEdge, ...]:
-        """Between routers."""
+        """Links between routers, in the order of ids."""
 
     @property
     def addresses(self) -> tuple[AddressNode, ...]:
-        """To which messages are sent."""
+        """Addresses to which messages are sent."""
 
     @property
     def subscribers(self) -> tuple[SubscriberSite, ...]:
-        """Check the subscribers of addresses at routers."""
+        """Subscribers of addresses at routers."""
 
     @property
     def demands(self) -> Demands:
-        """Check the demands of publishers."""
+        """Demands of publishers."""
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Check the groups of links and routers."""
+        """Groups of links and routers."""
 
     @property
     def counters(self) -> tuple[LinkCounter, ...]:
