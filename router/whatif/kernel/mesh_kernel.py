@@ -123,7 +123,7 @@ class Kernel:
         return most
 
     def limits(self) -> NDArray[np.float64]:
-        """Loads at which utilisation is 1, by link: millionths of messages/s and of bytes/s in each direction."""
+        """Loads of utilisation 1 in each direction, by link: millionths of messages/s, bytes/s in their unit."""
         return np.frombuffer(self._capacities, dtype=np.float64)[:-1].reshape(-1, 2).copy()
 
     def utilisations(self) -> NDArray[np.float64]:

@@ -181,7 +181,7 @@ class Family(Protocol):
 
 @attrs.frozen
 class NoFailure:
-    """Family of the one scenario in which nothing fails."""
+    """Family of a single scenario, in which nothing fails."""
 
     text: str = attrs.field(default=NOTHING, init=False)
     group: None = attrs.field(default=None, init=False)
