@@ -23,18 +23,18 @@ COMMON = """
     action answer arrival authenticated authentication backlog backpressure batch bucket byte call clock code codec
     comparison computation constant context controlplane copier copy counter credential database decode diff
     doubling duplicate duration entry envelope error escape event exclusion fair fanout file format grant handler
-    histogram identity ids installation interface internal key lifecycle limit list local manager meter node notifier
+    histogram identity ids internal key lifecycle limit list local manager meter node notifier
     policy protocol queue rate report result route rule scanner scheduler segment selection server service setting
     step sync table throttle timer timing token total tracker transit type user value view writer
 """
 """Words that programs use for what everybody takes them for."""
 INFLECTED = """
     all and arrived attached changed check close closed current
-    denial denied due ended excluded failed first fixed flooded
+    denial denied due ended exceeded excluded failed first fixed flooded
     foreign held incoming install invalid kept kind known large last left lowered management many message
-    outgoing outside over own paced pair part paused place player polled progress raised
+    outgoing outside over own pair part pending place player polled progress raised
     reading record recorded recording refusal refused remote reopened replayable return rewriting right selection
-    send sent shared skipping stalled tell to told too toward unanswered unknown unreadable unsupported up violating
+    send sent shared skipping stalled tell throttled time to told too toward unanswered unknown unreadable unsupported up violating
     violation waiting withdraw withdrew
 """
 """English, and forms of words that are explained."""
