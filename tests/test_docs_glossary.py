@@ -34,8 +34,8 @@ INFLECTED = """
     foreign held incoming install invalid kept kind known large last left lowered management many message
     outgoing outside over own pair part pending place player polled progress raised
     reading record recorded recording refusal refused remote reopened replayable return rewriting right selection
-    send sent shared skipping stalled tell throttled time to told too toward unanswered unknown unreadable unsupported up violating
-    violation waiting withdraw withdrew
+    send sent shared skipping stalled tell throttled time to told too toward unanswered unknown unreadable
+    unsupported up violating violation waiting withdraw withdrew
 """
 """English, and forms of words that are explained."""
 UNEXPLAINED = {*SPECIFIED.split(), *COMMON.split(), *INFLECTED.split()}
