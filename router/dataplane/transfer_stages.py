@@ -10,21 +10,21 @@ from typing import Final
 # Stages
 
 NEW: Final = 0
-"""Stage of a message whose destination is not known yet."""
+"""The destination of the message is not known yet."""
 HOLDING: Final = 1
-"""Stage of a message whose parts are collected until it is whole."""
+"""The parts of the message are collected until it is whole."""
 WAITING: Final = 2
-"""Stage of a message that waits for credit of a subscriber, or of one link."""
+"""The message waits for credit of a subscriber, or of one link."""
 STREAMING: Final = 3
-"""Stage of a message whose parts are sent as they arrive."""
+"""The parts of the message are sent as they arrive."""
 SENT: Final = 4
-"""Stage of a message that was sent as a whole; the outcome is still to come."""
+"""The message was sent as a whole; the outcome is still to come."""
 DONE: Final = 5
-"""Stage of a message that has its outcome; what still arrives of it is thrown away."""
+"""The message has its outcome; what still arrives of it is thrown away."""
 STRANDED: Final = 6
-"""Stage of a message whose way was lost before it was written: it takes another one as soon as the routes are known."""
+"""The way of the message was lost before it was written: it takes another one as soon as the routes are known."""
 QUEUED: Final = 7
-"""Stage of a message that waits for the end of this turn, when credit is dealt."""
+"""The message waits for the end of this turn, when credit is dealt."""
 
 # Events
 
