@@ -2,7 +2,10 @@ import cython
 
 
 cdef class FairQueue:
-    cdef object _line
+    cdef object _due
+    cdef object _later
+    cdef set _served
+    cdef Py_ssize_t _room
     cdef dict _clients
 
     cpdef Py_ssize_t client_count(self)
