@@ -84,7 +84,7 @@ class KeptMulticast:
 
 
 class KnownSubscribers:
-    """Knowledge of the subscribers of one address while multicasts to it are kept."""
+    """Subscribers of one address at other routers, while multicasts to it are kept."""
 
     __slots__ = ("kept", "since")
 
