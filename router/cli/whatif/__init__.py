@@ -34,7 +34,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "run": Command("router.cli.whatif.run", "run", "Run failures and changes through a model."),
     "snapshot": Command("router.cli.whatif.snapshot", "snapshot", "Make a model of a live mesh."),
     "check": Command("router.cli.whatif.check", "check", "Check a run against limits, as a gate in CI."),
-    "converge": Command("router.cli.whatif.converge", "converge", "Predict how long a mesh takes to agree."),
+    "converge": Command("router.cli.whatif.converge", "converge", "Predict how long a mesh takes to converge."),
     "credit": Command("router.cli.whatif.credit", "credit", "Show the credit that paths need and have."),
     "diff": Command("router.cli.whatif.diff", "diff", "Show the differences between two models or runs."),
     "explain": Command("router.cli.whatif.explain", "explain", "Explain one scenario, link, router, pair or address."),

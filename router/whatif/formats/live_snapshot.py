@@ -292,7 +292,7 @@ def _treatment(text: str, said: Mapping[str, str], faults: FileFindings) -> Trea
         return Treatment(word)
     usual = built_in_treatment(text)
     told = f"`{word}` at router `{router}`" if router else "known to no router any more"
-    faults.warn(f"address `{text}` is reported as {told}; it counts as {usual}", key=("addresses", text))
+    faults.warn(f"address `{text}` is {told}; it counts as {usual}", key=("addresses", text))
     return usual
 
 

@@ -315,7 +315,7 @@ def test_what_another_version_has_left_is_not_resumed(tmp_path: Path, monkeypatc
         patched.setattr(twin_runs, "__version__", "0.0.1", raising=False)
         with pytest.raises(KeyboardInterrupt):
             twin_runs.run([small()], out, Engine(workers=1))
-    with pytest.raises(RunError, match="the run that was interrupted differs in version; expected the same model"):
+    with pytest.raises(RunError, match="the interrupted run differs in version; expected the same model"):
         twin_runs.run([small()], out, Engine(workers=1), is_resumed=True)
     assert twin_runs.run([small()], out, Engine(workers=1)).num_rows == 9
 

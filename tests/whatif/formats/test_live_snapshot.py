@@ -162,10 +162,10 @@ def test_a_mesh_that_changes_is_asked_again_and_told_when_it_goes_on_changing() 
 
 
 @pytest.mark.parametrize(("change", "told"), [
-    ({"linkCosts": None}, "router.node[0].linkCosts: router `A` tells nothing; expected a mapping"),
-    ({"linkCosts": {"B": "2"}}, "router.node[0].linkCosts: router `A` tells a mapping; expected a mapping of"),
-    ({"isReachable": 1}, "router.node[0].isReachable: router `A` tells the number `1`; expected `true` or `false`"),
-    ({"id": 7}, "router.node[0].id: router `A` tells the number `7`; expected text"),
+    ({"linkCosts": None}, "router.node[0].linkCosts: router `A` reports nothing; expected a mapping"),
+    ({"linkCosts": {"B": "2"}}, "router.node[0].linkCosts: router `A` reports a mapping; expected a mapping of"),
+    ({"isReachable": 1}, "router.node[0].isReachable: router `A` reports the number `1`; expected `true` or `false`"),
+    ({"id": 7}, "router.node[0].id: router `A` reports the number `7`; expected text"),
 ])  # fmt: skip
 def test_a_router_that_tells_something_else_is_named(change: Row, told: str) -> None:
     answers = Answers([{**node("A", {}), **change}], {})
@@ -178,7 +178,7 @@ def test_a_router_that_tells_something_else_is_named(change: Row, told: str) -> 
 def test_a_reply_with_other_attributes_is_named(kind: str) -> None:
     answers = pair([])
     answers.entities["B"] = {kind: [{"name": "other"}]}
-    with pytest.raises(SettingsError, match=r"router `B` tells nothing; expected"):
+    with pytest.raises(SettingsError, match=r"router `B` reports nothing; expected"):
         collect(answers)
 
 

@@ -238,7 +238,7 @@ def test_a_chunk_is_found_by_its_number_and_its_variant() -> None:
 
 
 def test_more_scenarios_than_are_held_in_the_end_are_refused() -> None:
-    with pytest.raises(PlanError, match="121,095,301 scenarios; expected at most 100,000,000; --sample plays some"):
+    with pytest.raises(PlanError, match="121,095,301 scenarios; expected at most 100,000,000; --sample runs some"):
         plan_of(ring(900), "links:3")
 
 
