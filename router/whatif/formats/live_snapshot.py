@@ -281,7 +281,7 @@ def _addresses(routers: Mapping[str, RouterReading], used: Iterable[str], faults
         if len(said.get(text, ())) > 1:
             words = " and ".join(f"{treatment} at router `{router}`" for treatment, router in said[text].items())
             first = next(iter(said[text]))
-            faults.warn(f"address `{text}` is {words}; it is taken for {first}", key=("addresses", text))
+            faults.warn(f"address `{text}` is {words}; it counts as {first}", key=("addresses", text))
     return [AddressNode(text=text, treatment=_treatment(text, said.get(text, {}), faults)) for text in wanted]
 
 

@@ -101,7 +101,7 @@ class _Treatments:
         if other is not None:
             self._faults.warn(
                 f"address `{text}` is {treatment} at router `{router}` and {found[other]} at `{other}`;"
-                f" it is taken for {treatment}",
+                f" it counts as {treatment}",
                 expected="one treatment in the whole mesh",
             )
         return treatment

@@ -246,7 +246,7 @@ def test_subscribers_are_counted_with_all_that_they_grant() -> None:
     assert warnings == [
         (
             "addresses.orders: address `orders` is closest at router `A` and multicast at router `B`;"
-            " it is taken for closest"
+            " it counts as closest"
         )
     ]
 

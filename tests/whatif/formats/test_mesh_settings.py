@@ -70,7 +70,7 @@ def test_addresses_have_the_treatment_of_the_settings(tmp_path: Path) -> None:
     assert treatment_of("other") is Treatment.BALANCED
     assert any(
         str(it).endswith(
-            "address `other` is balanced at router `A` and closest at `B`; it is taken for balanced;"
+            "address `other` is balanced at router `A` and closest at `B`; it counts as balanced;"
             " expected one treatment in the whole mesh"
         )
         for it in told.check()
