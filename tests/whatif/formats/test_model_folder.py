@@ -116,9 +116,7 @@ def test_who_names_a_file_of_a_mesh_is_told_how_to_make_a_model_of_it(tmp_path: 
 @pytest.mark.parametrize("place", ["nowhere", "empty"])
 def test_who_names_nothing_is_told_that_nothing_is_there(tmp_path: Path, place: str) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(
-        SettingsError, match=r"(no such folder|it is no model: .*); expected a folder that `amqp-mesh whatif import`"
-    ):
+    with pytest.raises(SettingsError, match=r"(no such folder|it is no model).*; expected a folder that `amqp-mesh "):
         model_folder.read_model(tmp_path / place)
 
 

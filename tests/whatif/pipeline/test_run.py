@@ -378,7 +378,7 @@ def test_an_interrupt_exits_with_130_and_resume_goes_on(tmp_path: Path) -> None:
     with subprocess.Popen([*command, *options], cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if "playing" in line:
+            if "running scenarios" in line:
                 process.send_signal(signal.SIGINT)
                 break
         rest = process.stderr.read()
