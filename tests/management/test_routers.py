@@ -404,6 +404,6 @@ def test_a_router_that_does_not_tell_all_attributes_is_shown_without(
         assert found.exit_code == 0
         monkeypatch.setenv("COLUMNS", "6")
         folded = CliRunner().invoke(main, ["stat", what, "--url", mesh.url("R1")]).stdout
-        assert "not told" in " ".join(folded.split())
+        assert "not reported" in " ".join(folded.split())
     elif found.exit_code:
         assert "is it another version?" in found.stderr
