@@ -176,7 +176,21 @@ def test_the_command_says_what_is_full_and_what_it_lacks(done: tuple[Path, str])
     ]
     calm, failing = (lines[at:end] for at, end in zip(titles, [*titles[1:], None], strict=True))
     assert ["A--B", "A", "B", "85.7%", "+9.52%", "2", "2", "to", "2", "x", "3.33"] in calm
-    assert ["A--B", "A", "B", "link", "B--C", "109.5%", "+9.52%", "already", "already", "to", "already", "x", "3.57"] in failing
+    assert [
+        "A--B",
+        "A",
+        "B",
+        "link",
+        "B--C",
+        "109.5%",
+        "+9.52%",
+        "already",
+        "already",
+        "to",
+        "already",
+        "x",
+        "3.57",
+    ] in failing
     for table in (calm, failing):
         links = [tuple(line[:3]) for line in table if line and "--" in line[0]]
         assert len(links) == len(set(links)), "each link once"
