@@ -85,7 +85,8 @@ SILENT: Final = (
     " perhaps one of HTTP"
 )
 REFUSED: Final = (
-    "Connection refused: nothing listens there. A router that is drained takes no connection either: ask by another one"
+    "Connection refused: nothing listens there. A router that is drained takes no connection either: ask through "
+    "another router"
 )
 ALL: Final = (
     ("['HTTP/", HTTP),

@@ -43,7 +43,7 @@ interval_option: Final = click.option(
     help="Refresh interval; longer when collecting the data takes longer.",
 )
 looks_option: Final = click.option(
-    "--looks", type=WholeNumber(min=1), metavar="N", help="Stop after N messages.  [default: go on]"
+    "--looks", type=WholeNumber(min=1), metavar="N", help="Stop after N refreshes.  [default: go on]"
 )
 
 

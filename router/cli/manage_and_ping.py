@@ -136,7 +136,8 @@ def _pair(text: str) -> tuple[str, object]:
 def ping(access: RouterAccess) -> None:
     """Ping every router known to the one at URL, and show how long each takes to answer.
 
-    Absent routers named in the mesh file are shown too. Exit status: 1 when a router doesn't answer.
+    Absent routers are shown too: those named in the mesh file, and any other for a day. Exit status: 1 when a
+    router doesn't answer.
     """
     rows = [["router", "answer", "ms", "hops' cost"]]
     is_missing = False

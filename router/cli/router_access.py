@@ -55,8 +55,8 @@ REST_OF_URL: Final = re.compile(r"([^/@]*@)?(\[[^\[\]/@]+\]|[^\[\]:/@]+)(:-?\w+)
 NO_ADDRESS: Final = "{} is no address of AMQP: amqp://HOST:PORT is expected, or amqps://HOST:PORT for TLS"
 
 ANONYMOUS: Final = MECHANISMS[0]
-NOT_ASKED: Final = "{url} has let user {user} in as anonymous: it asks nobody who comes{unless}"
-WITHOUT_ONE: Final = ", or only whoever has a password (--password-file)"
+NOT_ASKED: Final = "{url} has let user {user} in as anonymous: it does not authenticate clients{unless}"
+WITHOUT_ONE: Final = ", or only those with a password (--password-file)"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -209,7 +209,7 @@ def credit_parts(
     """
     found = _grouped(rows)
     if text is not None and not found:
-        said = f"{printable(router)}: nobody publishes to {printable(text)} by its link or subscribes to it here"
+        said = f"{printable(router)}: nobody subscribes to {printable(text)} here, and no publisher's link names it"
         hint = f"; {printable(there_is(of_vhosts))}" if of_vhosts else ""
         hint += f".{printable(suggestion(near))}" if near is not None else ""
         return [Text(said + hint), *_floods([text], floods, None)]

@@ -93,8 +93,8 @@ def top(
     the oldest has waited, and `unsett` counts messages without an outcome. Causes come first. FLOODS: a sender without
     an address of its own that has about as many messages without outcome as it may; SLOW: a subscriber that messages
     wait for, because it grants no credit. Then the clients that wait. BLOCKED: a sender whose messages wait and that
-    has no credit. `no credit`: a subscriber that grants none, while no message waits only for it. `credit` is the
-    credit of the links that are in this state.
+    has no credit. `no credit`: a subscriber that grants none and is not the cause: no message waits only for it,
+    or a client floods its address. `credit` is the credit of the links that are in this state.
 
     A router that can't be queried is named, in JSON under `errors`, and has no rows. Exit status: 1 when there was one
     at the last refresh, else 0.

@@ -241,8 +241,8 @@ def test_a_user_who_is_not_asked_for_is_warned_of_once(tmp_path: Path) -> None:
         mesh.start()
         url = mesh.url("R1")
         warning = (
-            f"Warning: {url} has let user alice in as anonymous: it asks nobody who comes, or only whoever"
-            " has a password (--password-file)\n"
+            f"Warning: {url} has let user alice in as anonymous: it does not authenticate clients, or only those"
+            " with a password (--password-file)\n"
         )
 
         def said(*words: str) -> str:

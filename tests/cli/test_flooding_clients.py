@@ -84,7 +84,7 @@ def test_trace_and_credit_name_it(mesh: MeshProcesses) -> None:
     assert own[1].startswith("flood at R1: client batch (127.0.0.1:"), own  # how many are under way changes meanwhile
     # Where it sends from, its messages name the address, and no link does.
     credit = call(mesh, "stat", "credit", "--address", "jobs", "--router", "R1").stdout.splitlines()
-    assert credit[0] == "R1: nobody publishes to jobs by its link or subscribes to it here"
+    assert credit[0] == "R1: nobody subscribes to jobs here, and no publisher's link names it"
     assert credit[1].startswith("flood at R1: client batch (127.0.0.1:")
 
 

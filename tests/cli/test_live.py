@@ -116,7 +116,7 @@ def test_trace_says_that_nobody_subscribes(stage: Stage) -> None:
             "trace jbos --seconds 0 --router R2",
             "R2: nobody subscribes to jbos or publishes to it, as far as it reaches.",
         ),
-        ("stat credit --address Jobs", "R1: nobody publishes to Jobs by its link or subscribes to it here."),
+        ("stat credit --address Jobs", "R1: nobody subscribes to Jobs here, and no publisher's link names it."),
     ],
 )
 def test_an_address_that_nobody_has_is_answered_with_the_nearest_one(stage: Stage, words: str, said: str) -> None:

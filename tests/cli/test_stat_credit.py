@@ -273,7 +273,7 @@ def test_nobody_is_said_in_words() -> None:
     assert drawn([]) == ["R1: 0 addresses, 0 with blocked publishers"]
     names = [f"v{number}/x" for number in range(ADDRESSES_NAMED + 2)]
     assert there_is(names) == "there is v0/x, v1/x, v2/x, v3/x, v4/x and 2 more"
-    assert drawn([], text="x\x1b[2J") == [r"R1: nobody publishes to x\x1b[2J by its link or subscribes to it here"]
+    assert drawn([], text="x\x1b[2J") == [r"R1: nobody subscribes to x\x1b[2J here, and no publisher's link names it"]
 
 
 def test_names_of_peers_move_no_cursor_and_are_no_markup() -> None:

@@ -152,7 +152,7 @@ def test_an_operator_outside_all_virtual_hosts_is_told_of_their_addresses(call: 
         "  there is blue/jobs, green/jobs: trace that",
     ]
     shown = call("stat", "credit", "--address", "jobs", "--vhost", "watch").output
-    nobody = "A: nobody publishes to jobs by its link or subscribes to it here"
+    nobody = "A: nobody subscribes to jobs here, and no publisher's link names it"
     assert shown == f"{nobody}; there is blue/jobs, green/jobs\n"
     for words in (("stat", "credit", "--address", "others"), ("trace", "others", "--seconds", "0")):
         assert "there is" not in call(*words, "--vhost", "watch").output

@@ -96,7 +96,8 @@ def forecast(
 
     HISTORY is the folder that `watch --addresses -o` writes. The traffic that entered the mesh in each hour becomes
     demands, the demands of each period are run through all failures, and a straight line is fitted to the utilisation
-    of each link in each failure. The band shows how certain the line is.
+    of each link in each failure. The column `range` shows between which periods a link
+    may become full, by the prediction band of its line.
 
     The folder OUT gets the tables demand_rate, demand_period, demand_forecast and link_forecast, a run with all
     periods, and the models `expected` and `high` with the demands at the horizon, for `suggest`, `run` and `check`.

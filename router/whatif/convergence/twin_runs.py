@@ -37,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 Done = Callable[[int, list[Row]], None]
 """Told the place of a case, and its rows."""
 
-LABEL: Final = "running twins"
+LABEL: Final = "running meshes"
 FORMAT: Final = 1
 """Format of what is kept of cases that are done: those of another one are not resumed."""
 
