@@ -137,7 +137,7 @@ def test_all_routers_are_shown_and_addresses_beyond_a_limit_are_counted(mesh: Me
     table = words(stat(mesh, "--credit", "--all-routers", "--limit", "2"))
     assert [row[0] for row in table if row and row[0].endswith(":")] == ["R1:", "R2:"]
     assert table[-1][:6] == ["3", "more", "addresses,", "0", "with", "blocked"]
-    assert words(stat(mesh, "--credit", "--address", "ordres"))[0][:4] == ["R1:", "nobody", "publishes", "to"]
+    assert words(stat(mesh, "--credit", "--address", "ordres"))[0][:4] == ["R1:", "nobody", "subscribes", "to"]
     for receiver in others:
         receiver.close()
 
