@@ -94,22 +94,29 @@ async def _settle(runtime: Runtime) -> None:
     quiet = trio.Event()
     runtime.tell_quiet(quiet.set)
     runtime.stop_taking()
-    await quiet.wait()
+    with trio.move_on_at(_hand_back_at()):
+        await quiet.wait()
     if all(connection.port.is_router for connection in runtime.connections.values()):
         return
     await _wait_for_replies(runtime)
     if not runtime.data_plane.is_quiet():
         quiet = trio.Event()
         runtime.tell_quiet(quiet.set)
-        await quiet.wait()
+        with trio.move_on_at(_hand_back_at()):
+            await quiet.wait()
     runtime.hand_back()
     await trio.sleep(HAND_BACK_S)
+
+
+def _hand_back_at() -> float:
+    """Return the latest time at which credit is handed back, seconds: clients need a moment for what they then send."""
+    return trio.current_effective_deadline() - 2 * HAND_BACK_S
 
 
 async def _wait_for_replies(runtime: Runtime) -> None:
     """Wait until each request is answered, or `shutdown_replies_s` are over; there is time left to hand back."""
     most_s = runtime.settings.shutdown_replies_s
-    until = min(trio.current_time() + most_s, trio.current_effective_deadline() - 2 * HAND_BACK_S)
+    until = min(trio.current_time() + most_s, _hand_back_at())
     await trio.sleep(min(REPLIES_S, most_s))
     if unanswered := _unanswered_requests(runtime):
         runtime.log.info("waiting_for_replies", clients=len(unanswered), requests=sum(unanswered), within_s=most_s)

@@ -32,6 +32,8 @@ cdef class IngressBackpressure:
     @cython.locals(wait_s=double)
     cpdef bint may_begin(self, IngressLink link, double now) except -1
     cpdef list take_slowed(self, double now)
+    @cython.locals(link=IngressLink)
+    cpdef object keep_slowed(self, list links, double now)
     @cython.locals(sibling=IngressLink)
     cpdef object watch(self, IngressLink link, Py_ssize_t received, double now)
     cpdef bint has_to_wait(self, IngressLink link) except -1

@@ -126,6 +126,13 @@ class IngressBackpressure:
         self.slowed_due = min(self.slowed.values(), default=inf)
         return due
 
+    def keep_slowed(self, links: list[IngressLink], now: float) -> None:
+        """Let links wait for their rates again, before those that had a message since: their turns come first."""
+        for link in links:
+            assert link.rate is not None
+            self.slowed_due = min(self.slowed_due, now + link.rate.wait(now))
+        self.slowed = {**dict.fromkeys(links, self.slowed_due), **self.slowed}
+
     # Room
 
     def watch(self, link: IngressLink, received: int, now: float) -> None:

@@ -247,9 +247,15 @@ class LinkEventReader(LinkEventHandler):
         Args:
             now: seconds, monotonic.
         """
+        slowed: list[IngressLink] = []
         for link in self.backpressure.take_slowed(now):
             if link.is_paused and not link.is_gone:
-                self.resume_safely(link)
+                if link.rate is None or link.rate.wait(now) == 0:
+                    self.resume_safely(link)
+                else:
+                    slowed.append(link)  # others of its rate came first this time
+        if slowed:
+            self.backpressure.keep_slowed([link for link in slowed if link.is_paused and not link.is_gone], now)
 
     def _take_limited(self, link: IngressLink, delivery: Handle) -> bool:
         """Read as `_take` does where messages have a largest size; mark a link to be closed when one is larger."""

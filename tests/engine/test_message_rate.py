@@ -72,6 +72,22 @@ def test_the_connections_of_a_user_share_the_rate_of_the_user(bench: Bench) -> N
     assert len(received.messages) == 400
 
 
+@pytest.mark.parametrize("is_of_user", [True, False])
+def test_senders_that_share_a_rate_have_equal_parts_of_it(bench: Bench, is_of_user: bool) -> None:
+    rights = everything(messages_per_s_of_user=100) if is_of_user else everything(messages_per_s=100)
+    router = bench.router("A", vhosts=(rights, everything("other")))
+    received = enter(bench, router, "other").receiver("x", credit=2000).accepting()
+    clients = [enter(bench, router) for _ in range(4)] if is_of_user else [enter(bench, router)] * 4
+    senders = [client.sender("x") for client in clients]
+    bench.run()
+    for _ in range(200):
+        for number, sender in enumerate(senders):
+            sender.send(message(number))
+    bench.advance(4)
+    assert len(received.bodies) == pytest.approx(400, abs=10)
+    assert min(received.bodies.count(number) for number in range(4)) > 80
+
+
 def test_attaching_anew_is_no_way_round_a_rate(bench: Bench) -> None:
     router = bench.router("A", vhosts=(everything(messages_per_s=10),))
     received = enter(bench, router).receiver("x", credit=10_000).accepting()
