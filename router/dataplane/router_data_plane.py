@@ -37,7 +37,7 @@ from router.dataplane.links import (
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
-from router.dataplane.settlement import Settlement
+from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.slow_streams import SlowStreams
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
@@ -154,9 +154,15 @@ class RouterDataPlane(DataPlane):
         self._forwarder.reconsider(entry)
 
     def hand_back(self) -> None:
-        """Let clients send what they have, and release it from now on, replies excepted."""
+        """Let clients send what they have, and release it from now on, with what waits here; replies excepted."""
         self._forwarder.set_handing_back(True)
-        for link in self._publishers():
+        publishers = self._publishers()
+        for entry in {link.entry for link in publishers if link.entry is not None}:
+            for transfer in list(entry.waiting):
+                if isinstance(transfer, Transfer) and transfer.ingress in publishers:
+                    self._forwarder.forget(transfer)
+                    self.settlement.settle(transfer, RELEASE)
+        for link in publishers:
             link.change_credit(HANDED_BACK)
 
     def _publishers(self) -> list[PublisherLink]:

@@ -257,3 +257,20 @@ def test_after_a_drain_is_resumed_publishers_hold_what_subscribers_grant(bench: 
         bench.run()
     assert len(receiver.messages) == 10
     assert sender.credit == 0
+
+
+def test_what_waits_for_credit_is_handed_back_too(bench: Bench) -> None:
+    router = bench.router("A")
+    receiver = bench.client(router).receiver("address", credit=1).accepting()
+    sender = bench.client(router).sender("address")
+    sent = []
+    for number in range(2):
+        sent.append(sender.send(message(number)))
+        bench.run()
+    assert [each.outcome for each in sent] == ["accepted", None]
+    router.stop_taking()
+    bench.advance(1)
+    router.hand_back()
+    bench.run()
+    assert [each.outcome for each in sent] == ["accepted", "released"]
+    assert receiver.bodies == [0]
