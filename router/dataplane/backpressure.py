@@ -127,7 +127,12 @@ class IngressBackpressure:
         return due
 
     def keep_slowed(self, links: list[IngressLink], now: float) -> None:
-        """Let links wait for their rates again, before those that had a message since: their turns come first."""
+        """Let links wait for their rates again, before those that had a message since: their turns come first.
+
+        Args:
+            links: paused links whose rates allow no message now.
+            now: seconds, monotonic.
+        """
         for link in links:
             assert link.rate is not None
             self.slowed_due = min(self.slowed_due, now + link.rate.wait(now))

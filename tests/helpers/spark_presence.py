@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-OF_SPARK = ("whatif", "test_docs_whatif.py", "cli/test_errors.py", "fuzz/test_entry_points.py")
+OF_SPARK = ("whatif", "test_docs_whatif.py", "test_texts.py", "cli/test_errors.py", "fuzz/test_entry_points.py")
 """Tests that can't be imported without. Elsewhere than here they would be errors."""
 
 
