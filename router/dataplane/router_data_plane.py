@@ -156,13 +156,12 @@ class RouterDataPlane(DataPlane):
     def hand_back(self) -> None:
         """Let clients send what they have, and release it from now on, with what waits here; replies excepted."""
         self._forwarder.set_handing_back(True)
-        publishers = self._publishers()
-        for entry in {link.entry for link in publishers if link.entry is not None}:
-            for transfer in list(entry.waiting):
-                if isinstance(transfer, Transfer) and transfer.ingress in publishers:
-                    self._forwarder.forget(transfer)
-                    self.settlement.settle(transfer, RELEASE)
-        for link in publishers:
+        mobile = [entry for entry in self.fib.entries() if entry.kind is AddressKind.MOBILE]
+        for transfer in [each for entry in mobile for each in entry.waiting]:
+            if isinstance(transfer, Transfer) and isinstance(transfer.ingress, PublisherLink):
+                self._forwarder.forget(transfer)
+                self.settlement.settle(transfer, RELEASE)
+        for link in self._publishers():
             link.change_credit(HANDED_BACK)
 
     def _publishers(self) -> list[PublisherLink]:

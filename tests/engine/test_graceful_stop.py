@@ -259,13 +259,14 @@ def test_after_a_drain_is_resumed_publishers_hold_what_subscribers_grant(bench: 
     assert sender.credit == 0
 
 
-def test_what_waits_for_credit_is_handed_back_too(bench: Bench) -> None:
+@pytest.mark.parametrize("target", ["address", None])
+def test_what_waits_for_credit_is_handed_back_too(bench: Bench, target: str | None) -> None:
     router = bench.router("A")
     receiver = bench.client(router).receiver("address", credit=1).accepting()
-    sender = bench.client(router).sender("address")
+    sender = bench.client(router).sender(target)
     sent = []
     for number in range(2):
-        sent.append(sender.send(message(number)))
+        sent.append(sender.send(message(number, address="address")))
         bench.run()
     assert [each.outcome for each in sent] == ["accepted", None]
     router.stop_taking()
