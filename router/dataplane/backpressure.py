@@ -133,10 +133,9 @@ class IngressBackpressure:
             links: paused links whose rates allow no message now.
             now: seconds, monotonic.
         """
-        for link in links:
-            assert link.rate is not None
-            self.slowed_due = min(self.slowed_due, now + link.rate.wait(now))
-        self.slowed = {**dict.fromkeys(links, self.slowed_due), **self.slowed}
+        waits = {link: now + link.rate.wait(now) for link in links if link.rate is not None}
+        self.slowed = {**waits, **self.slowed}
+        self.slowed_due = min(self.slowed.values(), default=inf)
 
     # Room
 

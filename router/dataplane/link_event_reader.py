@@ -255,7 +255,7 @@ class LinkEventReader(LinkEventHandler):
                 else:
                     slowed.append(link)  # others of its rate came first this time
         if slowed:
-            self.backpressure.keep_slowed([link for link in slowed if link.is_paused and not link.is_gone], now)
+            self.backpressure.keep_slowed(slowed, now)
 
     def _take_limited(self, link: IngressLink, delivery: Handle) -> bool:
         """Read as `_take` does where messages have a largest size; mark a link to be closed when one is larger."""
