@@ -112,6 +112,18 @@ async def test_the_handler_is_told_of_its_time() -> None:
         assert rounds.came == [at]
 
 
+async def run_until(event: trio.Event, poller: Poller, timed: Rounds) -> None:
+    """Run a poller whose handler has a time soon, until *event* is set."""
+    assert await poller.take_thread()
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            timed.scheduled = trio.current_time() + 0.002
+            nursery.start_soon(poller.run)
+            await event.wait()
+            nursery.cancel_scope.cancel()
+    poller.close()
+
+
 async def test_a_channel_that_is_to_go_on_since_a_time_came_goes_on() -> None:
     gone_on = trio.Event()
 
@@ -126,14 +138,7 @@ async def test_a_channel_that_is_to_go_on_since_a_time_came_goes_on() -> None:
 
     poller = Poller(trio.current_time, timed := Timed())
     stopped = Stopped(poller)
-    assert await poller.take_thread()
-    with trio.fail_after(60):
-        async with trio.open_nursery() as nursery:
-            timed.scheduled = trio.current_time() + 0.002
-            nursery.start_soon(poller.run)
-            await gone_on.wait()
-            nursery.cancel_scope.cancel()
-    poller.close()
+    await run_until(gone_on, poller, timed)
     stopped.ours.close()
     stopped.theirs.close()
 
@@ -151,14 +156,7 @@ async def test_a_round_that_is_due_after_a_time_came_is_not_waited_for() -> None
             return False
 
     poller = Poller(trio.current_time, timed := Timed())
-    assert await poller.take_thread()
-    with trio.fail_after(60):
-        async with trio.open_nursery() as nursery:
-            timed.scheduled = trio.current_time() + 0.002
-            nursery.start_soon(poller.run)
-            await gone_on.wait()
-            nursery.cancel_scope.cancel()
-    poller.close()
+    await run_until(gone_on, poller, timed)
 
 
 async def test_a_task_that_waits_for_a_socket_of_its_own_is_woken() -> None:
