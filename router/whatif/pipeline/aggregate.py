@@ -130,7 +130,8 @@ def _probabilities(folder: Path, plan: Plan) -> Iterator[float]:
         if section.variant == 0 and not isinstance(section.family, Maintenance)
     ]
     chunks = plan.chunks()
-    for chunk in map(chunks.__getitem__, chunks.of_variant(0)):
+    for number in chunks.of_variant(0):
+        chunk = chunks[number]
         file = folder / file_name(SCENARIO.name, chunk.number)
         column = read_parquet(file, ["probability"]).column(0).to_numpy()
         for first, stop in ranges:

@@ -378,7 +378,8 @@ def _make(
     left = played_units.chunks_in_files(folder).difference(
         *(range(unit.first, unit.last + 1) for unit in played_units.committed_units(stage.storage))
     )
-    in_files = list(map(plan.chunks().__getitem__, sorted(left)))
+    chunks = plan.chunks()
+    in_files = [chunks[number] for number in sorted(left)]
     made = spark.run(
         options.address,
         works.of([*rest, *in_files]),
