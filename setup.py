@@ -23,6 +23,7 @@ OPTIONS = {
     "language_level": 3,
     "annotation_typing": False,  # types of the compiled code stand in the .pxd alone
     "embedsignature": True,
+    "emit_code_comments": False,
     "initializedcheck": False,
     "wraparound": True,
     "profile": bool(os.environ.get("AMQP_MESH_PROFILE")),

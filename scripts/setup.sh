@@ -7,6 +7,7 @@
 PROTON_CFLAGS="-O3 -DNDEBUG -fno-semantic-interposition"
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 DEBIAN_FRONTEND=noninteractive
+unset PYTHONDONTWRITEBYTECODE  # else each of hundreds of processes compiles all that it imports
 
 say() { printf '== %s\n' "$*" >&2; }
 
@@ -141,8 +142,8 @@ install_wheel() {
     rm -f "$1/made-from"
     say "Building the wheel (its hot path is compiled) and installing it into ${1#"$PWD/"}"
     scripts/build-wheel "$1/bin/python" "$1/wheel"
+    "$1/bin/pip" -q uninstall -y amqp-mesh 2>/dev/null # an older build may have the same version
     CFLAGS=$PROTON_CFLAGS "$1/bin/pip" install -q --use-pep517 -c requirements/dev.txt "$(echo "$1"/wheel/*.whl)[$2]"
-    "$1/bin/pip" install -q --force-reinstall --no-deps "$1"/wheel/*.whl
     echo "$made" >"$1/made-from"
 }
 
@@ -162,7 +163,11 @@ proton_has_assertions() {
 check_proton() {
     proton_is_complete "$1/bin/python" && ! proton_has_assertions "$1/bin/python" && return
     say "Compiling python-qpid-proton with TLS and SASL, and without assertions"
-    CFLAGS=$PROTON_CFLAGS "$1/bin/pip" install -q --no-cache-dir --force-reinstall --no-deps -c requirements/dev.txt python-qpid-proton
+    local version
+    version=$(version_of "$1/bin/python")
+    # What is there would be found again, now and the next time.
+    "$1/bin/pip" -q cache remove "python_qpid_proton-*-cp${version/./}-*" || true
+    CFLAGS=$PROTON_CFLAGS "$1/bin/pip" install -q --force-reinstall --no-deps -c requirements/dev.txt python-qpid-proton
     proton_is_complete "$1/bin/python" || fail "python-qpid-proton was compiled without TLS or SASL"
 }
 

@@ -294,16 +294,17 @@ TWO_RUNS = """
 import sys
 from pathlib import Path
 from router.whatif import Options, play, read_model
+from tests.whatif.cluster import FEW_ROWS
 folder = Path(sys.argv[1])
 model = read_model(folder / "model")
 for name in ("one", "two"):
-    play(model, folder / name, options=Options(engine="spark", master="local[1]"))
+    play(model, folder / name, families="links:1", options=Options(engine="spark", master="local[1]", settings=FEW_ROWS))
 """
 
 
-def test_a_program_may_make_one_run_on_spark_after_the_other(model: Model, tmp_path: Path) -> None:
+def test_a_program_may_make_one_run_on_spark_after_the_other(tmp_path: Path) -> None:
     """It has no session of its own: each run starts Spark and ends it."""
-    write_model(model, tmp_path / "model")
+    write_model(everything(6, 8), tmp_path / "model")
     done = subprocess.run([sys.executable, "-c", TWO_RUNS, tmp_path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert_equal(tmp_path / "one", tmp_path / "two")
