@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from mesh_config.change_plan import ChangePlan
-from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
+from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import __version__, speed
 from router.binding.library import has_assertions
 from router.clock_and_gc import MonotonicClock, spare_collector
@@ -36,7 +38,8 @@ from router.net.peer_authentication import PeerAuthentication
 from router.net.poller import Poller
 from router.net.service_notifier import ServiceNotifier
 from router.runtime import Runtime
-from router.security.credential_store import CredentialStore, Socket
+from router.security.credential_store import CredentialStore
+from router.security.credential_table import EndpointSettings
 from router.views.management_service import serve_management
 from router.views.reload import Read, SettingsReloader
 from router.views.state_log import log_state
@@ -52,6 +55,8 @@ FAULT_PAUSE_S = 1.0
 """Pause after a fault of this program while it handled a deadline, which may be due still, seconds."""
 USERS_S = 5.0
 """Time between two looks at the files of users, seconds."""
+JUDGED_AT_ONCE = 250
+"""Number of connections whose users are compared with the files before all else has a turn."""
 RELOAD_LOOK_S = 0.01
 """Time between two looks whether the file has been read, seconds."""
 
@@ -252,28 +257,31 @@ class Daemon:
         """Read all files of TLS, users and passwords that *settings* name. Blocks. Raises: LocalError."""
         return CredentialStore(settings, self.runtime.log)
 
-    def prepare(self, plan: ChangePlan, http: HttpSettings, files: CredentialStore) -> Callable[[], None]:
+    def prepare(self, plan: ChangePlan, new: RouterSettings, files: CredentialStore) -> Callable[[], None]:
         """Take the files of TLS and of users that listeners and connectors need.
 
         Args:
             plan: what is to change.
-            http: settings of the HTTP listener afterwards.
+            new: settings afterwards.
             files: has read those of the new settings.
         Returns: what takes it back, should something else fail.
         Raises:
             LocalError: one of them cannot be used, and nothing has changed.
         """
-        changed: list[tuple[Socket, Socket]] = [*plan.altered, *plan.repaced]
-        gone = {*plan.closed, *plan.ended, *(before for before, _ in changed)}
-        held: list[Socket] = [
-            *(each.settings for each in self.listeners if each.settings not in gone),
-            *(each.settings for each in self.connectors if each.settings not in gone),
-            http,
-        ]
-        come: list[Socket] = [*plan.opened, *plan.added, *(after for _, after in changed)]
-        come += [http] if http.port is not None else []
-        profiles = (*plan.profiles, *plan.profiles_altered)
-        return self._credentials.take(profiles, plan.profiles_removed, held, come, files)
+        changed: list[tuple[EndpointSettings, EndpointSettings]] = [*plan.altered, *plan.repaced]
+        gone = [*plan.closed, *plan.ended, *(before for before, _ in changed), self.runtime.settings.http]
+        come = [*plan.opened, *plan.added, *(after for _, after in changed), *_of_http(new)]
+        endpoints = [*(Counter(self._endpoints()) - Counter(gone)), *come]
+        return self._credentials.take(endpoints, new.tls, self._users_files(), files)
+
+    def _endpoints(self) -> list[EndpointSettings]:
+        listeners, connectors = (each.settings for each in self.listeners), (each.settings for each in self.connectors)
+        return [*listeners, *connectors, *_of_http(self.runtime.settings)]
+
+    def _users_files(self) -> set[str]:
+        """Paths of the files by which users that are connected were checked."""
+        identities = (connection.identity for connection in self.runtime.connections.values())
+        return {each.users_file for each in identities if each is not None and each.users_file is not None}
 
     def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
         """Give it other settings for the connections to come; it stays bound."""
@@ -300,7 +308,6 @@ class Daemon:
         """
         if self._accepting is None or self._nursery is None:
             raise LocalError("the router is stopping")
-        self._credentials.prepare(settings)
         files = usable_files(self.runtime.settings, settings.role)
         listener = Listener(settings, place, port=port, files=files, shares_port=shares_port)
         self.listeners.append(listener)
@@ -414,19 +421,23 @@ class Daemon:
 
     async def _watch_users(self) -> None:
         """Close connections of users that would not be let in now: by the file of users, or the revocation lists."""
-        runtime = self.runtime
+        runtime, judged_by, newest = self.runtime, list[object](), 0
         while True:
             await trio.sleep(USERS_S)
             await self._authentication.files.refresh()
-            for connection in list(runtime.connections.values()):
-                identity = connection.identity
-                if identity is None or connection.is_ending:
-                    continue
-                objection = self._credentials.objection(connection.settings.tls, identity)
-                if objection:
-                    runtime.begin(runtime.clock())
-                    runtime.refuse(connection, Condition.UNAUTHORIZED_ACCESS, objection)
-                    runtime.settle()
+            contents = self._credentials.judged_by()
+            is_changed = len(contents) != len(judged_by) or any(map(operator.is_not, contents, judged_by))
+            judged_by, known = contents, 0 if is_changed else newest
+            for number, connection in enumerate(list(runtime.connections.values())):
+                if number % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1:
+                    await trio.lowlevel.checkpoint()
+                if connection.id > known and connection.identity is not None and not connection.is_ending:
+                    newest = max(newest, connection.id)
+                    if objection := self._credentials.objection(connection.identity):
+                        runtime.begin(runtime.clock())
+                        runtime.refuse(connection, Condition.UNAUTHORIZED_ACCESS, objection)
+                        runtime.settle()
+            self._credentials.forget_unused(self._endpoints(), self._users_files())
 
     # Time
 
@@ -471,6 +482,10 @@ class Daemon:
             self._paused_until = now + FAULT_PAUSE_S
             runtime.turn_fault(error)
         self._schedule()
+
+
+def _of_http(settings: RouterSettings) -> list[EndpointSettings]:
+    return [settings.http] if settings.http.port is not None else []
 
 
 def run(settings: RouterSettings, mesh: MeshSettings | None = None, read: Read | None = None) -> None:

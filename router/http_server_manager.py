@@ -58,11 +58,10 @@ class HttpServerManager:
             shares_port: bind it also where a listener that shares its port has this one.
         Returns: None where they have none.
         Raises:
-            LocalError: it cannot be bound, what it needs is not installed, or a file of its cannot be used.
+            LocalError: it cannot be bound, or what it needs is not installed.
         """
         if settings.http.port is None:
             return None
-        self._authentication.credentials.prepare(settings.http)
         try:
             service = importlib.import_module("router.http_service")  # only who serves HTTP pays for loading it
         except ModuleNotFoundError as error:

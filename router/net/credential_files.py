@@ -1,6 +1,6 @@
-"""Files of TLS and of users, read again when they are others: in a thread, so that no message waits for a disk.
+"""Files of TLS and of users, read again when they are others: in threads, so that no message waits for a disk.
 
-What was read before counts until then.
+Even the look whether a file is another one is a thread's. What was read before counts until a thread has read it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from typing import Any, Final
 import trio
 
 from mesh_config.models import HttpSettings, ListenerSettings
-from router.security.credential_store import CredentialStore, Socket
+from router.core.errors import LocalError
+from router.net.handshake_socket import HandshakeFailed
+from router.security.credential_store import CredentialStore
+from router.security.credential_table import EndpointSettings
 from router.security.users import Users
 from router.security.value_from_files import ValueFromFiles
 
 READING_S: Final = 2.0
-"""Maximum wait of a connection for files that are being read, seconds; then it is judged by what they were before."""
+"""Maximum wait of a connection for files that are looked at and read, seconds; then it is judged by what they were."""
 
 
 class CredentialFiles:
@@ -27,31 +30,44 @@ class CredentialFiles:
         self._credentials = credentials
         self._told = told
         self._readings: dict[ValueFromFiles[Any], trio.Event] = {}
-        """Files that a thread reads, one at a time each, with the event that is set when it has."""
+        """Files that a thread looks at, one for each at a time, with the event that is set when it has."""
 
-    async def context(self, socket: Socket) -> Any:
-        """Context of TLS for a new connection of a listener or connector with a profile."""
-        profile = self._credentials.profile(socket)
+    async def context(self, endpoint: EndpointSettings) -> Any:
+        """Context of TLS for a new connection of a listener or connector with a profile.
+
+        Raises:
+            HandshakeFailed: its settings have changed since the connection began, and it has none any more.
+        """
+        try:
+            profile = self._credentials.profile(endpoint)
+        except LocalError as error:
+            raise HandshakeFailed(str(error)) from None
         await self._await_reading(profile)
         return profile.content
 
     async def users_of(self, listener: ListenerSettings | HttpSettings) -> Users | None:
-        """Users of a listener's file, as it is now."""
-        users = self._credentials.users_of(listener)
+        """Users of a listener's file, as it is now.
+
+        Raises:
+            HandshakeFailed: its settings have changed since the connection began, and nothing names the file any more.
+        """
+        try:
+            users = self._credentials.users_of(listener)
+        except LocalError as error:
+            raise HandshakeFailed(str(error)) from None
         if users is not None:
             await self._await_reading(users.file)
         return users
 
     async def refresh(self) -> None:
-        """Read all files that have changed."""
-        for each in self._credentials.files():
-            await self._await_reading(each)
+        """Read all files that have changed; one that hangs holds up none of the others."""
+        async with trio.open_nursery() as nursery:
+            for each in self._credentials.files():
+                nursery.start_soon(self._await_reading, each)
 
     async def _await_reading(self, content: ValueFromFiles[Any]) -> None:
         reading = self._readings.get(content)
         if reading is None:
-            if not content.is_changed():
-                return
             reading = self._readings[content] = trio.Event()
             # Others may wait for it too: it doesn't end with the task that was the first.
             trio.lowlevel.spawn_system_task(self._read, content, reading)

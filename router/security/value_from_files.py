@@ -41,12 +41,8 @@ class ValueFromFiles(Generic[Content]):
 
     @property
     def seen(self) -> tuple[object, ...]:
-        """Marks of the files as they were read last, others once they are."""
+        """Each file with its mark as it was when it was read last, another one once the file is."""
         return self._seen
-
-    def is_changed(self) -> bool:
-        """Whether the files are others than those that were read."""
-        return self._marks() != self._seen
 
     def refresh(self) -> str:
         """Read them again if they are others.
@@ -65,7 +61,7 @@ class ValueFromFiles(Generic[Content]):
         return self.problem
 
     def _marks(self) -> tuple[object, ...]:
-        return tuple(map(_mark, self._files))
+        return tuple((file, _mark(file)) for file in self._files)
 
 
 def _mark(file: str) -> tuple[int, ...] | None:

@@ -64,7 +64,7 @@ class ReloadableDaemon(Protocol):
     def read_files(self, settings: RouterSettings) -> CredentialStore:
         """Read all files of TLS, users and passwords that *settings* name. Raises: LocalError; blocks."""
 
-    def prepare(self, plan: ChangePlan, http: HttpSettings, files: CredentialStore) -> Callable[[], None]:
+    def prepare(self, plan: ChangePlan, new: RouterSettings, files: CredentialStore) -> Callable[[], None]:
         """Take the *files* of TLS and of users that sockets need. Raises: LocalError, and nothing has changed.
 
         Returns: what takes it back, should something else fail.
@@ -233,7 +233,7 @@ class SettingsReloader:
         leaving = [listener for gone in plan.closed for listener in _with(sockets.listeners, gone)]
         with ExitStack() as undo, self._shared_ports(leaving):
             try:
-                undo.callback(sockets.prepare(plan, new.http, files))
+                undo.callback(sockets.prepare(plan, new, files))
                 if "http" in plan.taken_over and (http := sockets.prepare_http(new, places.get(new.http))) is not None:
                     undo.callback(http.close)
                 for each in plan.opened:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 import structlog
 import trio
@@ -17,6 +19,8 @@ import trio.testing
 from mesh_config.models import ListenerSettings, Mechanism, RouterSettings
 from router.net import credential_files
 from router.net.credential_files import CredentialFiles
+from router.net.handshake_socket import HandshakeFailed
+from router.security import value_from_files
 from router.security.credential_store import CredentialStore
 from router.security.users import UserTable, new_keys, read_table, write_users
 
@@ -144,3 +148,30 @@ async def test_reading_many_users_in_a_thread_holds_up_nobody(tmp_path: Path) ->
         sys.setswitchinterval(interval_s)
         gc.enable()
     assert longest_s < MOST_S
+
+
+async def test_no_look_at_a_file_is_the_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "users")
+    write_users(path, {"alice": KEYS})
+    listener = ListenerSettings(sasl=(Mechanism.PLAIN,), users_file=path)
+    store = CredentialStore(RouterSettings(id="A", listeners=(listener,)), structlog.get_logger())
+    looking: list[threading.Thread] = []
+    stat = os.stat
+
+    def look(file: str) -> os.stat_result:
+        looking.append(threading.current_thread())
+        return stat(file)
+
+    monkeypatch.setattr(value_from_files.os, "stat", look)
+    kept = CredentialFiles(store, pytest.fail)
+    await kept.users_of(listener)
+    await kept.refresh()
+    assert len(looking) == 2
+    assert threading.main_thread() not in looking
+
+
+async def test_whose_listener_has_lost_its_files_is_refused(files: Files) -> None:
+    gone = attrs.evolve(files.listener, users_file="other", tls="other")
+    for ask in (files.kept.users_of, files.kept.context):
+        with pytest.raises(HandshakeFailed, match="was taken away"):
+            await ask(gone)
