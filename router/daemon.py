@@ -375,16 +375,17 @@ class Daemon:
 
     def repace_connector(self, connector: Connector, settings: ConnectorSettings) -> None:
         """Give it other pauses between its attempts; its connection goes on."""
-        for connection in self.runtime.connections.values():
-            if connection.settings is connector.settings:
-                connection.settings = settings
+        before = connector.settings
         connector.repace(settings)
+        for connection in self.runtime.connections.values():
+            if connection.settings is before:
+                connection.settings = connector.settings
 
     def end_connector(self, connector: Connector) -> None:
         """Connect no more, and close the connection once the request's answer, which may go by it, is written."""
         self.connectors.remove(connector)
         connector.stop()
-        self.runtime.mesh_presence.connectors.pop(connector.name, None)
+        self.runtime.mesh_presence.connector_removed(connector.settings, [each.settings for each in self.connectors])
         if self._nursery is not None and not self._told_to_stop.is_set():
             self.start(partial(self._close_connections, connector))
 

@@ -388,6 +388,14 @@ class MeshPresence:
         if name in self.connectors:
             self.connectors[name].go(now, reason)
 
+    def connector_removed(self, gone: ConnectorSettings, others: Iterable[ConnectorSettings]) -> None:
+        """Forget a connector that was taken away, but what holds for *others*, those that stay, as well."""
+        left = list(others)
+        if connector_name(gone) not in map(connector_name, left):
+            self.connectors.pop(connector_name(gone), None)
+        if gone.to is not None and gone.to not in {each.to for each in left}:
+            self._dials.pop(gone.to, None)
+
     def connection_ended(self, container: str, reason: str, now: float) -> None:
         """Note how a connection to a neighbor has ended at *now*, seconds, for the reason of its absence."""
         self._ends.pop(container, None)

@@ -150,7 +150,11 @@ GROUPS: Final[Mapping[str, Sequence[MetricSpec]]] = {
         _gauge("listener_connections", "Open connections of the listener.", "listener"),
         _counter("listener_accepted", "Connections accepted by the listener.", "listener"),
         _counter("listener_refused", "Connections closed by the listener as soon as they came.", "listener", "reason"),
-        _gauge("connector_up", "1 while the connector's connection is up.", "connector"),
+        _gauge(
+            "connector_up",
+            "1 while the connector's neighbor speaks, or its connection stands by.",
+            "connector",
+        ),
         _counter("client_bytes", "Bytes on all client connections.", "direction"),
         _gauge("http_connections", "Open HTTP connections."),
         _counter("http_accepted", "HTTP connections accepted."),

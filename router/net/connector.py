@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import attrs
 import trio
 
 from mesh_config.models import ConnectorSettings
@@ -26,7 +27,8 @@ class Connector:
     """One connection to make, again and again."""
 
     def __init__(self, settings: ConnectorSettings, rng: random.Random) -> None:
-        self.settings = settings
+        self.settings = attrs.evolve(settings)
+        """Settings, an object of its own: by it connections find their connector, also where another one is equal."""
         self._rng = rng
         self.status = "connecting"
         """Status, `connecting`, `connected` or `failed`."""
@@ -77,7 +79,7 @@ class Connector:
 
     def repace(self, settings: ConnectorSettings) -> None:
         """Take other pauses from *settings*, which are as before otherwise; a longer one that runs is cut short."""
-        self.settings = settings
+        self.settings = attrs.evolve(settings)
         pausing = self._not_serving
         if pausing.deadline < math.inf:
             pausing.deadline = min(pausing.deadline, trio.current_time() + settings.reconnect_max_s)

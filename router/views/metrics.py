@@ -37,6 +37,7 @@ from router.runtime import Runtime
 from router.views.credit import blocked_seconds
 from router.views.link_address_rows import credit_of, total
 from router.views.problem_inputs import Problem
+from router.views.socket_rows import up_connectors
 
 AT_ONCE: Final = 100
 """Number of links, addresses or connections looked at in one step: some 0.1 ms."""
@@ -152,8 +153,9 @@ class RuntimeMetrics:
             into.set("listener_accepted", listener.accepted, name)
             for reason, count in listener.refusals.items():
                 into.set("listener_refused", count, name, reason.name.lower())
+        up = up_connectors(self._runtime, self._connectors)
         for connector in self._connectors:
-            into.set("connector_up", connector.status == "connected", connector.name)
+            into.set("connector_up", connector in up, connector.name)
         into.set("http_connections", self._http.count)
         into.set("http_accepted", self._http.accepted)
         into.set("http_evicted", self._http.evicted)

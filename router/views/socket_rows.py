@@ -6,7 +6,6 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Final, TypedDict
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, RouterSettings
-from router.core.ids_and_conditions import ConnectionId
 from router.engine.connection import Connection
 from router.management.snapshot import ConnectorRow, LazyRows, ListenerRow
 from router.mesh_presence import Presence, when
@@ -69,11 +68,22 @@ def connector_rows(runtime: Runtime, connectors: Sequence[Connector], offset: fl
         connectors: its connectors.
         offset: from its clock to seconds since 1970.
     """
-    # A connection has the same object as settings as its connector.
-    served = {id(each.settings): each for each in runtime.connections.values() if not each.is_server}
-    # On a connection that stands by no HELLO is sent, so it is never of use to its connector.
+    served, up = served_connectors(runtime), up_connectors(runtime, connectors)
+    return LazyRows(connectors, lambda connector: _connector_row(runtime, connector, served, up, offset))
+
+
+def served_connectors(runtime: Runtime) -> dict[int, Connection]:
+    """Connections that connectors have made, by the `id` of their settings: the object that their connector has too."""
+    return {id(each.settings): each for each in runtime.connections.values() if not each.is_server}
+
+
+def up_connectors(runtime: Runtime, connectors: Sequence[Connector]) -> set[Connector]:
+    """Connectors that are of use: their neighbor speaks, or their connection stands by."""
+    # On a connection that stands by no HELLO is sent.
     standby = {view.connection for view in runtime.control.neighbors() if view.is_standby}
-    return LazyRows(connectors, lambda connector: _connector_row(runtime, connector, served, standby, offset))
+    spares = {settings for settings, each in served_connectors(runtime).items() if each.id in standby}
+    names = {name for name, known in runtime.mesh_presence.connectors.items() if known.is_present}
+    return {each for each in connectors if each.name in names or id(each.settings) in spares}
 
 
 def connector_identity(settings: ConnectorSettings) -> str:
@@ -85,14 +95,14 @@ def _connector_row(
     runtime: Runtime,
     connector: Connector,
     served: Mapping[int, Connection],
-    standby: Container[ConnectionId],
+    up: Container[Connector],
     offset: float,
 ) -> ConnectorRow:
     settings = connector.settings
     place = f"{settings.host}:{settings.port}"
     connection = served.get(id(settings))
     known = runtime.mesh_presence.connectors.get(connector.name) or Presence(since=runtime.mesh_presence.started)
-    is_up = known.is_present or (connection is not None and connection.id in standby)
+    is_up = connector in up
     message = connector.message or known.reason
     if not message:
         message = "the other side has not said yet that it is a neighbor" if connection is not None else ""

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import random
 
+from prometheus_client import CollectorRegistry
+
 from mesh_config.models import ConnectorSettings
+from router.management.metrics import metrics_page
 from router.management.snapshot import ConnectorRow
 from router.net.connector import Connector
+from router.net.http_server import HttpCounters
 from router.peer_event_handler import connector_name
+from router.views.metrics import RuntimeMetrics
+from router.views.problem_snapshots import ProblemScan
 from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
 
@@ -17,8 +23,8 @@ def test_a_connector_that_finds_another_dialect_has_failed_until_a_neighbor_spea
     a, b = (bench.router(name) for name in "AB")
     bench.join(a, b)
     (connection,) = (each for each in a.connections.values() if not each.is_server)
-    settings = connection.settings = ConnectorSettings(port=5671)
-    connector = Connector(settings, random.Random(0))
+    connector = Connector(ConnectorSettings(port=5671), random.Random(0))
+    settings = connection.settings = connector.settings
     connector.status = "connected"
     view = RuntimeView(a, [], [connector])
 
@@ -27,8 +33,22 @@ def test_a_connector_that_finds_another_dialect_has_failed_until_a_neighbor_spea
         assert isinstance(row, ConnectorRow)
         return row.connection_status, row.connection_msg
 
+    metrics = RuntimeMetrics(a, [], [connector], lambda: True, HttpCounters(), ProblemScan(a, [], []).find_problems)
+
+    def metric() -> str:
+        work = metrics_page(metrics, CollectorRegistry())
+        while True:
+            try:
+                next(work)
+            except StopIteration as done:
+                lines = bytes(done.value).decode().splitlines()
+                (line,) = (line for line in lines if line.startswith("amqp_mesh_connector_up{"))
+                return line.rpartition(" ")[2]
+
     assert state() == ("CONNECTING", "the other side has not said yet that it is a neighbor")
+    assert float(metric()) == 0
     a.mesh_presence.connector_not_understood(connector_name(settings), "no HELLO")
     assert state() == ("FAILED", "what the other side says can't be read: no HELLO")
     a.mesh_presence.connector_up(connector_name(settings), a.clock())
     assert state() == ("SUCCESS", "")
+    assert float(metric()) == 1

@@ -94,6 +94,19 @@ async def test_a_connector_taken_away_while_it_is_let_in_is_no_fault() -> None:
     assert not lines
 
 
+async def test_of_two_equal_connectors_only_the_one_that_is_taken_away_loses_its_connection() -> None:
+    settings = ConnectorSettings(port=1)
+    daemon = Daemon(RouterSettings(id="A", connectors=(settings, settings)))
+    runtime = daemon.runtime
+    made = [runtime.new_connection(each.settings, is_server=False) for each in daemon.connectors]
+    for connection in made:
+        runtime.add_connection(connection, lambda: None, lambda: None, lambda: None)
+    gone = daemon.connectors[0]
+    daemon.end_connector(gone)
+    await daemon._close_connections(gone)
+    assert [connection.is_ending for connection in made] == [True, False]
+
+
 async def test_a_peer_that_resets_its_connection_is_logged_with_its_host() -> None:
     settings = ListenerSettings(port=0)
     daemon = Daemon(RouterSettings(id="A", listeners=(settings,)))
