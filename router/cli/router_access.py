@@ -28,7 +28,7 @@ from router.cli.errors import CommandError, say_warning_once, unreadable
 from router.cli.interrupts import interrupts_held_back
 from router.cli.options import NAME, UTF8, is_given, is_utf8, timeout_option
 from router.core.errors import LocalError
-from router.core.escapes import escaped, shell_word, without_passwords
+from router.core.escapes import escaped, shell_word, url_without_password
 from router.security.bounded_file import check_bounded
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
@@ -92,7 +92,7 @@ class RouterAccess:
     @property
     def shown(self) -> str:
         """The address as it is shown: without a password."""
-        return escaped(without_passwords(self.url))
+        return escaped(url_without_password(self.url))
 
     @property
     def suffix(self) -> str:
@@ -194,7 +194,7 @@ def _mechanism(connection: BlockingConnection) -> str | None:
 
 
 def _checked_url(ctx: click.Context | None, param: click.Parameter | None, value: str) -> str:
-    shown = without_passwords(value)
+    shown = url_without_password(value)
     if not value.strip("/") or not is_utf8(value):
         raise click.BadParameter(escaped(NO_ADDRESS.format(shown)), ctx=ctx, param=param)
     scheme, separator, rest = value.rpartition("://")
@@ -210,7 +210,8 @@ def _checked_url(ctx: click.Context | None, param: click.Parameter | None, value
         url = Url(value)  # type: ignore[no-untyped-call]
         host, port = url.host, url.port
     except ValueError as error:
-        raise click.BadParameter(f"{NO_ADDRESS.format(shown)} ({error})", ctx=ctx, param=param) from error
+        reason = f" ({error})" if shown == value else ""  # which may quote a part of the password
+        raise click.BadParameter(f"{NO_ADDRESS.format(shown)}{reason}", ctx=ctx, param=param) from error
     if fault := host_fault(host):
         said = f"the host of {shown} {fault}; expected {EXPECTED}, as amqp://HOST:PORT"
         raise click.BadParameter(escaped(said), ctx=ctx, param=param)
@@ -327,7 +328,7 @@ def _check_tls(urls: Sequence[str]) -> None:
     if not any(url.startswith("amqps://") for url in urls):
         for name in ("ca", "certificate", "key", "insecure"):
             if is_given(name):
-                shown = escaped(without_passwords(urls[0]))
+                shown = escaped(url_without_password(urls[0]))
                 raise click.UsageError(
                     f"--{name} goes with TLS, which {shown} does without: expected amqps://HOST:PORT"
                 )

@@ -13,12 +13,30 @@ CUT = "\N{HORIZONTAL ELLIPSIS}"
 
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+")
 """Words that no shell changes."""
-_PASSWORD = re.compile(r"(\w+://[^\s/:@]*:)[^\s@]*@")
+_PASSWORD = re.compile(r"(\w+://[^\s/:@]*:)[^\s@]*@(?:[^\s@/,]*@)*")
+"""Password of a URL within a text, up to the last `@` before a blank, a comma or the path."""
+_SCHEME = re.compile(r"\w+://")
+_HOST_AND_PATH = re.compile(r"(\[[^\[\]/@]*\]|[^\[\]:/@]*)(:\d*)?/")
+"""Begin of a URL, behind its scheme, where an `@` that follows is one of the path."""
 
 
 def without_passwords(text: str) -> str:
-    """*text* with `***` for the password of each URL in it."""
+    """*text* with `***` for the password of each URL with a scheme in it."""
     return _PASSWORD.sub(r"\1***@", text)
+
+
+def url_without_password(url: str) -> str:
+    """*url*, with or without a scheme, and right or wrong, with `***` for its password."""
+    match = _SCHEME.match(url)
+    begin = match.end() if match is not None else 0
+    rest = url[begin:]
+    authority = rest.partition("/")[0]
+    if "@" not in authority:
+        authority = "" if _HOST_AND_PATH.match(rest) else rest
+    user, colon, _ = authority.rpartition("@")[0].partition(":")
+    if not colon:
+        return url
+    return f"{url[:begin]}{user}:***{rest[authority.rindex('@') :]}"
 
 
 def escaped(text: str, most_characters: int | None = None) -> str:

@@ -162,3 +162,27 @@ def test_a_hint_has_the_options_that_reach_the_same_router() -> None:
 )
 def test_a_hint_asks_for_a_password_that_stands_in_the_url(url: str, suffix: str) -> None:
     assert RouterAccess(url=url).suffix == suffix
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("alice:secret@h", "alice:***@h"),
+        ("alice:secret@[::1]:7/x@y", "alice:***@[::1]:7/x@y"),
+        ("amqp://alice:my secret@h", "amqp://alice:***@h"),
+        ("amqps://alice:se%3Acret@h:7", "amqps://alice:***@h:7"),
+        ("amqp://alice@h", "amqp://alice@h"),
+        ("amqp://h:5672/x@y", "amqp://h:5672/x@y"),
+        ("[::1]:7/x:y@z", "[::1]:7/x:y@z"),
+    ],
+)
+def test_no_address_is_shown_with_its_password(url: str, shown: str) -> None:
+    assert RouterAccess(url=url).shown == shown
+
+
+@pytest.mark.parametrize("url", ["amqp://alice:se@cret@h", "alice:se/cret@h", "x://alice:secret@h", "alice:secret@h:0"])
+def test_what_is_wrong_with_an_address_is_said_without_its_password(url: str) -> None:
+    found = CliRunner().invoke(main, ["ping", "--url", url])
+    assert found.exit_code == 2
+    assert "alice:***@h" in found.output
+    assert "cret" not in found.output

@@ -19,7 +19,7 @@ from router.cli.options import BoundedNumber
 from router.cli.router_access import RouterAccess, access_options_beside_url
 from router.cli.whatif.import_model import save
 from router.cli.whatif.options import demands_option, groups_option, output_option
-from router.core.escapes import without_passwords
+from router.core.escapes import url_without_password
 
 
 @click.command(short_help="Make a model of a live mesh.")
@@ -57,10 +57,10 @@ def snapshot(
     sources = importlib.import_module("router.whatif.formats.live_snapshot")
     importing = importlib.import_module("router.whatif.formats.importer")
     with faults_of(output, BAD_INPUT):
-        with faults_of(without_passwords(access.url)):  # of the mesh, and not of what was given
+        with faults_of(url_without_password(access.url)):  # of the mesh, and not of what was given
             with ManagementClient(access) as client:
                 reading, found = _read(sources, client, measure)
-            model, warnings = sources.checked_model(reading, without_passwords(access.url), name=name, demands=found)
+            model, warnings = sources.checked_model(reading, url_without_password(access.url), name=name, demands=found)
         model, more = importing.completed(model, details=details, demands=demands)
         show((*warnings, *more, *importing.parts_warning(model, None)), err=True)
         save(model, output)

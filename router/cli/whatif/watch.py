@@ -30,7 +30,7 @@ from router.cli.router_access import RouterAccess, access_options_beside_urls
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console
 from router.cli.whatif.options import spark_conf_option, spark_settings
-from router.core.escapes import without_passwords
+from router.core.escapes import url_without_password
 
 CONNECT: Final = "router.cli.whatif.watch:connect"
 LOOK_S: Final = 0.2
@@ -306,7 +306,7 @@ class Screen:
 
     def __init__(self, reachable: Callable[[], Collection[str] | None], urls: Sequence[str]) -> None:
         self._reachable = reachable
-        self.where = without_passwords(" or ".join(urls))
+        self.where = " or ".join(map(url_without_password, urls))
         """Addresses of the routers, as they are shown."""
         self.count = 0
         """Intervals shown."""
