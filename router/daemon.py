@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import math
 import operator
 import os
@@ -128,10 +130,7 @@ class Daemon:
         """Serve until SIGTERM or SIGINT, then stop as the settings say."""
         runtime = self.runtime
         runtime.tell_deadlines(changed=self._schedule, came=self._handle_deadline)
-        ways = (*self._settings.listeners, *self._settings.connectors)
-        if any(one.role is Role.INTER_ROUTER for one in ways):
-            # The first neighbor would hold up everybody, and clients could leave no file to read it from.
-            load_algorithms()
+        _load_modules(self._settings)
         with trio.open_signal_receiver(*STOPPING, *OTHERS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*STOPPING, *OTHERS))  # held back since the process began
             async with trio.open_nursery() as nursery:
@@ -181,18 +180,22 @@ class Daemon:
         a drain.
         """
         async for number in signals:
-            name = signal.Signals(number).name
-            if number == signal.SIGUSR1:
-                tasks = trio.lowlevel.current_statistics().tasks_living
-                log_state(self.runtime, started=self._started, tasks=tasks)
-                self.runtime.recorder.write(SIGNAL)
-                continue
-            if number == signal.SIGHUP:
-                self._told_to_reload.set()
-                continue
-            if number == signal.SIGUSR2:
-                self._end_drain(name)
-                continue
+            try:
+                self._take_signal(number)
+            except Exception as error:  # a fault of ours must not end the router
+                self.runtime.turn_fault(error)
+
+    def _take_signal(self, number: int) -> None:
+        name = signal.Signals(number).name
+        if number == signal.SIGUSR1:
+            tasks = trio.lowlevel.current_statistics().tasks_living
+            log_state(self.runtime, started=self._started, tasks=tasks)
+            self.runtime.recorder.write(SIGNAL)
+        elif number == signal.SIGHUP:
+            self._told_to_reload.set()
+        elif number == signal.SIGUSR2:
+            self._end_drain(name)
+        else:
             self.runtime.log.info("stopping", signal=name)
             if self._told_to_stop.is_set():
                 self._settling.cancel()
@@ -209,7 +212,8 @@ class Daemon:
             self.draining.resume()
         except LocalError as error:
             runtime.log.warning("resume_refused", reason=str(error))
-        runtime.settle()
+        finally:
+            runtime.settle()
 
     async def _reload_when_told(self) -> None:
         """Read the file after each SIGHUP, once for all that came meanwhile."""
@@ -217,7 +221,7 @@ class Daemon:
         while True:
             await self._told_to_reload.wait()
             self._told_to_reload = trio.Event()
-            work = self.reloading.reload()
+            work = self.reloading.reload(waits=True)
             while True:
                 runtime.begin(runtime.clock())
                 try:
@@ -255,6 +259,7 @@ class Daemon:
 
     def read_files(self, settings: RouterSettings) -> CredentialStore:
         """Read all files of TLS, users and passwords that *settings* name. Blocks. Raises: LocalError."""
+        _load_modules(settings)
         return CredentialStore(settings, self.runtime.log)
 
     def prepare(self, plan: ChangePlan, new: RouterSettings, files: CredentialStore) -> Callable[[], None]:
@@ -483,6 +488,18 @@ class Daemon:
             self._paused_until = now + FAULT_PAUSE_S
             runtime.turn_fault(error)
         self._schedule()
+
+
+def _load_modules(settings: RouterSettings) -> None:
+    """Import what a router with these *settings* needs later. Blocks, for 0.1 s and more.
+
+    Later it would hold up everybody, and clients could leave no file to read it from.
+    """
+    if any(one.role is Role.INTER_ROUTER for one in (*settings.listeners, *settings.connectors)):
+        load_algorithms()
+    if settings.http.port is not None:
+        with contextlib.suppress(ModuleNotFoundError):  # who binds the listener says what is to be installed
+            importlib.import_module("router.http_service")
 
 
 def _of_http(settings: RouterSettings) -> list[EndpointSettings]:

@@ -288,6 +288,9 @@ class Runtime(ConnectionTurns):
         """
         treatments = treatment_table(settings)
         self.settings = settings
+        self.address_names = {
+            each: self.address_names[each] for each in settings.addresses if each in self.address_names
+        }
         self.fib.take_treatments(treatments)
         forwarding = settings.forwarding
         self.data_plane.take_settings(forwarding)

@@ -17,11 +17,12 @@ from mesh_config.check_router import MOST_PATTERN_WORDS, count_pattern_words
 from mesh_config.connector_matching import target_of
 from mesh_config.findings import Finding
 from mesh_config.loader import parse_document
-from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, MeshSettings, RouterSettings
+from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.value_rules import fault_of, field_of
 from router import logs
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition, ConnectionId
+from router.core.linkstate.spf import load_algorithms
 from router.draining import Draining
 from router.management.changes import ChangeError
 from router.management.config_log_and_memory_rows import AddressConfigRow, RouterLogRow
@@ -111,7 +112,7 @@ class RuntimeChanges:
         if kind is ListenerRow:
             return (yield from self._create_listener(attributes))
         assert kind is ConnectorRow
-        return self._create_connector(attributes)
+        return (yield from self._create_connector(attributes))
 
     def update(self, row: Row, attributes: Mapping[str, object]) -> Row:
         """See `Changes.update`."""
@@ -181,6 +182,8 @@ class RuntimeChanges:
         (settings,) = self._checked(listeners=[_settings(attributes, LISTENER)]).listeners
         self._is_looking_up = True
         try:
+            if settings.role is Role.INTER_ROUTER:
+                yield from in_thread(load_algorithms)
             place = yield from in_thread(partial(address_of, settings))
             listener = sockets.open_listener(settings, place)
         except LocalError as error:
@@ -191,8 +194,9 @@ class RuntimeChanges:
         named = f":{settings.name}" if settings.name else ""
         return f"listener/{listener.host}:{listener.port}{named}"
 
-    def _create_connector(self, attributes: Mapping[str, object]) -> str:
+    def _create_connector(self, attributes: Mapping[str, object]) -> Generator[None, None, str]:
         sockets = self._need_sockets()
+        yield from in_thread(load_algorithms)  # for what may be the first neighbor
         self._check_name("connector", attributes, [each.settings.name for each in sockets.connectors])
         _bound(sockets.connectors)
         wanted = {"role": "inter-router", **_settings(attributes, SOCKET)}
@@ -254,11 +258,8 @@ class RuntimeChanges:
     def _delete_address(self, row: AddressConfigRow) -> None:
         if row.is_builtin:
             raise ChangeError(f"{row.prefix or row.pattern} is built in: create another entry for it instead")
-        kept = tuple(
-            entry
-            for entry in self._runtime.settings.addresses
-            if (entry.prefix, entry.pattern) != (row.prefix, row.pattern)
-        )
+        addresses = self._runtime.settings.addresses
+        kept = tuple(each for each in addresses if (each.prefix, each.pattern) != (row.prefix, row.pattern))
         self._set_addresses(kept)
         self._tell("address deleted", str(row.prefix or row.pattern))
 

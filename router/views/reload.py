@@ -113,9 +113,12 @@ class SettingsReloader:
         self._is_busy = False
         """Whether the file is being read."""
 
-    def reload(self) -> Generator[None, None, dict[str, list[str]]]:
+    def reload(self, *, waits: bool = False) -> Generator[None, None, dict[str, list[str]]]:
         """Read the file, and change what can be changed; pauses while it is read.
 
+        Args:
+            waits: begin once a reading that is under way is over, whose file may be another one than there is now;
+                else that is an error.
         Returns: `applied`, sentences about what was changed, and `needsRestart`, names of settings that were not.
         Raises:
             ChangeError: nothing has changed; says why.
@@ -123,6 +126,8 @@ class SettingsReloader:
         try:
             if self._read is None:
                 raise ChangeError("this router was started without a file", status=501)
+            while waits and self._is_busy:
+                yield
             if self._is_busy:
                 raise ChangeError("the file is being read already", status=CONFLICT)
             self._is_busy = True

@@ -162,6 +162,12 @@ def test_an_address_has_the_treatment_that_was_created(client: ManagementClient)
     assert found["distribution"] == "multicast"
     connection.close()
     delete(client, "router.config.address", "news")
+    again = client.request(
+        "CREATE", {"type": "router.config.address"}, {"prefix": "news", "distribution": "multicast"}
+    ).body
+    assert isinstance(again, dict)
+    assert again["name"] != "news", "that was the name of the one before"
+    client.request("DELETE", {"type": "router.config.address", "identity": again["identity"]})
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import signal
 import socket
 import struct
+import threading
+from collections.abc import AsyncIterator
 
 import pytest
 import structlog
@@ -13,7 +16,7 @@ from proton import UNDESCRIBED, Array, Data, symbol, ubyte
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
+from mesh_config.models import ConnectorSettings, ListenerSettings, Role, RouterSettings
 from router.clock_and_gc import FULL_COLLECTION, spare_collector
 from router.daemon import Daemon
 from router.drain_state import DrainState
@@ -124,3 +127,62 @@ async def test_a_peer_that_resets_its_connection_is_logged_with_its_host() -> No
     for listener in daemon.listeners:
         listener.close()
     assert [line["host"] for line in lines if line["event"] == "connection_closed"] == ["127.0.0.1"]
+
+
+async def test_a_signal_to_reload_during_a_reload_reads_the_file_again() -> None:
+    settings = RouterSettings(id="A")
+    reads: list[int] = []
+    may_go_on = threading.Event()
+
+    def read() -> tuple[RouterSettings, None, tuple[()]]:
+        reads.append(len(reads))
+        assert may_go_on.wait(10)
+        return settings, None, ()
+
+    daemon = Daemon(settings, read=read)
+    by_management = daemon.reloading.reload()
+    next(by_management)
+    with capture_logs() as lines:
+        daemon.runtime.log = structlog.get_logger()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(daemon._reload_when_told)
+            daemon._told_to_reload.set()
+            await trio.testing.wait_all_tasks_blocked()
+            may_go_on.set()
+            with trio.fail_after(10):
+                while [line["event"] for line in lines].count("reloaded") < 2:
+                    next(by_management, None)
+                    await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    assert len(reads) == 2
+    assert "reload_refused" not in [line["event"] for line in lines]
+
+
+async def test_a_fault_while_a_signal_is_taken_ends_no_router(monkeypatch: pytest.MonkeyPatch) -> None:
+    daemon = Daemon(RouterSettings(id="A"))
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    async def signals() -> AsyncIterator[int]:
+        yield signal.SIGUSR1
+        yield signal.SIGTERM
+
+    monkeypatch.setattr("router.daemon.log_state", fail)
+    with capture_logs() as lines:
+        daemon.runtime.log = structlog.get_logger()
+        await daemon._watch(signals())
+    assert daemon._told_to_stop.is_set()
+    assert [line["event"] for line in lines] == ["turn_fault", "stopping"]
+
+
+async def test_what_a_first_neighbor_needs_is_imported_when_files_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    daemon = Daemon(RouterSettings(id="A"))
+    loaded: list[bool] = []
+    monkeypatch.setattr("router.daemon.load_algorithms", lambda: loaded.append(True))
+    daemon.read_files(RouterSettings(id="A"))
+    assert not loaded
+    daemon.read_files(RouterSettings(id="A", listeners=(ListenerSettings(port=0, role=Role.INTER_ROUTER),)))
+    assert loaded

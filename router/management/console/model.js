@@ -11,9 +11,11 @@ export class Model {
   constructor() { this.state = null; this.before = new Map(); this.rates = new Map(); this.waitsSince = new Map(); }
 
   take(state) {
-    this.state = state;
     const { at } = state;
+    if (this.state && at < this.state.at) this.waitsSince.clear();  // the router's clock was set back
+    this.state = state;
     const told = (key, when, totals) => {
+      if (when < this.before.get(key)?.at) this.forget(key);
       const known = this.before.get(key);
       if (known && when - known.at < LEAST_S) return;  // the same answer again, or too soon for a rate
       if (known && when - known.at < 60) {
