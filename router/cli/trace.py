@@ -74,7 +74,7 @@ def trace(address: str, router: str | None, seconds: float, is_json: bool, acces
     else:
         out = console(UNBOUNDED_WIDTH)
         for line in _lines(found, out.width):
-            out.print(Text(line))
+            out.print(Text(printable(line)))  # whatever of it the routers have said
     if not any(_is_free(path) for path in found.paths):
         sys.exit(1)
 

@@ -17,10 +17,10 @@ import attrs
 import trio
 
 from mesh_config.models import HttpSettings
-from mesh_config.usable_hosts import encoded, failure_words
+from mesh_config.usable_hosts import failure_words
 from router.core.errors import LocalError
 from router.net.http_connection import AsgiApp, ConnectionEndpoints, HttpConnection
-from router.net.listener import NO_BOUND, bound_socket, share_port
+from router.net.listener import NO_BOUND, address_of, bound_socket, share_port
 
 BACKLOG: Final = 1024
 """Maximum number of connections that wait to be taken in. One that finds no room is tried again by its client's system
@@ -180,7 +180,7 @@ class HttpServer:
         self._app = app
         shared = before._shared(settings) if before is not None else None
         if shared is None:
-            shared = _bound(settings, place or encoded(settings.host), shares_port=shares_port)
+            shared = _bound(settings, place or address_of(settings), shares_port=shares_port)
         self._sock = shared
         self.host, self.port = self._sock.getsockname()[:2]
         self._pace = SharedThrottle(settings.max_requests_per_s)

@@ -153,7 +153,7 @@ class Listener:
         """
         self.settings = settings
         self.files = files
-        place = place or encoded(settings.host)
+        place = place or address_of(settings)
         try:
             port = settings.port if port is None else port
             self._sock = bound_socket(place, port, BACKLOG, shares_port=shares_port)
@@ -413,10 +413,14 @@ def address_of(settings: ListenerSettings | HttpSettings) -> str:
         LocalError: it has none.
     """
     host = encoded(settings.host)
+    if ":" in host:
+        return host  # an address of IPv6, perhaps with its interface, which a look-up would take off
     try:
-        return str(socket.getaddrinfo(host, None, _family(host), socket.SOCK_STREAM)[0][4][0])
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as error:
         raise _cannot_listen(settings, error) from error
+    *_, (address, *_) = min(found, key=lambda each: each[0] == socket.AF_INET6)  # the first of IPv4, if it has one
+    return str(address)
 
 
 def _cannot_listen(settings: ListenerSettings | HttpSettings, error: OSError) -> LocalError:
@@ -424,5 +428,5 @@ def _cannot_listen(settings: ListenerSettings | HttpSettings, error: OSError) ->
     return LocalError(f"cannot listen on {settings.host}:{settings.port}: {said}")
 
 
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
+def _family(place: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in place else socket.AF_INET

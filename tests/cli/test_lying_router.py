@@ -70,6 +70,24 @@ def test_a_command_ends_with_an_error_and_no_traceback(answer: Answer) -> None:
         assert found.exit_code == 0 or found.stderr.startswith("Error: "), (words, found.stderr)
 
 
+def of_a_name_that_clears_the_screen(request: Message) -> Message:
+    """A router without anything, with such a name."""
+    properties = {"statusCode": 200, "statusDescription": "OK"}
+    if request.properties["operation"] == "QUERY":
+        return Message(properties=properties, body={"attributeNames": request.body["attributeNames"], "results": []})
+    if request.properties.get("type", "").endswith("router"):
+        return Message(properties=properties, body={"id": "A\x1b[2J"})
+    return Message(properties={"statusCode": 404, "statusDescription": "there is none"}, body={})
+
+
+@pytest.mark.interop
+def test_a_trace_shows_no_name_that_steers_the_terminal() -> None:
+    with fake_management(of_a_name_that_clears_the_screen) as url:
+        found = CliRunner().invoke(main, ["trace", "x", "--seconds", "0", "--url", url, "--timeout", "5"])
+    assert "A\\x1b[2J" in found.output
+    assert "\x1b" not in found.output
+
+
 @pytest.mark.parametrize(
     ("row", "said"),
     [

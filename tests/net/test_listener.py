@@ -31,6 +31,28 @@ def test_a_listener_for_which_no_file_is_left_is_an_error_with_its_address(monke
         HttpServer(HttpSettings(host="127.0.0.1", port=8080), lambda *_: None, HttpCounters(), lambda _: None)  # type: ignore[arg-type,return-value]
 
 
+def test_a_host_name_with_an_address_of_ipv6_alone_is_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up = socket.getaddrinfo
+
+    def look_up(host: object, port: object, family: int = 0, *rest: int, **options: int) -> list[tuple[object, ...]]:
+        if host != "six.example":
+            return list(looked_up(host, port, family, *rest, **options))  # type: ignore[call-overload]
+        if family == socket.AF_INET:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 0, 0, 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    bound = Listener(ListenerSettings(host="six.example", port=0))
+    assert bound.host == "::1"
+    bound.close()
+
+
+def test_a_host_name_with_addresses_of_both_kinds_is_bound_at_that_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [(socket.AF_INET6, 1, 6, "", ("::1", 0, 0, 0)), (socket.AF_INET, 1, 6, "", ("127.0.0.1", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+    assert listener.address_of(ListenerSettings(host="both.example")) == "127.0.0.1"
+
+
 async def test_of_a_crowd_a_few_are_accepted_between_the_turns_of_others(
     autojump_clock: trio.testing.MockClock,  # it stands still while there is work: a busy machine doesn't shorten turns
 ) -> None:
