@@ -32,6 +32,7 @@ from router.cli.bench_tables import tables
 from router.cli.errors import CommandError, unwritable
 from router.cli.options import BoundedNumber, WholeNumber
 from router.cli.table_output_width import console
+from router.security.file_replacement import replace_file
 
 QUICK: Mapping[str, Any] = {
     "rounds": 1,
@@ -174,7 +175,7 @@ def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> No
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
     elif json_file is not None:
         with _unwritable_told(json_file):
-            Path(json_file).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+            replace_file(json_file, json.dumps(found, indent=2) + "\n", mode=0o666)
     if picture is not None:
         with _unwritable_told(picture):
             importlib.import_module("router.bench.picture").draw(found, picture)

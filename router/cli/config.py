@@ -23,6 +23,7 @@ from router.cli.did_you_mean import HintingChoice, HintingGroup
 from router.cli.errors import InvalidInputError, show, unwritable
 from router.cli.options import NamedPath, WholeNumber, file_argument
 from router.cli.referenced_files import referenced_file_findings
+from router.security.file_replacement import replace_file
 
 GRAPH_FORMS: Final = {"": "dot", ".dot": "dot", ".gv": "dot", ".svg": "svg"}
 """Form of a drawing by the ending of its file's name."""
@@ -189,6 +190,6 @@ def _write(output: str, text: str) -> None:
         click.echo(text, nl=False)
         return
     try:
-        Path(output).write_text(text, encoding="utf-8")
+        replace_file(output, text, mode=0o666)
     except OSError as error:
         raise unwritable(error, output) from error

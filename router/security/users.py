@@ -14,7 +14,6 @@ import hmac
 import os
 import re
 import secrets
-import tempfile
 import urllib.parse
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,7 @@ import attrs
 
 from router.core.errors import LocalError
 from router.security.bounded_file import MOST_BYTES, open_bounded
+from router.security.file_replacement import replace_file
 from router.security.sasl_frames import SaslError
 from router.security.scram import (
     DEFAULT_ITERATIONS,
@@ -190,23 +190,8 @@ def write_users(path: str, users: Mapping[str, Keys]) -> None:
     lines = [HEADER, _DECOYS_LINE.format(base64.b64encode(_kept_decoy_key(path)).decode())]
     for user, keys in sorted(users.items()):
         lines.append(" ".join([urllib.parse.quote(user, safe="@._-/"), *map(_written, keys.values())]) + "\n")
-    target = Path(os.path.realpath(path))
     try:
-        owner = target.stat() if target.exists() else None
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with open(handle, "w", encoding="utf-8") as file:
-                file.writelines(lines)
-                file.flush()
-                if owner is not None:
-                    os.fchmod(file.fileno(), owner.st_mode & 0o777)
-                    if (owner.st_uid, owner.st_gid) != (os.geteuid(), os.getegid()):
-                        os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        replace_file(path, "".join(lines), mode=0o600)
     except OSError as error:
         raise LocalError(f"{path}: cannot be written: {error.strerror}") from None
 
