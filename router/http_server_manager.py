@@ -40,6 +40,8 @@ class HttpServerManager:
         self._connectors = connectors
         self._server: HttpServer | None = None
         self._scope = trio.CancelScope()
+        self._running: HttpServer | None = None
+        """The one whose task runs; another one than `_server` until that task has been cancelled."""
         self._is_running = False
 
     def share_port(self, is_shared: bool) -> None:
@@ -83,6 +85,8 @@ class HttpServerManager:
 
     def take(self, server: HttpServer | None) -> None:
         """Serve by *server* from now on; connections of the one before it end."""
+        if self._server is not None and self._server is not self._running:
+            self._server.close()  # it was never served
         self._server = server
         self._scope.cancel()
         if self._is_running:
@@ -97,9 +101,14 @@ class HttpServerManager:
         """Serve by what was taken last, until cancelled; *keep_up* calls what has failed again."""
         self._is_running = True
         while True:
+            server = self._running = self._server
             self._scope = trio.CancelScope()
-            with self._scope:
-                if self._server is None:
-                    await trio.sleep_forever()
-                else:
-                    await keep_up(self._server.run)
+            try:
+                with self._scope:
+                    if server is None:
+                        await trio.sleep_forever()
+                    else:
+                        await keep_up(server.run)
+            finally:
+                if server is not None:
+                    server.close()

@@ -200,35 +200,32 @@ class HttpServer:
         share_port(self._sock, is_shared)
 
     def close(self) -> None:
-        """Give up the socket: nobody serves it."""
+        """Give up the socket, which nobody serves any more."""
         self._sock.close()
 
     async def run(self) -> None:
-        """Serve until cancelled."""
+        """Serve until cancelled. The socket stays open: whoever has made the server closes it."""
         sock = trio.socket.from_stdlib_socket(self._sock)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            async with trio.open_nursery() as nursery:
-                while True:
-                    try:
-                        peer, _ = await sock.accept()
-                    except OSError:
-                        await trio.sleep(FAULT_PAUSE_S)  # no descriptor is left, or the peer was gone before
-                        continue
-                    self.counters.accepted += 1
-                    self.counters.count += 1
-                    scope = trio.CancelScope()
-                    self._connections[scope] = peer
-                    nursery.start_soon(self._serve, peer, scope)
-                    is_short = peer.fileno() >= self._files and len(self._connections) > OWN_FILES
-                    if is_short or len(self._connections) > self._settings.max_connections:
-                        self.counters.evicted += 1
-                        oldest = next(iter(self._connections))
-                        self._connections.pop(oldest).close()  # whoever is writing to it notices that alone
-                        oldest.cancel()
-                        await trio.sleep(FULL_PAUSE_S)
-        finally:
-            self._sock.close()
+        async with trio.open_nursery() as nursery:
+            while True:
+                try:
+                    peer, _ = await sock.accept()
+                except OSError:
+                    await trio.sleep(FAULT_PAUSE_S)  # no descriptor is left, or the peer was gone before
+                    continue
+                self.counters.accepted += 1
+                self.counters.count += 1
+                scope = trio.CancelScope()
+                self._connections[scope] = peer
+                nursery.start_soon(self._serve, peer, scope)
+                is_short = peer.fileno() >= self._files and len(self._connections) > OWN_FILES
+                if is_short or len(self._connections) > self._settings.max_connections:
+                    self.counters.evicted += 1
+                    oldest = next(iter(self._connections))
+                    self._connections.pop(oldest).close()  # whoever is writing to it notices that alone
+                    oldest.cancel()
+                    await trio.sleep(FULL_PAUSE_S)
 
     async def _with_tls(self, paced: ThrottledStream) -> trio.SSLStream[ThrottledStream]:
         """TLS on a connection. Its handshake takes as long as many pieces, so it waits for as many."""

@@ -16,7 +16,7 @@ from proton import UNDESCRIBED, Array, Data, symbol, ubyte
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from mesh_config.models import ConnectorSettings, ListenerSettings, Role, RouterSettings
+from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, Role, RouterSettings
 from router.clock_and_gc import FULL_COLLECTION, spare_collector
 from router.daemon import Daemon
 from router.drain_state import DrainState
@@ -186,3 +186,21 @@ async def test_what_a_first_neighbor_needs_is_imported_when_files_are_read(
     assert not loaded
     daemon.read_files(RouterSettings(id="A", listeners=(ListenerSettings(port=0, role=Role.INTER_ROUTER),)))
     assert loaded
+
+
+async def test_of_http_servers_that_replace_each_other_none_stays_open() -> None:
+    settings = RouterSettings(id="A", http=HttpSettings(port=0))
+    daemon = Daemon(settings)
+    servers = [daemon.http._server]
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):  # before any is served, and while one is
+            for _ in range(2):
+                servers.append(daemon.http.prepare(settings))
+                daemon.http.take(servers[-1])
+            if len(servers) == 3:
+                nursery.start_soon(daemon.http.run, daemon._keep_up)
+            await trio.testing.wait_all_tasks_blocked()
+        assert [server._sock.fileno() >= 0 for server in servers if server is not None] == [*[False] * 4, True]
+        nursery.cancel_scope.cancel()
+    assert servers[-1] is not None
+    assert servers[-1]._sock.fileno() < 0

@@ -111,6 +111,7 @@ async def serving(**settings: Any) -> AsyncIterator[Bench]:
         nursery.start_soon(bench.server.run)
         yield bench
         nursery.cancel_scope.cancel()
+    bench.server.close()
     assert bench.faults == []
     assert bench.counters.count == 0
 
@@ -179,6 +180,7 @@ async def test_a_health_check_is_answered_in_time_behind_a_crowd(autojump_clock:
         assert trio.current_time() < 4  # as long as examples/kubernetes.yaml waits
         assert bench.counters.evicted > 0
         nursery.cancel_scope.cancel()
+    bench.server.close()
     for each in crowd:
         each.close()
 
@@ -398,6 +400,16 @@ async def test_who_goes_before_its_answers_is_no_fault_of_ours() -> None:
         stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         stream.socket.close()
         await bench.until(lambda: bench.counters.count == 0)
+
+
+async def test_a_server_that_has_ended_by_a_fault_serves_again() -> None:
+    bench = Bench()
+    for _ in range(2):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(bench.server.run)
+            assert (await bench.get("/healthz"))[0] == 200
+            nursery.cancel_scope.cancel()
+    bench.server.close()
 
 
 def test_an_address_that_is_taken_is_named() -> None:
