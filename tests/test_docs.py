@@ -30,7 +30,7 @@ from router.core.linkstate.messages import (
     RouterAdvertisement,
 )
 from router.management.problem_kinds import PROBLEM_KINDS
-from router.views.file_problems import CERTIFICATE_DAYS
+from router.security.certificate_expiry import CERTIFICATE_DAYS
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [path for package in (router, mesh_config) for path in Path(package.__file__).parent.rglob("*.py")]

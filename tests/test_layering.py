@@ -170,7 +170,9 @@ RINGS = (
     # Bytes in, a verdict out: it would guard another program's engine as well.
     Ring("router.guard", others=("cython",), forbidden=IMPURE),
     # Machines and files; who waits is in `router.net`.
-    Ring("router.security", ours=("router.core.errors", "mesh_config.models"), others=("attrs",)),
+    Ring(
+        "router.security", ours=("router.core.errors", "router.core.escapes", "mesh_config.models"), others=("attrs",)
+    ),
     Ring(
         "router.net",
         ours=(

@@ -120,5 +120,5 @@ def _faults(router: RouterSettings) -> Iterator[tuple[Severity, tuple[Step, ...]
     for certificate in store.certificates():
         if certificate.ends <= time.time():
             day = time.strftime("%F", time.gmtime(certificate.ends))
-            fault = f"the certificate of {certificate.subject} in {certificate.file} ended on {day}"
+            fault = f"{certificate.words} ended on {day}"
             yield Severity.WARNING, (), fault, STILL_GOOD

@@ -57,6 +57,6 @@ class BrokenFileLog:
 
     def _warn_of_ended(self, certificates: list[CertificateExpiry]) -> None:
         for each in certificates:
-            if each.ends <= time.time():
+            if each.ends <= time.time() and not each.is_list:
                 ended = time.strftime("%FT%TZ", time.gmtime(each.ends))
                 self._log.warning("certificate_expired", file=each.file, subject=each.subject, ended=ended)

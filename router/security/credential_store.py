@@ -173,7 +173,7 @@ class CredentialStore:
         self._log.write(self._table, content, problem)
 
     def certificates(self) -> list[CertificateExpiry]:
-        """List the certificates that this router shows, those of their authorities in the same files included."""
+        """List the certificates that this router shows, the authorities that it goes by, and their revocation lists."""
         return [certificate for each in self._table.ends.values() for certificate in each.content]
 
     def unusable(self) -> list[UnusableFile]:

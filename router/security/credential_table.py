@@ -17,7 +17,7 @@ from mesh_config.models import (
     TlsSettings,
 )
 from router.core.errors import LocalError
-from router.security.certificate_expiry import CertificateExpiry, ends_in
+from router.security.certificate_expiry import CertificateExpiry, authorities_end_in, ends_in, lists_end_in
 from router.security.kerberos import KerberosService
 from router.security.revocations import CertificateNumber, read_revoked
 from router.security.tls import TlsProfile, client_context, server_context
@@ -45,7 +45,7 @@ class CredentialTable:
     revoked: Mapping[str, ValueFromFiles[RevokedNumbers]] = attrs.field(factory=dict)
     """Certificates that a file of revocation lists revokes, by path of the file."""
     ends: Mapping[str, ValueFromFiles[list[CertificateExpiry]]] = attrs.field(factory=dict)
-    """Certificates in a file, with when they expire, by path of the file."""
+    """Certificates and revocation lists in a file, with when they end, by path of the file."""
 
     def changed(
         self,
@@ -66,7 +66,9 @@ class CredentialTable:
         """
         settings = {each.name: each for each in profiles}
         crls = {each.crl for each in settings.values() if each.crl is not None}
-        certificates = {each.certificate for each in settings.values() if each.certificate is not None}
+        ending = {each.ca: authorities_end_in for each in settings.values() if each.ca is not None}
+        ending |= dict.fromkeys(crls, lists_end_in)
+        ending |= {each.certificate: ends_in for each in settings.values() if each.certificate is not None}
         named = {each.users_file for each in _servers(endpoints) if each.users_file is not None}
         kept = {path for path in users_files if path in self.users} - named
         services = {service_key(each) for each in endpoints if has_keytab(each)}
@@ -88,8 +90,8 @@ class CredentialTable:
                 for path in sorted(crls)
             },
             ends={
-                path: known_ends.get(path) or ValueFromFiles([path], partial(ends_in, path), [])
-                for path in sorted(certificates)
+                path: known_ends.get(path) or ValueFromFiles([path], partial(ending[path], path), [])
+                for path in sorted(ending)
             },
         )
 

@@ -24,7 +24,7 @@ VERSION: Final = 0xA0
 """Tag before a certificate's version."""
 CertificateNumber = tuple[bytes, bytes]
 """Issuer of a certificate, as it is encoded, and its number there: no other one has both."""
-_LIST = re.compile(rb"-----BEGIN X509 CRL-----(.*?)-----END X509 CRL-----", re.DOTALL)
+LIST = re.compile(rb"-----BEGIN X509 CRL-----(.*?)-----END X509 CRL-----", re.DOTALL)
 
 
 def number_of(certificate: bytes) -> CertificateNumber:
@@ -47,7 +47,7 @@ def read_revoked(path: str) -> frozenset[CertificateNumber]:
     """
     raw = read_bounded(path)
     try:
-        lists = [base64.b64decode(match[1]) for match in _LIST.finditer(raw)]
+        lists = [base64.b64decode(match[1]) for match in LIST.finditer(raw)]
         return frozenset(number for each in lists for number in _revoked_by(each))
     except (binascii.Error, LocalError):
         raise LocalError(f"{path}: no revocation list that can be read") from None

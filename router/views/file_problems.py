@@ -9,8 +9,6 @@ from typing import Final
 from router.core.escapes import escaped, shell_word
 from router.views.problem_inputs import Problem, ProblemInputs, command_at
 
-CERTIFICATE_DAYS: Final = 30
-"""Days before its end from which on a certificate is told of."""
 DAY_S: Final = 86400
 
 
@@ -23,15 +21,16 @@ def file_problems(snapshot: ProblemInputs) -> Iterator[Problem]:
 def _certificates(snapshot: ProblemInputs) -> Iterator[Problem]:
     for certificate in snapshot.certificates:
         left_s = certificate.ends - snapshot.now
-        if left_s < CERTIFICATE_DAYS * DAY_S:
+        if left_s < certificate.warned_s:
             day = time.strftime("%F", time.gmtime(certificate.ends))
             ends = f"ended on {day}" if left_s <= 0 else f"ends on {day}, in {int(left_s // DAY_S)} days"
+            command = ("crl", "-nextupdate") if certificate.is_list else ("x509", "-enddate")
             yield Problem(
                 kind="certificate",
                 subject=certificate.file,
-                sentence=f"the certificate of {escaped(certificate.subject) or 'no name'} in {certificate.file} {ends}",
+                sentence=f"{certificate.words} {ends}",
                 since=None,
-                command=f"openssl x509 -in {shell_word(certificate.file)} -noout -enddate",
+                command=f"openssl {command[0]} -in {shell_word(certificate.file)} -noout {command[1]}",
             )
 
 

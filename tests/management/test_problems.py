@@ -325,7 +325,11 @@ def test_commands_can_be_pasted_into_a_shell_whatever_names_peers_chose() -> Non
             now=NOW,
             nodes=[row(NodeRow, id=name, state="up", is_reachable=True, is_draining=True)],
             addresses=[AddressTrouble(text="y$(touch x) *", credit=credit(), grantors=[])],
-            certificates=[CertificateExpiry(file="/etc/my mesh/a$b.pem", subject="me", ends=NOW)],
+            certificates=[
+                CertificateExpiry(file="/etc/my mesh/a$b.pem", subject="me", ends=NOW),
+                CertificateExpiry(file="late list", subject="ca", ends=NOW + 9, is_list=True, warned_s=10),
+                CertificateExpiry(file="new list", subject="ca", ends=NOW + 11, is_list=True, warned_s=10),
+            ],
             dropped=[DroppedMessages(text="z", count=1, last=NOW)],
         )
     )
@@ -333,6 +337,7 @@ def test_commands_can_be_pasted_into_a_shell_whatever_names_peers_chose() -> Non
         f"amqp-mesh stat credit --router '{name}' --address 'y$(touch x) *'",
         f"amqp-mesh stat addresses --router '{name}'",
         "openssl x509 -in '/etc/my mesh/a$b.pem' -noout -enddate",
+        "openssl crl -in 'late list' -noout -nextupdate",
         f"amqp-mesh resume '{name}'",
     }
 

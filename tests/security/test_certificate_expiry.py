@@ -20,7 +20,7 @@ from mesh_config.models import (
 )
 from router.cli.management import ManagementClient
 from router.core.errors import LocalError
-from router.security.certificate_expiry import ends_in
+from router.security.certificate_expiry import authorities_end_in, ends_in
 from router.security.credential_store import CredentialStore
 from tests.helpers.certificates import Certificates
 from tests.helpers.processes import MeshProcesses, ReservedPort, wait_until
@@ -41,6 +41,22 @@ def test_ends_and_names_are_those_of_the_file_in_its_order(certificates: Certifi
         assert [each.ends for each in found] == [each.not_valid_after_utc.timestamp() for each in expected]
         assert (found[0].subject, found[0].file) == (name, path)
     assert ends_in(paths[1])[0].ends == dt.datetime(2001, 1, 2, tzinfo=dt.UTC).timestamp()
+
+
+def test_ends_of_revocation_lists_and_of_the_last_authority_are_told_of(certificates: Certificates) -> None:
+    profile = TlsSettings(name="t", ca=certificates.ca, crl=certificates.revoke(certificates.issue("mallory")))
+    credentials = CredentialStore(RouterSettings(id="A", tls=(profile,)), structlog.get_logger())
+    authority = x509.load_pem_x509_certificate(Path(certificates.ca).read_bytes())
+    revoked = x509.load_pem_x509_crl(Path(str(profile.crl)).read_bytes())
+    assert revoked.next_update_utc is not None
+    ends = {each.file: (each.is_list, each.ends) for each in credentials.certificates()}
+    assert ends == {
+        profile.ca: (False, authority.not_valid_after_utc.timestamp()),
+        profile.crl: (True, revoked.next_update_utc.timestamp()),
+    }
+    old = certificates.expired("old")
+    Path(old).write_bytes(Path(old).read_bytes() + Path(certificates.ca).read_bytes())
+    assert [each.ends for each in authorities_end_in(old)] == [authority.not_valid_after_utc.timestamp()]
 
 
 @pytest.mark.parametrize(
