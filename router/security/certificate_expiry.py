@@ -48,7 +48,7 @@ class CertificateExpiry:
 
     @property
     def words(self) -> str:
-        """What it is, and whose."""
+        """Words for it: kind, owner and file."""
         kind = "the revocation list" if self.is_list else "the certificate"
         return f"{kind} of {escaped(self.subject) or 'no name'} in {self.file}"
 

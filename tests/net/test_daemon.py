@@ -97,7 +97,7 @@ async def test_a_connector_taken_away_while_it_is_let_in_is_no_fault() -> None:
     assert not lines
 
 
-async def test_of_two_equal_connectors_only_the_one_that_is_taken_away_loses_its_connection() -> None:
+async def test_of_two_equal_connectors_only_the_one_taken_away_loses_its_connection() -> None:
     settings = ConnectorSettings(port=1)
     daemon = Daemon(RouterSettings(id="A", connectors=(settings, settings)))
     runtime = daemon.runtime
