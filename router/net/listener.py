@@ -416,7 +416,7 @@ def address_of(settings: ListenerSettings | HttpSettings) -> str:
     if ":" in host:
         return host  # an address of IPv6, perhaps with its interface, which a look-up would take off
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, None, socket.AF_UNSPEC, socket.SOCK_STREAM)
     except OSError as error:
         raise _cannot_listen(settings, error) from error
     *_, (address, *_) = min(found, key=lambda each: each[0] == socket.AF_INET6)  # the first of IPv4, if it has one

@@ -144,6 +144,8 @@ def test_what_is_absent_and_what_nobody_tells_of_any_more_has_no_rate(watched: W
     assert rates((1, True, 1), (2, True, 2)) == [[None, None], [9, 5]]
     assert rates((1, True, 1), (2, True, 2), (3, False, 2), (4, True, 4))[2:] == [[None, None], [None, None]]
     assert rates((1, True, 1), (2, True, 2), (11, True, 2), (13, True, 2))[2:] == [[9, 5], [None, None]]
+    set_back = rates((8000, True, 8000), (8001, True, 8001), (1, True, 1), (2, True, 2))
+    assert set_back[2:] == [[None, None], [9, 5]]
 
 
 def test_it_is_used_by_keyboard_and_read_by_screen_readers(watched: Watched) -> None:
