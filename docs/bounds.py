@@ -40,6 +40,8 @@ CONSTANTS = (
         "What an outcome says besides its name: an error, or annotations.",
         "cut, or left out",
     ),
+    ("router.security.scram", "MOST_NAME_CHARS", "Name of a user, in characters.", "refused"),
+    ("router.security.scram", "MOST_PASSWORD_CHARS", "Password of a user, in characters.", "refused"),
     ("router.net.listener", "MOST_WAITING", "Connections at a listener that wait to be served.", "wait in the kernel"),
     ("router.engine.connection", "MAX_UNANSWERED", "Attaches and Begins whose answers a peer leaves unread.", "closed"),
     ("router.engine.connection", "MAX_REFUSED", "Refused links that a peer doesn't detach.", "closed"),

@@ -15,7 +15,7 @@ from router.net.listener import Listener
 from router.net.peer_authentication import PeerAuthentication
 from router.runtime import Runtime
 from router.security.sasl_frames import SaslError
-from router.security.scram import prepared_text
+from router.security.scram import prepare_name, prepare_password
 from router.views.console import ConsoleSource
 from router.views.mesh_status_poller import MeshStatusPoller
 from router.views.metrics import RuntimeMetrics
@@ -88,7 +88,7 @@ async def _sign_in(
     users = await authentication.files.users_of(settings)
     assert users is not None
     try:
-        name, secret = prepared_text(user), prepared_text(password).encode()
+        name, secret = prepare_name(user), prepare_password(password)
     except SaslError:
         name, secret = "", b""  # nobody's
     if not await authentication.check_password(users, name, secret, host):

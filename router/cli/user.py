@@ -18,11 +18,16 @@ from router.core.errors import LocalError
 from router.core.escapes import escaped
 from router.security.sasl_frames import SaslError
 from router.security.sasl_server import RESERVED
-from router.security.scram import DEFAULT_ITERATIONS, LEAST_ITERATIONS, MOST_ITERATIONS, prepare
+from router.security.scram import (
+    DEFAULT_ITERATIONS,
+    LEAST_ITERATIONS,
+    MOST_ITERATIONS,
+    MOST_NAME_CHARS,
+    MOST_PASSWORD_CHARS,
+    prepare_name,
+)
 from router.security.users import Keys, locked, new_keys, read_users, write_users
 
-MOST_PASSWORD_CHARS = 1024
-MOST_NAME_CHARS = 255
 NAME: Final = "visible characters, with blanks only between them"
 """Rule of a user's name in words."""
 
@@ -55,9 +60,6 @@ def user() -> None:
 def add(file: str, name: str, iterations: int) -> None:
     """Add the user NAME; FILE is created if needed."""
     prepared = _prepared(name)
-    if len(prepared) > MOST_NAME_CHARS:
-        said = f"user {prepared[:20]}...: the name has {len(prepared):,} characters"
-        raise CommandError(f"{said}; expected at most {MOST_NAME_CHARS}")
     if prepared != prepared.strip():
         near = f"; did you mean '{prepared.strip()}'?" if prepared.strip() else ""
         raise CommandError(f"user '{prepared}': the name begins or ends with a blank; expected {NAME}{near}")
@@ -110,8 +112,11 @@ def list_users(file: str) -> None:
 
 
 def _prepared(name: str) -> str:
+    if len(name) > MOST_NAME_CHARS:
+        said = f"user {escaped(name[:20])}...: the name has {len(name):,} characters"
+        raise CommandError(f"{said}; expected at most {MOST_NAME_CHARS}")
     try:
-        return prepare(name)
+        return prepare_name(name)
     except SaslError as error:
         shown = escaped(name)
         for character in filter(_is_prohibited, name):
@@ -124,7 +129,7 @@ def _prepared(name: str) -> str:
 
 def _is_prohibited(character: str) -> bool:
     try:
-        prepare(f"x{character}")
+        prepare_name(f"x{character}")
     except SaslError:
         return not stringprep.in_table_d1(character)  # right to left, which is good among its like
     return False

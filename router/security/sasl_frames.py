@@ -36,6 +36,8 @@ SYSTEM_ERROR: Final = 2
 MOST_FRAME_BYTES: Final = 16384
 """Maximum size of a frame, bytes. The specification allows 512, which a password or a ticket of today may not fit."""
 FRAME_HEAD_BYTES: Final = 8
+MOST_MECHANISMS: Final = 64
+"""Maximum number of mechanisms that a server offers."""
 
 _BINARY = {0xA0: 1, 0xB0: 4}
 _SYMBOL = {0xA3: 1, 0xB3: 4}
@@ -127,7 +129,7 @@ def _read(body: bytes) -> SaslFrame:
     if code == MECHANISMS:
         return SaslFrame(code=code, mechanisms=fields.symbols())
     if code == INIT:
-        return SaslFrame(code=code, mechanisms=fields.symbols(), data=fields.binary())
+        return SaslFrame(code=code, mechanisms=(fields.symbol(),), data=fields.binary())
     if code in (CHALLENGE, RESPONSE):
         return SaslFrame(code=code, data=fields.binary())
     if code == OUTCOME:
@@ -158,6 +160,13 @@ class _Fields:
         elif kind != 0x45:
             raise SaslError("a SASL frame that is no described list")
 
+    def symbol(self) -> str:
+        """A symbol."""
+        kind = self._kind()
+        if kind not in _SYMBOL:
+            raise SaslError("a SASL frame without a mechanism")
+        return self._text(_SYMBOL[kind])
+
     def symbols(self) -> tuple[str, ...]:
         """A symbol, or an array of them."""
         kind = self._kind()
@@ -168,7 +177,7 @@ class _Fields:
         self._number(_ARRAY[kind])
         count = self._number(_ARRAY[kind])
         item = self._take(1)[0]
-        if item not in _SYMBOL or count > len(self._body):
+        if item not in _SYMBOL or count > MOST_MECHANISMS:
             raise SaslError("a SASL frame with a list of mechanisms that cannot be read")
         return tuple(self._text(_SYMBOL[item]) for _ in range(count))
 

@@ -26,7 +26,7 @@ from router.security.sasl_frames import (
     mechanisms_frame,
     outcome_frame,
 )
-from router.security.scram import HASHES, ScramKeys, ScramServer, prepared_text
+from router.security.scram import HASHES, ScramKeys, ScramServer, prepare_name, prepare_password
 
 ANONYMOUS: Final = "anonymous"
 """Name of users that don't say who they are."""
@@ -152,7 +152,7 @@ class SaslServer:
             return self._plain(data)
         if self.mechanism == "EXTERNAL":
             user = self._certificate_user()
-            if data and prepared_text(data) != user:
+            if data not in (b"", user.encode()) and prepare_name(data) != user:
                 raise SaslError("a user that wants to act as another one than its certificate's")
             return self._succeed(user)
         if self.mechanism == "GSSAPI":
@@ -162,14 +162,14 @@ class SaslServer:
         return self._let_in(ANONYMOUS)
 
     def _plain(self, data: bytes) -> PasswordCheck:
-        parts = data.split(b"\0")
+        parts = data.split(b"\0", 3)
         if len(parts) != 3:
             raise SaslError("a PLAIN message that cannot be read")
         authzid, authcid, password = parts
-        self._claimed = prepared_text(authcid)
-        if authzid and prepared_text(authzid) != self._claimed:
+        self._claimed = prepare_name(authcid)
+        if authzid not in (b"", authcid) and prepare_name(authzid) != self._claimed:
             raise SaslError("a user that wants to act as another one")
-        return PasswordCheck(user=self._claimed, password=prepared_text(password).encode())
+        return PasswordCheck(user=self._claimed, password=prepare_password(password))
 
     def _scram_step(self, scram: ScramServer, data: bytes) -> bytes:
         assert self._accounts is not None, "who offers it has a file of users"

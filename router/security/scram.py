@@ -29,6 +29,14 @@ MOST_ITERATIONS: Final = 65536
 """Maximum number of iterations: a server must not have a client compute for long. Cyrus takes no more either."""
 SALT_BYTES: Final = 16
 NONCE_BYTES: Final = 24
+MOST_NAME_CHARS: Final = 255
+"""Maximum length of a user's name, characters, as sent and as prepared."""
+MOST_PASSWORD_CHARS: Final = 1024
+"""Maximum length of a password, characters, as sent and as prepared."""
+MOST_UTF8_BYTES: Final = 4
+"""Maximum size of a character in UTF-8, bytes."""
+MOST_ATTRIBUTES: Final = 16
+"""Maximum number of attributes of a message."""
 
 _NONCE = re.compile(r"[!-+\--~]+")
 """Form of a nonce, printable ASCII but for commas: RFC 5802, 7."""
@@ -69,19 +77,44 @@ def derive(mechanism: str, password: bytes, salt: bytes, iterations: int) -> Scr
     )
 
 
-def prepare(text: str) -> str:
-    """A name or password in the one form that is compared (SASLprep).
+def prepare_name(name: str | bytes) -> str:
+    """Prepare the name of a user: the one form of it that is compared (SASLprep).
 
     Raises:
-        SaslError: it has characters that neither may have.
+        SaslError: it is no UTF-8, empty, too long, or has characters that no name may have.
     """
+    return _prepare(name, MOST_NAME_CHARS)
+
+
+def prepare_password(password: str | bytes) -> bytes:
+    """Prepare a password (SASLprep). Returns: the bytes of which keys are made.
+
+    Raises:
+        SaslError: as `prepare_name`.
+    """
+    return _prepare(password, MOST_PASSWORD_CHARS).encode()
+
+
+def _prepare(given: str | bytes, most_chars: int) -> str:
+    # Peers that have not authenticated yet choose it: no work may be done for more than it may have.
+    if isinstance(given, str):
+        text = given
+    else:
+        if len(given) > MOST_UTF8_BYTES * most_chars:
+            raise _too_long(most_chars)
+        try:
+            text = given.decode()
+        except UnicodeDecodeError:
+            raise SaslError("a name or password that is no UTF-8") from None
+    _check_length(text, most_chars)
+    if text.isascii() and text.isprintable():
+        return text
     mapped = "".join(
         " " if stringprep.in_table_c12(char) else char for char in text if not stringprep.in_table_b1(char)
     )
     prepared = unicodedata.normalize("NFKC", mapped)
-    if not prepared:
-        raise SaslError("an empty name or password")
-    if any(is_prohibited(char) for char in prepared for is_prohibited in _PROHIBITED):
+    _check_length(prepared, most_chars)  # NFKC makes up to 18 characters of one
+    if any(is_prohibited(char) for char in set(prepared) for is_prohibited in _PROHIBITED):
         raise SaslError("a name or password with characters that neither may have")
     right_to_left = [stringprep.in_table_d1(char) for char in prepared]
     if any(right_to_left):
@@ -91,17 +124,15 @@ def prepare(text: str) -> str:
     return prepared
 
 
-def prepared_text(raw: bytes) -> str:
-    """Prepare a name or password that a peer has sent as bytes.
+def _check_length(text: str, most_chars: int) -> None:
+    if not text:
+        raise SaslError("an empty name or password")
+    if len(text) > most_chars:
+        raise _too_long(most_chars)
 
-    Raises:
-        SaslError: as `prepare`; or it is no UTF-8.
-    """
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        raise SaslError("a name or password that is no UTF-8") from None
-    return prepare(text)
+
+def _too_long(most_chars: int) -> SaslError:
+    return SaslError(f"a name or password of more than {most_chars} characters")
 
 
 class ScramServer:
@@ -131,7 +162,7 @@ class ScramServer:
         attributes = _attributes(bare)
         if list(attributes)[:2] != ["n", "r"] or not _NONCE.fullmatch(attributes["r"]):
             raise SaslError("a SCRAM message that cannot be read")
-        self.user = prepare(_unescaped(attributes["n"]))
+        self.user = prepare_name(_unescaped(attributes["n"]))
         if authzid and authzid != b"a=" + attributes["n"].encode():
             raise SaslError("a user that wants to act as another one")
         self._gs2 = flag + b"," + authzid + b","
@@ -173,9 +204,9 @@ class ScramClient:
 
     def __init__(self, mechanism: str, user: str, password: str, nonce: str) -> None:
         self._mechanism = mechanism
-        self._password = prepare(password).encode()
+        self._password = prepare_password(password)
         self._nonce = nonce
-        escaped = prepare(user).replace("=", "=3D").replace(",", "=2C")
+        escaped = prepare_name(user).replace("=", "=3D").replace(",", "=2C")
         self._first = f"n={escaped},r={nonce}".encode()
         self._signature = b""
         self.is_server_known = False
@@ -227,11 +258,11 @@ def _attributes(message: bytes) -> dict[str, str]:
         SaslError: it cannot be read, or has an extension that must be understood.
     """
     try:
-        pairs = [part.partition("=") for part in message.decode().split(",")]
+        pairs = [part.partition("=") for part in message.decode().split(",", MOST_ATTRIBUTES)]
     except UnicodeDecodeError:
         raise SaslError("a SCRAM message that is no UTF-8") from None
     found = {key: value for key, equals, value in pairs if equals and len(key) == 1}
-    if len(found) != len(pairs):
+    if len(found) != len(pairs) or len(pairs) > MOST_ATTRIBUTES:
         raise SaslError("a SCRAM message that cannot be read")
     if "m" in found:  # mandatory to understand, and reserved for what is not there yet: RFC 5802, 5.1
         raise SaslError("a SCRAM message with an extension that is not known here")

@@ -36,7 +36,7 @@ from router.security.scram import (
     SALT_BYTES,
     ScramKeys,
     derive,
-    prepare,
+    prepare_password,
 )
 from router.security.value_from_files import ValueFromFiles
 from router.security.work_slices import SlicePauses
@@ -67,8 +67,8 @@ def new_keys(password: str, iterations: int = DEFAULT_ITERATIONS) -> Keys:
         LocalError: it cannot be a password.
     """
     try:
-        prepared = prepare(password).encode()
-    except (SaslError, UnicodeEncodeError):
+        prepared = prepare_password(password)
+    except SaslError:
         raise LocalError("the password is empty, or has control or other characters that none may have") from None
     return {name: derive(name, prepared, secrets.token_bytes(SALT_BYTES), iterations) for name in HASHES}
 

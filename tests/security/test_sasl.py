@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -171,7 +173,90 @@ def test_nobody_gets_in_but_by_a_mechanism_that_is_offered(written: list[bytes])
     assert sasl.user is None
 
 
+# What a stranger may have computed
+
+MOST_CALLS = 60_000
+"""Number of calls that suffices for a name of 255 characters and a password of 1,024, all of them different: some
+milliseconds. A frame full of characters would take a million."""
+
+
+@contextlib.contextmanager
+def bounded_calls() -> Iterator[None]:
+    """Fail if the body makes more than MOST_CALLS calls: of Python's functions and of C's alike."""
+    calls = 0
+
+    def count(_: FrameType, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+    assert calls <= MOST_CALLS
+
+
+LONG = [5400 * "\ufdfa", 8000 * "\u0300\u0316", 16_000 * "a", 300 * "\ufdfa", 256 * "é"]
+"""Names that take long to prepare: NFKC makes 18 characters of the first one, and sorts those of the second."""
+
+
+@pytest.mark.parametrize("form", ["\0{}\0x", "{}\0x\0x", "\0x\0{0}{0}{0}{0}{0}"])
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_name_or_password_is_refused_before_it_is_looked_at(name: str, form: str) -> None:
+    sasl = server("PLAIN")
+    with bounded_calls():
+        sasl.received(SaslFrame(code=INIT, mechanisms=("PLAIN",), data=form.format(name).encode()))
+    assert sasl.failure is not None
+    assert sasl.failure.startswith("a name or password of more than ")
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_name_is_refused_by_scram_before_it_is_looked_at(name: str) -> None:
+    sasl = server("SCRAM-SHA-256")
+    with bounded_calls():
+        sasl.received(SaslFrame(code=INIT, mechanisms=("SCRAM-SHA-256",), data=f"n,,n={name},r=x".encode()))
+    assert sasl.failure == "a name or password of more than 255 characters"
+
+
+def test_a_scram_message_of_very_many_attributes_is_refused_before_they_are_read() -> None:
+    sasl = server("SCRAM-SHA-256")
+    with bounded_calls():
+        message = b"n,,n=alice,r=x" + 8000 * b","
+        sasl.received(SaslFrame(code=INIT, mechanisms=("SCRAM-SHA-256",), data=message))
+    assert sasl.failure == "a SCRAM message that cannot be read"
+
+
+PASSWORD = "".join(map(chr, range(0x4E00, 0x4E00 + 1024)))
+"""A password that takes as long to prepare as one can: as long as it may be, no character twice."""
+
+
+@pytest.mark.parametrize("text", [255 * "é", 254 * "a" + "é", 14 * "\ufdfa"])
+def test_a_name_of_as_many_characters_as_one_may_have_is_taken(text: str) -> None:
+    sasl = server("PLAIN")
+    with bounded_calls():
+        answer = sasl.received(frame(init_frame("PLAIN", f"{text}\0{text}\0{PASSWORD}".encode(), None)))
+    assert isinstance(answer, PasswordCheck)
+
+
 # Frames
+
+
+def with_mechanisms(code: int, count: int) -> bytes:
+    """A frame with an array of empty symbols."""
+    data = b"\xf0" + (count + 5).to_bytes(4, "big") + count.to_bytes(4, "big") + b"\xa3" + bytes(count)
+    body = b"\x00\x53" + bytes([code]) + b"\xd0" + (len(data) + 4).to_bytes(4, "big") + b"\0\0\0\1" + data
+    return (8 + len(body)).to_bytes(4, "big") + b"\2\1\0\0" + body
+
+
+@pytest.mark.parametrize(("code", "count"), [(INIT, 1), (INIT, 16_000), (MECHANISMS, 65), (MECHANISMS, 16_000)])
+def test_a_frame_with_more_mechanisms_than_it_may_have_is_refused(code: int, count: int) -> None:
+    with bounded_calls(), pytest.raises(SaslError, match="mechanism"):
+        split_frame(with_mechanisms(code, count))
+
+
+def test_a_server_may_offer_64_mechanisms() -> None:
+    assert frame(with_mechanisms(MECHANISMS, 64)).mechanisms == 64 * ("",)
 
 
 @pytest.mark.parametrize(
