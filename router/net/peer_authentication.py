@@ -165,7 +165,7 @@ class PeerAuthentication:
             answer = sasl.received(await _next_frame(wire, sasl))
             if isinstance(answer, PasswordCheck):
                 assert users is not None
-                answer = sasl.checked(is_right=await self._check(wire, users, answer, host))
+                answer = sasl.checked(await self._check(wire, users, answer, host))
             elif isinstance(answer, KerberosTokenCheck):
                 await self._in_thread(wire, host, answer.step, answer.token)
                 answer = sasl.stepped()
@@ -175,13 +175,12 @@ class PeerAuthentication:
             if sasl.failure is not None:
                 raise HandshakeFailed(f"SASL: {sasl.failure}")
             if sasl.user is not None:
-                is_of_file = sasl.mechanism in PASSWORD_MECHANISMS
                 return _admitted(
                     wire,
                     user=sasl.user,
                     mechanism=sasl.mechanism,
-                    users_file=settings.users_file if is_of_file else None,
-                    password=users.mark(sasl.user) if is_of_file and users is not None else None,
+                    users_file=settings.users_file if sasl.mark is not None else None,
+                    password=sasl.mark,
                 )
         raise HandshakeFailed("SASL: too many frames")
 
@@ -204,16 +203,16 @@ class PeerAuthentication:
             password: prepared as SASL has it.
             host: that it comes from, whose wrong passwords are answered late.
         """
-        if users.remembers(user, password):
-            return True
-        is_right = await self._in_thread(None, host, users.check, user, password)
+        is_right = await self._check(None, users, PasswordCheck(user=user, password=password), host) is not None
         if not is_right:
             await self._pause_guesser(host)
         return is_right
 
-    async def _check(self, wire: HandshakeSocket, users: Users, check: PasswordCheck, host: str) -> bool:
-        if users.remembers(check.user, check.password):
-            return True
+    async def _check(self, wire: HandshakeSocket | None, users: Users, check: PasswordCheck, host: str) -> bytes | None:
+        """Check a password. Returns: the mark of the keys that it fits; None when it is wrong."""
+        mark = users.remembers(check.user, check.password)
+        if mark is not None:
+            return mark
         return await self._in_thread(wire, host, users.check, check.user, check.password)
 
     async def _in_thread(

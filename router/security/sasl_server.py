@@ -26,7 +26,7 @@ from router.security.sasl_frames import (
     mechanisms_frame,
     outcome_frame,
 )
-from router.security.scram import HASHES, ScramKeys, ScramServer, prepare_name, prepare_password
+from router.security.scram import HASHES, Account, ScramServer, prepare_name, prepare_password
 
 ANONYMOUS: Final = "anonymous"
 """Name of users that don't say who they are."""
@@ -37,8 +37,8 @@ RESERVED: Final = (ANONYMOUS, "*")
 class Accounts(Protocol):
     """Users with passwords."""
 
-    def keys(self, user: str, mechanism: str) -> ScramKeys:
-        """Keys of a user."""
+    def account(self, user: str, mechanism: str) -> Account:
+        """Keys of a user, and their mark."""
 
 
 @attrs.frozen(kw_only=True)
@@ -92,6 +92,8 @@ class SaslServer:
         """Reason, for the log."""
         self.is_guess = False
         """Whether authentication failed in a way that somebody who tries passwords would see."""
+        self.mark: bytes | None = None
+        """Mark of the keys that the password was checked by; None before, and where there was none."""
         self._claimed = ""
 
     def greeting(self) -> bytes:
@@ -115,9 +117,15 @@ class SaslServer:
         except SaslError as error:
             return self._fail(str(error))
 
-    def checked(self, *, is_right: bool) -> bytes:
-        """The password was checked. Returns: what to write."""
-        return self._succeed(self._claimed) if is_right else self._fail_guess()
+    def checked(self, mark: bytes | None) -> bytes:
+        """Take the result of a check.
+
+        Args:
+            mark: of the keys that the password fits; None when it is wrong.
+        Returns: what to write.
+        """
+        self.mark = mark
+        return self._succeed(self._claimed) if mark is not None else self._fail_guess()
 
     def stepped(self) -> bytes:
         """The token was checked. Returns: what to write."""
@@ -177,7 +185,9 @@ class SaslServer:
             scram.read_first(data)
             self._claimed = scram.user
             self._is_challenged = True
-            return challenge_frame(scram.challenge(self._accounts.keys(scram.user, self.mechanism or "")))
+            account = self._accounts.account(scram.user, self.mechanism or "")
+            self.mark = account.mark
+            return challenge_frame(scram.challenge(account.keys))
         answer = scram.verify(data)
         return self._succeed(scram.user, answer) if answer is not None else self._fail_guess()
 

@@ -64,6 +64,15 @@ class ScramKeys:
         )
 
 
+@attrs.frozen(kw_only=True)
+class Account:
+    """Keys of a user as a file of users had them at one time, and their mark, which changes with the password."""
+
+    keys: ScramKeys
+    mark: bytes | None = attrs.field(repr=False)
+    """None for a user that isn't there."""
+
+
 def derive(mechanism: str, password: bytes, salt: bytes, iterations: int) -> ScramKeys:
     """The keys of a password that was prepared."""
     salted = _salted(mechanism, password, salt, iterations)

@@ -34,6 +34,7 @@ from router.security.scram import (
     LEAST_ITERATIONS,
     MOST_ITERATIONS,
     SALT_BYTES,
+    Account,
     ScramKeys,
     derive,
     prepare_password,
@@ -222,49 +223,68 @@ class Users:
         """
         self.file = ValueFromFiles([self.path], partial(read_table, self.path))
 
+    # The file may be read again at any time, by a thread: each method looks at its content once.
+
     def mark(self, user: str) -> bytes | None:
         """Mark of a user's keys, another one after each change of its password; None when there is no such user."""
-        keys = self.file.content.lines.get(user)
-        return hmac.digest(self._secret, keys, "sha256") if keys is not None else None
+        return self._mark(self.file.content, user)
 
-    def keys(self, user: str, mechanism: str) -> ScramKeys:
+    def account(self, user: str, mechanism: str) -> Account:
         """Keys of a user; for one that isn't there keys that nothing fits, the same each time.
 
         The same, too, at each router that reads this file and after a restart, as those of real users are: whoever
         compares answers finds out nothing.
         """
+        return self._account(self.file.content, user, mechanism)
+
+    def remembers(self, user: str, password: bytes) -> bytes | None:
+        """Find out at once whether this was the user's password lately, and still is.
+
+        Returns: the mark of the keys that it fits; None when it must be checked.
+        """
+        mark = self.mark(user)
+        try:
+            self._right.move_to_end(self._token(user, mark, password))
+        except KeyError:
+            return None
+        return mark
+
+    def check(self, user: str, password: bytes) -> bytes | None:
+        """Check a user's password. Takes milliseconds, also for a user that isn't there.
+
+        Returns: the mark of the keys that it fits; None when it is wrong.
+        """
         table = self.file.content
-        keys = table.keys(user).get(mechanism)
-        if keys is not None:
-            return keys
-        iterations, size = table.usual.get(mechanism, (DEFAULT_ITERATIONS, SALT_BYTES))
-        seed = hmac.digest(table.decoy_key, f"{mechanism} {user}".encode(), "sha256")
-        salt = hashlib.shake_256(seed).digest(size)
-        wrong = secrets.token_bytes(hashlib.new(HASHES[mechanism]).digest_size)
-        return ScramKeys(mechanism=mechanism, iterations=iterations, salt=salt, stored_key=wrong, server_key=wrong)
-
-    def remembers(self, user: str, password: bytes) -> bool:
-        """Whether this was the user's password lately, and still is: found out at once."""
-        token = self._token(user, password)
-        if token not in self._right:
-            return False
-        self._right.move_to_end(token)
-        return True
-
-    def check(self, user: str, password: bytes) -> bool:
-        """Whether this is the user's password. Takes milliseconds, also for a user that isn't there."""
-        keys = self.keys(user, "SCRAM-SHA-256")
-        if not keys.is_of(password):
-            return False
-        self._right[self._token(user, password)] = None
+        has = table.keys(user) or table.usual
+        account = self._account(table, user, next((each for each in HASHES if each in has), next(iter(HASHES))))
+        if not account.keys.is_of(password):
+            return None
+        self._right[self._token(user, account.mark, password)] = None
         while len(self._right) > REMEMBERED:
             self._right.popitem(last=False)
-        return True
+        return account.mark
 
-    def _token(self, user: str, password: bytes) -> bytes:
+    def _account(self, table: UserTable, user: str, mechanism: str) -> Account:
+        keys = table.keys(user).get(mechanism)
+        return Account(keys=keys or _decoy_keys(table, user, mechanism), mark=self._mark(table, user))
+
+    def _mark(self, table: UserTable, user: str) -> bytes | None:
+        keys = table.lines.get(user)
+        return hmac.digest(self._secret, keys, "sha256") if keys is not None else None
+
+    def _token(self, user: str, mark: bytes | None, password: bytes) -> bytes:
         """A keyed hash of the password and of the keys that it must fit, so that another password makes another."""
-        parts = (user.encode(), self.file.content.lines.get(user, b""), password)
+        parts = (user.encode(), mark or b"", password)
         return hmac.digest(self._secret, b"".join(len(part).to_bytes(4, "big") + part for part in parts), "sha256")
+
+
+def _decoy_keys(table: UserTable, user: str, mechanism: str) -> ScramKeys:
+    """Keys of a user that isn't there."""
+    iterations, size = table.usual.get(mechanism, (DEFAULT_ITERATIONS, SALT_BYTES))
+    seed = hmac.digest(table.decoy_key, f"{mechanism} {user}".encode(), "sha256")
+    salt = hashlib.shake_256(seed).digest(size)
+    wrong = secrets.token_bytes(hashlib.new(HASHES[mechanism]).digest_size)
+    return ScramKeys(mechanism=mechanism, iterations=iterations, salt=salt, stored_key=wrong, server_key=wrong)
 
 
 def _written(keys: ScramKeys) -> str:

@@ -31,18 +31,20 @@ from router.security.sasl_frames import (
     split_frame,
 )
 from router.security.sasl_server import PasswordCheck, SaslServer
-from router.security.scram import LEAST_ITERATIONS, ScramKeys, derive
+from router.security.scram import LEAST_ITERATIONS, Account, derive
 from tests.helpers.frames import write
 
 SECRET = "correct horse"
+MARK = b"mark of the keys of alice"
 
 
 class Accounts:
     """One user, alice."""
 
-    def keys(self, user: str, mechanism: str) -> ScramKeys:
+    def account(self, user: str, mechanism: str) -> Account:
         password = SECRET if user == "alice" else "nobody knows"
-        return derive(mechanism, password.encode(), b"salt", LEAST_ITERATIONS)
+        keys = derive(mechanism, password.encode(), b"salt", LEAST_ITERATIONS)
+        return Account(keys=keys, mark=MARK if user == "alice" else None)
 
 
 def certificate_user() -> str:
@@ -69,7 +71,8 @@ def play(sasl: SaslServer, client: SaslClient) -> None:
             return
         answer = sasl.received(frame(said))
         if isinstance(answer, PasswordCheck):
-            answer = sasl.checked(is_right=(answer.user, answer.password) == ("alice", SECRET.encode()))
+            is_right = (answer.user, answer.password) == ("alice", SECRET.encode())
+            answer = sasl.checked(MARK if is_right else None)
         written = answer
 
 
@@ -141,7 +144,7 @@ def test_nobody_says_that_it_is_whom_policy_means_by_a_name_of_its_own(name: str
     assert (sasl.user, sasl.failure) == (None, f"user {name}: policy means others by that name")
     sasl = server("PLAIN")
     assert isinstance(sasl.received(frame(init_frame("PLAIN", b"\0" + name.encode() + b"\0x", None))), PasswordCheck)
-    assert frame(sasl.checked(is_right=True)).outcome == AUTHENTICATION_FAILED
+    assert frame(sasl.checked(MARK)).outcome == AUTHENTICATION_FAILED
     assert sasl.user is None
 
 
@@ -169,7 +172,7 @@ def test_nobody_gets_in_but_by_a_mechanism_that_is_offered(written: list[bytes])
         answer = sasl.received(frame(each))
         if isinstance(answer, PasswordCheck):
             assert answer.password == SECRET.encode()
-            sasl.checked(is_right=False)
+            sasl.checked(None)
     assert sasl.user is None
 
 
@@ -289,7 +292,7 @@ def test_what_holds_a_secret_does_not_show_it() -> None:
     held = frame(init_frame("PLAIN", b"\0alice\0" + SECRET.encode(), None))
     check = PasswordCheck(user="alice", password=SECRET.encode())
     client = SaslClient("PLAIN", "alice", SECRET, "host", "nonce")
-    keys = Accounts().keys("alice", "SCRAM-SHA-256")
+    keys = Accounts().account("alice", "SCRAM-SHA-256").keys
     for each in (held, check, client, keys):
         assert SECRET not in repr(each)
     assert repr(keys) == "ScramKeys(mechanism='SCRAM-SHA-256', iterations=4096)"

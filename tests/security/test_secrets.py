@@ -34,7 +34,7 @@ def exchange(mechanism: str, users: Users, password: str) -> tuple[SaslServer, S
         found = server.received(answer)
         passed += [frame, answer, found]
         if isinstance(found, PasswordCheck):
-            found = server.checked(is_right=users.check(found.user, found.password))
+            found = server.checked(users.check(found.user, found.password))
         data = found
     return server, client, [each for each in passed if not isinstance(each, bytes)]
 

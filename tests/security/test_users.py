@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections import OrderedDict
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,10 @@ from router.cli import main
 from router.core.errors import LocalError
 from router.security.bounded_file import MOST_BYTES
 from router.security.password_sources import read_secret
-from router.security.scram import HASHES
+from router.security.sasl_client import SaslClient
+from router.security.sasl_frames import split_frame
+from router.security.sasl_server import KerberosTokenCheck, PasswordCheck, SaslServer
+from router.security.scram import HASHES, ScramKeys
 from router.security.users import Keys, Users, locked, new_keys, read_users, write_users
 
 ITERATIONS = 4096
@@ -146,7 +150,7 @@ def test_a_line_that_is_none_is_named_by_its_number_alone(line: str, tmp_path: P
 
 
 def salt_of(users: Users, user: str, mechanism: str = "SCRAM-SHA-256") -> bytes:
-    return users.keys(user, mechanism).salt
+    return users.account(user, mechanism).keys.salt
 
 
 @pytest.mark.parametrize("mechanism", HASHES)
@@ -190,7 +194,7 @@ def test_a_user_that_is_not_there_has_the_rounds_that_most_users_have(tmp_path: 
     file = str(tmp_path / "users")
     rounds = {"alice": 4096, "bob": 5000, "carl": 5000}
     write_users(file, {name: new_keys(PASSWORD, each) for name, each in rounds.items()})
-    assert Users(file).keys("mallory", "SCRAM-SHA-256").iterations == 5000
+    assert Users(file).account("mallory", "SCRAM-SHA-256").keys.iterations == 5000
 
 
 def test_what_is_no_regular_file_is_refused_at_once_and_the_users_before_stay(tmp_path: Path) -> None:
@@ -231,6 +235,74 @@ def test_a_password_that_was_right_is_remembered_until_it_is_changed(tmp_path: P
     users.file.refresh()
     assert not users.remembers("alice", b"another")
     assert PASSWORD not in repr(users)
+
+
+def test_a_password_that_is_changed_while_it_is_checked_is_not_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(tmp_path / "users")
+    write_users(file, {"alice": new_keys(PASSWORD, ITERATIONS)})
+    users = Users(file)
+    is_of = ScramKeys.is_of
+
+    def change_meanwhile(keys: ScramKeys, password: bytes) -> bool:
+        write_users(file, {"alice": new_keys("another", ITERATIONS)})
+        users.file.refresh()
+        return is_of(keys, password)
+
+    monkeypatch.setattr(ScramKeys, "is_of", change_meanwhile)
+    before = users.mark("alice")
+    assert users.check("alice", PASSWORD.encode()) == before
+    assert users.mark("alice") != before
+    assert not users.remembers("alice", PASSWORD.encode())
+
+
+def test_a_scram_exchange_has_the_mark_of_the_keys_that_it_was_done_with(tmp_path: Path) -> None:
+    file = str(tmp_path / "users")
+    write_users(file, {"alice": new_keys(PASSWORD, ITERATIONS)})
+    users = Users(file)
+    before = users.mark("alice")
+    server = SaslServer(["SCRAM-SHA-256"], users, lambda: "", "nonce-of-server")
+    client = SaslClient("SCRAM-SHA-256", "alice", PASSWORD, "host", "nonce-of-client")
+    said: bytes | PasswordCheck | KerberosTokenCheck = server.greeting()
+    while not server.is_over:
+        assert isinstance(said, bytes)
+        frame, _ = split_frame(said) or pytest.fail("no frame")
+        answer, _ = split_frame(client.received(frame)) or pytest.fail("no frame")
+        said = server.received(answer)
+        write_users(file, {"alice": new_keys("another", ITERATIONS)})
+        users.file.refresh()
+    assert server.user == "alice"
+    assert server.mark == before
+    assert server.mark != users.mark("alice")
+
+
+@pytest.mark.parametrize("mechanism", HASHES)
+def test_plain_is_checked_by_whatever_keys_a_user_has(mechanism: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "users")
+    keys = new_keys(PASSWORD, ITERATIONS)
+    write_users(file, {"alice": {mechanism: keys[mechanism]}, "bob": keys})
+    users = Users(file)
+    assert users.check("alice", PASSWORD.encode())
+    assert not users.check("alice", b"x")
+    assert not users.check("mallory", b"x")
+
+
+def test_a_password_that_is_forgotten_while_it_is_looked_for_is_not_remembered(tmp_path: Path) -> None:
+    class Forgetful(OrderedDict[bytes, None]):
+        """Forgets a password, as the thread that checks others does, once somebody has asked for it."""
+
+        def __contains__(self, token: object) -> bool:
+            is_there = super().__contains__(token)
+            self.clear()
+            return is_there
+
+    file = str(tmp_path / "users")
+    write_users(file, {"alice": new_keys(PASSWORD, ITERATIONS)})
+    users = Users(file)
+    users._right = Forgetful()
+    assert users.check("alice", PASSWORD.encode())
+    users.remembers("alice", PASSWORD.encode())  # whatever it says, it raises nothing
 
 
 def test_a_secret_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
