@@ -108,12 +108,16 @@ class ConnectionServer:
         admitted = None
         try:
             with connector.until_stopped(), trio.fail_after(HANDSHAKE_TIMEOUT_S):
-                admitted = await self._authentication.dial(sock, connector.settings)
+                admitted = await self._authentication.dial(sock, connector.settings, connector.blocking_calls)
             if admitted is None or connector not in self._connectors:
                 raise HandshakeFailed("its connector was taken away")
-        except (HandshakeFailed, trio.TooSlowError) as error:
+        except HandshakeFailed as error:
             sock.close()
-            return str(error) or f"no answer within {HANDSHAKE_TIMEOUT_S:g} s"
+            return str(error)
+        except trio.TooSlowError:
+            sock.close()
+            is_ours = connector.blocking_calls.borrowed_tokens > 0
+            return f"no {'password or ticket of this router' if is_ours else 'answer'} within {HANDSHAKE_TIMEOUT_S:g} s"
         except BaseException:
             sock.close()
             raise

@@ -36,6 +36,8 @@ class Connector:
         """Reason of the last failure."""
         self._told = ""
         """Reason that was told last since the connector was of use."""
+        self.blocking_calls = trio.CapacityLimiter(1)
+        """Limiter of calls that may hang at this side: one that was given up has it until it ends."""
         self._is_stopped = False
         self._not_serving = trio.CancelScope()
 

@@ -152,13 +152,13 @@ class HandshakeSocket:
             except OSError:
                 pass  # the peer is gone
 
-    async def start_tls(self, channel: TlsChannel, turns: trio.Lock) -> None:
+    async def start_tls(self, channel: TlsChannel, threads: trio.CapacityLimiter) -> None:
         """Do the handshake; what is in `data` is its begin.
 
         Args:
             channel: that has read and written nothing.
-            turns: held during each step, which may take a millisecond. It is done in a thread, without Python's lock:
-                messages pass meanwhile.
+            threads: limits how many steps are done at once, each of which may take a millisecond. It is done in a
+                thread, without Python's lock: messages pass meanwhile.
         Raises: as `read`.
         """
         if self.data:
@@ -166,8 +166,7 @@ class HandshakeSocket:
             self.data.clear()
         while True:
             try:
-                async with turns:
-                    is_over = await trio.to_thread.run_sync(channel.shake_hands)
+                is_over = await trio.to_thread.run_sync(channel.shake_hands, limiter=threads)
             except ssl.SSLError as error:
                 channel.flush(self._fd)  # why, as an alert, if there is room for it
                 raise HandshakeFailed(self._words(error)) from None

@@ -72,7 +72,9 @@ class PeerAuthentication:
         """*told* takes faults of ours."""
         self.credentials = credentials
         self.files = CredentialFiles(credentials, told)
-        self._handshakes = trio.Lock()
+        # None of trio's limiter for everybody: name servers that don't answer may hold all threads of that.
+        self._handshakes = trio.CapacityLimiter(1)
+        """Limiter by which one step of TLS at a time is done."""
         self._checks = trio.CapacityLimiter(1)
         """Limiter by which passwords and tickets are checked by one thread: the router has the other processors."""
         self._hosts: dict[str, trio.Lock] = {}
@@ -231,19 +233,22 @@ class PeerAuthentication:
 
     # Whom this router dials
 
-    async def dial(self, sock: socket.socket, settings: ConnectorSettings) -> AuthenticatedPeer:
+    async def dial(
+        self, sock: socket.socket, settings: ConnectorSettings, blocking_calls: trio.CapacityLimiter
+    ) -> AuthenticatedPeer:
         """Authenticate this router to a peer that it has dialled, and the peer to this router.
 
         Args:
             sock: non-blocking, connected.
             settings: of the connector.
+            blocking_calls: limiter of the connector: while a file of its own or a KDC hangs no more threads do.
         Raises:
             HandshakeFailed: nothing comes of it; says why.
         """
         wire = HandshakeSocket(sock, functools.partial(failure_words, other="the other side"))
         try:
-            # A disk that hangs holds up no message.
-            password = await trio.to_thread.run_sync(self.credentials.password, settings, abandon_on_cancel=True)
+            in_thread = functools.partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=blocking_calls)
+            password = await in_thread(self.credentials.password, settings)
             if settings.tls is not None:
                 host = encoded(settings.tls_host or settings.host)
                 await wire.start_tls(
@@ -264,8 +269,7 @@ class PeerAuthentication:
             await self._await_sasl(wire)
             for _ in range(MOST_FRAMES):
                 frame = await _next_frame(wire, None)
-                # A KDC that doesn't answer isn't waited for longer than the other side.
-                await wire.write(await trio.to_thread.run_sync(sasl.received, frame, abandon_on_cancel=True))
+                await wire.write(await in_thread(sasl.received, frame))
                 if sasl.is_over:
                     return _admitted(wire, mechanism=settings.sasl.value)
         except (SaslError, LocalError) as error:
