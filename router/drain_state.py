@@ -8,6 +8,8 @@ from typing import Final
 SHUTTING_DOWN: Final = "the router is shutting down"
 """Description of the error by which a router that stops closes its connections: its neighbors know that it isn't
 dead."""
+GO_ELSEWHERE: Final = "the router is drained: connect to another one"
+"""Description of the error by which a router that is drained closes connections of clients."""
 
 
 class DrainState(enum.StrEnum):

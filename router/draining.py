@@ -14,7 +14,7 @@ from mesh_config.models import Role
 from router.core.errors import LocalError
 from router.core.events import TransitResumed
 from router.core.ids_and_conditions import Condition, ConnectionId
-from router.drain_state import DrainState
+from router.drain_state import GO_ELSEWHERE, DrainState
 from router.engine.connection import Connection
 from router.graceful_stop import CLOSE_PATIENCE_S, none_left, take_no_more
 from router.net.listener import Listener
@@ -82,16 +82,21 @@ class Draining:
     def resume(self) -> None:
         """Serve clients and paths again.
 
-        Raises: LocalError when it is not drained, or a listener cannot be bound: those before it are, then.
+        Raises: LocalError when it is not drained, or a listener cannot be bound: all stay closed, then.
         """
         runtime = self._runtime
         if runtime.drain_state is DrainState.SERVING:
             return
         if runtime.drain_state is not DrainState.DRAINED or self._is_to_stop:
             raise LocalError(f"the router is {'to stop' if self._is_to_stop else runtime.drain_state}")
-        for listener in self._client_listeners():
-            if listener.is_closed:
-                self._sockets.accept_again(listener)
+        try:
+            for listener in self._client_listeners():
+                if listener.is_closed:
+                    self._sockets.accept_again(listener)
+        except LocalError:
+            for listener in self._client_listeners():
+                self._sockets.stop_accepting(listener)
+            raise
         runtime.enter(DrainState.SERVING)
         runtime.take_again()
         runtime.events.append(TransitResumed())
@@ -130,7 +135,7 @@ class Draining:
         runtime = self._runtime
         runtime.begin(runtime.clock())
         for connection in self._clients():
-            connection.close(Condition.CONNECTION_FORCED, "the router is drained: connect to another one")
+            connection.close(Condition.CONNECTION_FORCED, GO_ELSEWHERE)
         runtime.settle()
         with trio.move_on_after(CLOSE_PATIENCE_S):
             await none_left(runtime, lambda: not self._clients())

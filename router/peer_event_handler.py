@@ -43,6 +43,7 @@ from router.core.policy.denial import Denied
 from router.core.policy.policy import Policy
 from router.dataplane.links import EgressLink, IngressLink
 from router.dataplane.router_data_plane import RouterDataPlane
+from router.drain_state import GO_ELSEWHERE, SHUTTING_DOWN, DrainState
 from router.ended_connection_reaper import EndedLinkReaper
 from router.engine import message_codec
 from router.engine.client_links import AllClientLinks, link_ids, refuse
@@ -80,6 +81,7 @@ class PeerEventHandler:
         teardowns: EndedLinkReaper,
         pacer: ControlPacer,
         policy: Policy,
+        drain_state: Callable[[], DrainState],
     ) -> None:
         """Handle nobody yet.
 
@@ -93,6 +95,7 @@ class PeerEventHandler:
             teardowns: take away links of clients that have left.
             pacer: says which control messages have to wait.
             policy: says which clients may come in, and with which rights.
+            drain_state: says whether the router serves clients at all.
         """
         self._settings = settings
         self._me = RouterId(settings.id)
@@ -111,6 +114,7 @@ class PeerEventHandler:
         self._teardowns = teardowns
         self._pacer = pacer
         self._policy = policy
+        self._drain_state = drain_state
         self._link_ids = link_ids()
         self._told_prefixes: set[ConnectionId] = set()
         """Connections of which it was logged that some of their addresses are refused."""
@@ -170,6 +174,11 @@ class PeerEventHandler:
             self._data_plane.ports[connection.id] = connection.port
         else:
             connection.was_of_use = True
+            state = self._drain_state()
+            if state is not DrainState.SERVING:  # it was accepted before, or by a listener that is new
+                reason = SHUTTING_DOWN if state is DrainState.STOPPING else GO_ELSEWHERE
+                self.close(connection, Condition.CONNECTION_FORCED, reason)
+                return
             if self._policy.is_active and not self._admit(connection, peer):
                 return
             has_vhost = getattr(settings, "vhost_prefix", False) and peer.hostname

@@ -120,6 +120,7 @@ class Runtime(ConnectionTurns):
             teardowns=self.teardowns,
             pacer=self.pacer,
             policy=self.policy,
+            drain_state=lambda: self.drain_state,
         )
         self.pairs = self._peers.pairs
         self._next_connection = 0

@@ -18,10 +18,11 @@ from trio.testing import MockClock
 
 from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, Role, RouterSettings
 from router.clock_and_gc import FULL_COLLECTION, spare_collector
+from router.core.errors import LocalError
 from router.daemon import Daemon
 from router.drain_state import DrainState
 from router.net.listener import AcceptedConnection
-from tests.helpers.frames import SASL_HEADER, write
+from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, write
 
 
 def test_the_collector_looks_through_all_objects_more_rarely() -> None:
@@ -58,18 +59,83 @@ async def test_a_timer_that_comes_late_is_told_of_once(
     assert [line["seconds"] for line in lines if line["event"] == "stood_still"] == told
 
 
+async def drained(daemon: Daemon) -> None:
+    """Drain a router, and wait until it is."""
+    daemon.draining.begin(None, is_to_stop=False)
+    with trio.fail_after(20):
+        while not all(listener.is_closed for listener in daemon.listeners):
+            await trio.lowlevel.checkpoint()
+        while daemon.runtime.drain_state is not DrainState.DRAINED:
+            await trio.lowlevel.checkpoint()
+
+
+async def said_until_close(client: trio.SocketStream) -> bytes:
+    """What a router writes to a client, until its Close, which is answered, or its end."""
+    data = b""
+    async with client:
+        with trio.fail_after(20):
+            while b"amqp:connection:forced" not in data and (piece := await client.receive_some()):
+                data += piece
+        await client.send_all(write(0x18, []))
+    return data
+
+
 async def test_a_drained_router_that_resumes_has_the_port_that_the_system_chose() -> None:
     daemon = Daemon(RouterSettings(id="A", listeners=(ListenerSettings(port=0),)))
     port = daemon.listeners[0].port
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: daemon.run(task_status=task_status))
         await trio.testing.wait_all_tasks_blocked()
-        daemon.draining.begin(None, is_to_stop=False)
-        with trio.fail_after(20):
-            while not daemon.listeners[0].is_closed or daemon.runtime.drain_state is not DrainState.DRAINED:
-                await trio.lowlevel.checkpoint()
+        await drained(daemon)
         daemon.draining.resume()
         assert (daemon.listeners[0].port, daemon.listeners[0].is_closed) == (port, False)
+        daemon.stop()
+
+
+async def test_a_client_that_was_shaking_hands_gets_a_close_of_a_drained_router() -> None:
+    daemon = Daemon(RouterSettings(id="A", listeners=(ListenerSettings(host="127.0.0.1", port=0),)))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: daemon.run(task_status=task_status))
+        client = await trio.open_tcp_stream("127.0.0.1", daemon.listeners[0].port)
+        await trio.testing.wait_all_tasks_blocked()
+        await drained(daemon)
+        await client.send_all(AMQP_HEADER + write(0x10, ["late"]))
+        assert b"the router is drained: connect to another one" in await said_until_close(client)
+        with trio.fail_after(20):
+            while daemon.runtime.connections:
+                await trio.lowlevel.checkpoint()
+        daemon.stop()
+
+
+async def test_a_router_whose_second_port_is_taken_stays_drained_with_all_listeners_closed() -> None:
+    listeners = tuple(ListenerSettings(host="127.0.0.1", port=0, name=name) for name in ("one", "two"))
+    daemon = Daemon(RouterSettings(id="A", listeners=listeners))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: daemon.run(task_status=task_status))
+        await trio.testing.wait_all_tasks_blocked()
+        await drained(daemon)
+        with socket.create_server(("127.0.0.1", daemon.listeners[1].port)):
+            with pytest.raises(LocalError):
+                daemon.draining.resume()
+            await trio.testing.wait_all_tasks_blocked()
+            assert [listener.is_closed for listener in daemon.listeners] == [True, True]
+        daemon.draining.resume()
+        assert [listener.is_closed for listener in daemon.listeners] == [False, False]
+        daemon.stop()
+
+
+async def test_a_listener_that_is_opened_at_a_drained_router_lets_in_no_client() -> None:
+    daemon = Daemon(RouterSettings(id="A", listeners=(ListenerSettings(host="127.0.0.1", port=0),)))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: daemon.run(task_status=task_status))
+        await trio.testing.wait_all_tasks_blocked()
+        await drained(daemon)
+        opened = daemon.open_listener(ListenerSettings(host="127.0.0.1", port=0, name="new"), "127.0.0.1")
+        client = await trio.open_tcp_stream("127.0.0.1", opened.port)
+        await client.send_all(AMQP_HEADER + write(0x10, ["early"]))
+        assert b"the router is drained: connect to another one" in await said_until_close(client)
+        daemon.draining.resume()
+        assert not opened.is_closed
         daemon.stop()
 
 
