@@ -24,11 +24,13 @@ def read_secret(file: str | None, variable: str | None, what: str) -> str | None
     if file is not None:
         try:
             with open_bounded(file) as opened:
-                raw = opened.read(MOST_BYTES)
+                raw = opened.read(MOST_BYTES + 1)
         except OSError as error:
             raise LocalError(f"the file of the password of {what}, {file}, cannot be read: {error.strerror}") from None
         except LocalError as error:
             raise LocalError(f"the file of the password of {what}, {error}") from None
+        if len(raw) > MOST_BYTES:
+            raise LocalError(f"the file of the password of {what}, {file}, is larger than {MOST_BYTES} bytes")
         try:
             secret = raw.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError:

@@ -15,6 +15,9 @@ from router.security.password_sources import read_secret
 from router.security.sasl_frames import SaslError
 from router.security.value_from_files import ValueFromFiles
 
+MOST_KEY_PASSWORD_BYTES: Final = 1024
+"""Maximum size of the password of a private key, bytes: OpenSSL's."""
+
 _VERSIONS: Final = {TlsVersion.V1_2: ssl.TLSVersion.TLSv1_2, TlsVersion.V1_3: ssl.TLSVersion.TLSv1_3}
 _VERIFY: Final = {
     ClientCertificates.NONE: ssl.CERT_NONE,
@@ -154,13 +157,16 @@ def _load_certificate(context: ssl.SSLContext, settings: TlsSettings, where: str
 
     try:
         context.load_cert_chain(settings.certificate, settings.key, password)
-    except (OSError, ssl.SSLError) as error:
+    except OSError as error:
         if was_asked:
             words = "its password is wrong" if secret else "it is encrypted, and no password is set"
             raise LocalError(f"{where}: key {key} cannot be used: {words}") from None
         files = " and ".join(dict.fromkeys((settings.certificate, key)))
         words = _missing(settings.certificate, settings.key) or f"{files} cannot be used: {_file_words(error)}"
         raise LocalError(f"{where}: {words}") from None
+    except ValueError:  # of what calls `password`
+        words = f"its password has more than {MOST_KEY_PASSWORD_BYTES} bytes"
+        raise LocalError(f"{where}: key {key} cannot be used: {words}") from None
 
 
 def _missing(certificate: str, key: str | None) -> str:

@@ -105,6 +105,16 @@ def test_a_key_with_a_password_needs_it(
         assert SECRET not in str(caught.value)
 
 
+def test_a_password_of_a_key_that_is_longer_than_openssl_takes_is_said_to_be(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    file = tmp_path / "password"
+    file.write_text(1025 * "x", encoding="utf-8")
+    shown = attrs.evolve(profile(certificates, certificates.with_password("long", SECRET)), key_password_file=str(file))
+    with pytest.raises(LocalError, match=r"key .* cannot be used: its password has more than 1024 bytes"):
+        server_context(shown, ClientCertificates.NONE)
+
+
 @pytest.mark.parametrize("what", ["certificate", "key", "ca", "crl", "key_password_file"])
 def test_a_fifo_is_refused_and_not_waited_for(what: str, certificates: Certificates, tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"

@@ -314,6 +314,15 @@ def test_a_secret_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeyp
     assert read_secret(None, None, "x") is None
 
 
+def test_a_file_that_is_too_large_for_a_secret_is_refused_and_not_cut(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_bytes(65_536 * b"x")
+    assert read_secret(str(file), None, "user B") == 65_536 * "x"
+    file.write_bytes(65_537 * b"x")
+    with pytest.raises(LocalError, match="is larger than 65536 bytes"):
+        read_secret(str(file), None, "user B")
+
+
 def test_a_secret_that_is_not_there_is_said_without_it(tmp_path: Path) -> None:
     file = tmp_path / "password"
     for content in (b"", b"\xff" + PASSWORD.encode()):
