@@ -17,6 +17,7 @@ from mesh_config.models import (
     RouterSettings,
     TlsSettings,
 )
+from mesh_config.user_names import ANONYMOUS_USER
 from mesh_config.value_rules import fault_of, field_of
 from mesh_config.yaml_text import Place
 
@@ -24,8 +25,6 @@ At = Callable[..., Place]
 
 ANY_ROUTER = "*"
 """Id of a neighbor that stands for any."""
-ANONYMOUS_USER = "anonymous"
-"""User of who did not say who it is."""
 
 
 def security_findings(router: RouterSettings, at: At) -> Iterator[Finding]:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from mesh_config.access_rules import ANY_HOST, RuleError, check_pattern, parse_hosts
-from mesh_config.check_security import ANONYMOUS_USER
 from mesh_config.findings import Finding, Severity, nearest
 from mesh_config.models import (
     HOST_PATTERN,
+    PASSWORD_MECHANISMS,
     GroupSettings,
     ListenerSettings,
     ManagementRight,
@@ -21,13 +21,13 @@ from mesh_config.models import (
     VhostSettings,
 )
 from mesh_config.multi_pattern_matcher import ANY_WORD, ANY_WORDS
+from mesh_config.user_names import ANONYMOUS_USER, ANYBODY, RESERVED_NAMES, prepare_name
 from mesh_config.yaml_text import Place
 
 At = Callable[..., Place]
 """Steps to a setting to the place where it stands."""
 
 MIN_FRAME_BYTES = 512
-ANYBODY = "*"
 MANAGES: Final = {
     ManagementRight.READ: "see clients, users and addresses of all by management",
     ManagementRight.WRITE: "change this router by management, and close connections",
@@ -57,7 +57,7 @@ def vhost_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
                     expected="a host name that means one virtual host",
                 )
         yield from _hostname_findings(vhost, below)
-        yield from _group_findings(vhost, below)
+        yield from _group_findings(vhost, router, below)
         yield from _user_findings(vhost, router, below)
         yield from _management_findings(vhost, router, below)
     yield from _listener_findings(router, at)
@@ -110,9 +110,11 @@ def _hostname_findings(vhost: VhostSettings, at: At) -> Iterator[Finding]:
             )
 
 
-def _group_findings(vhost: VhostSettings, at: At) -> Iterator[Finding]:
+def _group_findings(vhost: VhostSettings, router: RouterSettings, at: At) -> Iterator[Finding]:
     names: set[str] = set()
     owners: dict[str, str] = {}
+    mechanisms = {mechanism for it in listeners_of(vhost, router) for mechanism in it.sasl}
+    asks_for_passwords = not mechanisms.isdisjoint(PASSWORD_MECHANISMS)
     if not vhost.groups:
         yield at("name").finding(
             f"nobody may connect to virtual host `{vhost.name}`", expected="a group", severity=Severity.WARNING
@@ -128,6 +130,8 @@ def _group_findings(vhost: VhostSettings, at: At) -> Iterator[Finding]:
         for place, user in enumerate(group.users):
             if not user:
                 yield below("users", place).finding("an empty name, which nobody has", expected="the name of a user")
+            if asks_for_passwords and user not in RESERVED_NAMES:
+                yield from _form_findings(user, below("users", place))
             if owners.setdefault(user, group.name) != group.name:
                 yield below("users", place).finding(
                     f"user `{user}` is in group `{owners[user]}` already", expected="each user in one group"
@@ -139,6 +143,21 @@ def _group_findings(vhost: VhostSettings, at: At) -> Iterator[Finding]:
                 severity=Severity.WARNING,
             )
         yield from _rule_findings(group, below, is_isolated=vhost.isolated)
+
+
+def _form_findings(user: str, at: Place) -> Iterator[Finding]:
+    """A finding about a user whose name is in another form than that in which names are compared."""
+    try:
+        prepared = prepare_name(user)
+    except ValueError:
+        return  # nobody signs in with it, but a certificate may have it
+    if prepared != user:
+        yield at.finding(
+            f"no user who gives a password is `{user}`: SASL writes that name in another form (NFKC)",
+            expected="the name as SASL writes it",
+            nearest=prepared,
+            severity=Severity.WARNING,
+        )
 
 
 def listeners_of(vhost: VhostSettings, router: RouterSettings) -> list[ListenerSettings]:

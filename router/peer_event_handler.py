@@ -50,6 +50,7 @@ from router.engine.client_links import AllClientLinks, link_ids, refuse
 from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_open import PeerOpen
+from router.engine.rabbitmq_management_pairs import ManagementPairs
 from router.mesh_presence import MOST_REFUSED, TOLD_AGAIN_S, MeshPresence, connector_name
 from router.neighbor_admission import (
     NeighborAddressRights,
@@ -129,8 +130,11 @@ class PeerEventHandler:
         self._told_messages: set[ConnectionId] = set()
         """Connections of which it was logged that their messages to some addresses are refused."""
         self._client_links = AllClientLinks(data_plane.fib, data_plane, self._link_ids, self._changed)
-        self.pairs = self._client_links.pairs
+
+    @property
+    def pairs(self) -> ManagementPairs:
         """Links with which clients of RabbitMQ ask about queues."""
+        return self._client_links.pairs
 
     def take_settings(self, settings: RouterSettings) -> None:
         """Go by other settings from the next neighbor on."""

@@ -131,7 +131,7 @@ RINGS = (
     # The settings file's own rules are applied where they are parsed.
     Ring(
         "router.core.policy",
-        ours=("router.core", "mesh_config.models", "mesh_config.access_rules"),
+        ours=("router.core", "mesh_config.models", "mesh_config.access_rules", "mesh_config.user_names"),
         others=("attrs",),
         forbidden=IMPURE,
     ),
@@ -163,7 +163,7 @@ RINGS = (
         ours=(
             "router.core", "router.dataplane.data_plane", "router.dataplane.links",
             "router.dataplane.connection_port", "router.dataplane.transfer_stages",
-            "router.binding", "router.guard", "mesh_config.models", "router.logs",
+            "router.binding", "router.guard", "mesh_config.models", "mesh_config.user_names", "router.logs",
         ),
         others=("attrs", "cython", "structlog"),
     ),
@@ -171,7 +171,9 @@ RINGS = (
     Ring("router.guard", others=("cython",), forbidden=IMPURE),
     # Machines and files; who waits is in `router.net`.
     Ring(
-        "router.security", ours=("router.core.errors", "router.core.escapes", "mesh_config.models"), others=("attrs",)
+        "router.security",
+        ours=("router.core.errors", "router.core.escapes", "mesh_config.models", "mesh_config.user_names"),
+        others=("attrs",),
     ),
     Ring(
         "router.net",

@@ -10,11 +10,11 @@ from typing import Any, Final
 import attrs
 import structlog
 
-from mesh_config.check_security import ANONYMOUS_USER
-from mesh_config.check_vhosts import ANYBODY, listeners_of
+from mesh_config.check_vhosts import listeners_of
 from mesh_config.findings import Finding, Severity, Step, nearest
 from mesh_config.loader import chosen, read_document, with_mesh
 from mesh_config.models import HttpSettings, ListenerSettings, Mechanism, RouterSettings
+from mesh_config.user_names import RESERVED_NAMES
 from mesh_config.yaml_text import Place
 from router.core.errors import LocalError
 from router.security.credential_store import CredentialStore
@@ -65,7 +65,7 @@ def _unknown_users(router: RouterSettings, at: Callable[..., Place]) -> Iterator
             continue
         for place, group in enumerate(vhost.groups):
             for number, user in enumerate(group.users):
-                if files and user and user not in (*known, ANYBODY, ANONYMOUS_USER):
+                if files and user and user not in (*known, *RESERVED_NAMES):
                     yield at("vhosts", index, "groups", place, "users", number).finding(
                         f"no user `{user}` in {', '.join(files)}",
                         expected="a user that `amqp-mesh user add` has written there",

@@ -11,19 +11,17 @@ from typing import Final
 
 import click
 
+from mesh_config.user_names import MOST_NAME_CHARS, MOST_PASSWORD_CHARS, RESERVED_NAMES
 from router.cli.did_you_mean import HintingGroup, did_you_mean
 from router.cli.errors import CommandError
 from router.cli.options import WholeNumber, file_argument
 from router.core.errors import LocalError
 from router.core.escapes import escaped
 from router.security.sasl_frames import SaslError
-from router.security.sasl_server import RESERVED
 from router.security.scram import (
     DEFAULT_ITERATIONS,
     LEAST_ITERATIONS,
     MOST_ITERATIONS,
-    MOST_NAME_CHARS,
-    MOST_PASSWORD_CHARS,
     prepare_name,
 )
 from router.security.users import Keys, locked, new_keys, read_users, write_users
@@ -63,7 +61,7 @@ def add(file: str, name: str, iterations: int) -> None:
     if prepared != prepared.strip():
         near = f"; did you mean '{prepared.strip()}'?" if prepared.strip() else ""
         raise CommandError(f"user '{prepared}': the name begins or ends with a blank; expected {NAME}{near}")
-    if prepared in RESERVED:
+    if prepared in RESERVED_NAMES:
         raise CommandError(f"user {prepared}: policy means others by that name, so nobody can have it")
     if ":" in prepared:  # RFC 7617, 2: what stands behind the first one is the password
         raise CommandError(f"user {prepared}: a name with a colon cannot sign in by HTTP; expected one without")

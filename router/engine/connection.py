@@ -16,6 +16,7 @@ from typing import Final, Protocol
 import cython
 
 from mesh_config.models import ConnectionSettings, Role
+from mesh_config.user_names import ANONYMOUS_USER
 from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import text
@@ -57,8 +58,6 @@ NUMBERS: Final = "amqp-mesh.multicast-numbers.1"
 """Capability: this router takes each multicast once, by the number in its delivery-tag."""
 STREAMING_LINKS: Final = "qd.streaming-links"
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
-ANONYMOUS: Final = "anonymous"
-"""Name of users that have not authenticated."""
 MIN_HEARTBEAT_MS: Final = 100
 """Shortest idle-time-out of a peer that is served: heartbeats go out at twice its rate."""
 MAX_UNANSWERED: Final = 20_000
@@ -329,7 +328,7 @@ class Connection(ByteStreams):
     @property
     def user(self) -> str:
         """Authenticated user, `anonymous` when there is none."""
-        return self.identity.user if self.identity is not None else ANONYMOUS
+        return self.identity.user if self.identity is not None else ANONYMOUS_USER
 
     @property
     def is_authenticated(self) -> bool:

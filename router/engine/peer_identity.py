@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import attrs
 
+from mesh_config.user_names import ANONYMOUS_USER
+
 
 @attrs.frozen(kw_only=True)
 class PeerIdentity:
     """Result of TLS and SASL."""
 
-    user: str = "anonymous"
+    user: str = ANONYMOUS_USER
     """Authenticated user."""
     mechanism: str | None = None
     """SASL mechanism; None without a SASL layer."""

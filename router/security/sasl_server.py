@@ -9,10 +9,11 @@ Source: AMQP 1.0 part 5, 5.3; RFC 4422, 4505, 4616, 5802, 7677.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import attrs
 
+from mesh_config.user_names import ANONYMOUS_USER, RESERVED_NAMES
 from router.security.kerberos import KerberosExchange
 from router.security.sasl_frames import (
     AUTHENTICATION_FAILED,
@@ -27,11 +28,6 @@ from router.security.sasl_frames import (
     outcome_frame,
 )
 from router.security.scram import HASHES, Account, ScramServer, prepare_name, prepare_password
-
-ANONYMOUS: Final = "anonymous"
-"""Name of users that don't say who they are."""
-RESERVED: Final = (ANONYMOUS, "*")
-"""Names by which policy means those who don't, and all who do: nobody has them."""
 
 
 class Accounts(Protocol):
@@ -167,7 +163,7 @@ class SaslServer:
             assert self._new_exchange is not None, "who offers it has keys"
             self._kerberos = self._kerberos or self._new_exchange()
             return KerberosTokenCheck(step=self._kerberos.step, token=data)
-        return self._let_in(ANONYMOUS)
+        return self._let_in(ANONYMOUS_USER)
 
     def _plain(self, data: bytes) -> PasswordCheck:
         parts = data.split(b"\0", 3)
@@ -192,7 +188,7 @@ class SaslServer:
         return self._succeed(scram.user, answer) if answer is not None else self._fail_guess()
 
     def _succeed(self, user: str, data: bytes | None = None) -> bytes:
-        if user in RESERVED:
+        if user in RESERVED_NAMES:
             return self._fail(f"user {user}: policy means others by that name")
         return self._let_in(user, data)
 

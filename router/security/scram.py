@@ -13,12 +13,11 @@ import binascii
 import hashlib
 import hmac
 import re
-import stringprep
-import unicodedata
 from typing import Final
 
 import attrs
 
+from mesh_config import user_names
 from router.security.sasl_frames import SaslError
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -29,22 +28,11 @@ MOST_ITERATIONS: Final = 65536
 """Maximum number of iterations: a server must not have a client compute for long. Cyrus takes no more either."""
 SALT_BYTES: Final = 16
 NONCE_BYTES: Final = 24
-MOST_NAME_CHARS: Final = 255
-"""Maximum length of a user's name, characters, as sent and as prepared."""
-MOST_PASSWORD_CHARS: Final = 1024
-"""Maximum length of a password, characters, as sent and as prepared."""
-MOST_UTF8_BYTES: Final = 4
-"""Maximum size of a character in UTF-8, bytes."""
 MOST_ATTRIBUTES: Final = 16
 """Maximum number of attributes of a message."""
 
 _NONCE = re.compile(r"[!-+\--~]+")
 """Form of a nonce, printable ASCII but for commas: RFC 5802, 7."""
-_PROHIBITED = (
-    stringprep.in_table_c12, stringprep.in_table_c21, stringprep.in_table_c22, stringprep.in_table_c3,
-    stringprep.in_table_c4, stringprep.in_table_c5, stringprep.in_table_c6, stringprep.in_table_c7,
-    stringprep.in_table_c8, stringprep.in_table_c9,
-)  # fmt: skip
 
 
 @attrs.frozen(kw_only=True)
@@ -87,61 +75,27 @@ def derive(mechanism: str, password: bytes, salt: bytes, iterations: int) -> Scr
 
 
 def prepare_name(name: str | bytes) -> str:
-    """Prepare the name of a user: the one form of it that is compared (SASLprep).
+    """Prepare the name of a user.
 
     Raises:
-        SaslError: it is no UTF-8, empty, too long, or has characters that no name may have.
+        SaslError: nobody can have that name; says why.
     """
-    return _prepare(name, MOST_NAME_CHARS)
+    try:
+        return user_names.prepare_name(name)
+    except ValueError as error:
+        raise SaslError(str(error)) from None
 
 
 def prepare_password(password: str | bytes) -> bytes:
-    """Prepare a password (SASLprep). Returns: the bytes of which keys are made.
+    """Prepare a password. Returns: the bytes of which keys are made.
 
     Raises:
-        SaslError: as `prepare_name`.
+        SaslError: it cannot be a password; says why.
     """
-    return _prepare(password, MOST_PASSWORD_CHARS).encode()
-
-
-def _prepare(given: str | bytes, most_chars: int) -> str:
-    # Peers that have not authenticated yet choose it: no work may be done for more than it may have.
-    if isinstance(given, str):
-        text = given
-    else:
-        if len(given) > MOST_UTF8_BYTES * most_chars:
-            raise _too_long(most_chars)
-        try:
-            text = given.decode()
-        except UnicodeDecodeError:
-            raise SaslError("a name or password that is no UTF-8") from None
-    _check_length(text, most_chars)
-    if text.isascii() and text.isprintable():
-        return text
-    mapped = "".join(
-        " " if stringprep.in_table_c12(char) else char for char in text if not stringprep.in_table_b1(char)
-    )
-    prepared = unicodedata.normalize("NFKC", mapped)
-    _check_length(prepared, most_chars)  # NFKC makes up to 18 characters of one
-    if any(is_prohibited(char) for char in set(prepared) for is_prohibited in _PROHIBITED):
-        raise SaslError("a name or password with characters that neither may have")
-    right_to_left = [stringprep.in_table_d1(char) for char in prepared]
-    if any(right_to_left):
-        has_left_to_right = any(stringprep.in_table_d2(char) for char in prepared)
-        if has_left_to_right or not (right_to_left[0] and right_to_left[-1]):
-            raise SaslError("a name or password that mixes directions of writing")
-    return prepared
-
-
-def _check_length(text: str, most_chars: int) -> None:
-    if not text:
-        raise SaslError("an empty name or password")
-    if len(text) > most_chars:
-        raise _too_long(most_chars)
-
-
-def _too_long(most_chars: int) -> SaslError:
-    return SaslError(f"a name or password of more than {most_chars} characters")
+    try:
+        return user_names.prepare_password(password).encode()
+    except ValueError as error:
+        raise SaslError(str(error)) from None
 
 
 class ScramServer:

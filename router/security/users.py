@@ -24,6 +24,7 @@ from typing import Final
 
 import attrs
 
+from mesh_config.user_names import RESERVED_NAMES
 from router.core.errors import LocalError
 from router.security.bounded_file import MOST_BYTES, open_bounded
 from router.security.file_replacement import replace_file
@@ -109,6 +110,8 @@ def read_table(path: str) -> UserTable:
         if not found or len(found) != len(words):
             raise LocalError(f"{path}:{number}: no line of a user; expected a name and keys as `amqp-mesh user` writes")
         user = urllib.parse.unquote(name.decode("utf-8", "replace"))
+        if user in RESERVED_NAMES:
+            raise LocalError(f"{path}:{number}: no line of a user; policy means others by the name {user}")
         if user in lines:
             raise LocalError(f"{path}:{number}: a second line of the same user")
         lines[user] = b" ".join(sorted(words))

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Final
 
 from mesh_config.models import DEFAULT_ADDRESSES, AddressSettings
+from mesh_config.user_names import ANYBODY, RESERVED_NAMES
 from router import logs
 from router.core.policy.denial import DenialKind
-from router.core.policy.policy import ANONYMOUS, ANYBODY
 from router.management.config_log_and_memory_rows import (
     AddressConfigRow,
     AllocatorRow,
@@ -191,7 +191,7 @@ def vhost_config_rows(runtime: Runtime) -> LazyRows:
                 max_message_size=0,
                 max_connections_per_user=0,
                 max_connections_per_host=0,
-                allow_unknown_user=any({ANYBODY, ANONYMOUS} & set(group.users) for group in vhost.groups),
+                allow_unknown_user=any({*RESERVED_NAMES} & set(group.users) for group in vhost.groups),
                 groups=groups,
             )
         )

@@ -108,6 +108,14 @@ CASES = (
     ),
     warning("nobody", f"{HEAD}  vhosts:\n  - name: a  # here", "router.vhosts[0].name", "nobody may connect"),
     warning(
+        "a name that SASL writes in another form",
+        f"{HEAD}  listeners: [{{sasl: [SCRAM-SHA-256], users_file: users}}]\n"
+        "  vhosts:\n  - {name: a, groups: [{name: x, users: [bob, Jose\u0301, anonymous]}]}  # here",
+        "router.vhosts[0].groups[0].users[1]",
+        "SASL writes that name in another form",
+        nearest="Jos\u00e9",
+    ),
+    warning(
         "no users",
         f"{HEAD}  vhosts:\n  - {{name: a, groups: [{{name: x}}]}}  # here",
         "router.vhosts[0].groups[0].name",
@@ -190,6 +198,9 @@ SOUND = {
     " users_file: users}]\n  vhosts:\n  - {name: a, groups: [{name: x, users: ['*'], management: write}]}",
     "a listener where nobody is anonymous": f"{HEAD}  listeners: [{{sasl: [SCRAM-SHA-256], users_file: users}}]\n"
     "  vhosts:\n  - {name: a, groups: [{name: x, users: [anonymous], management: write}]}",
+    "a certificate's name in a form that SASL does not write": f"{HEAD}  tls: [{{name: t, certificate: c, ca: d}}]\n"
+    "  listeners: [{sasl: [EXTERNAL], tls: t, client_certificates: required}]\n"
+    "  vhosts:\n  - {name: a, groups: [{name: x, users: [Jose\u0301]}]}",
     "a router without clients": f"routers:\n  A: {{vhosts: [{ANON}], listeners: [{{port: 1, role: inter-router}},"
     " {port: 2}]}\n  B: {connectors: [{to: A}]}",
     "a listener on the network that lets nobody in without a name": f"{HEAD}  listeners: [{{host: '::',"

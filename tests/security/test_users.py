@@ -149,6 +149,15 @@ def test_a_line_that_is_none_is_named_by_its_number_alone(line: str, tmp_path: P
     assert (users.file.refresh(), users.file.problem) == ("", "")
 
 
+@pytest.mark.parametrize("name", ["anonymous", "*"])
+def test_a_file_with_a_name_that_nobody_has_is_refused(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    write_users(str(file), {"alice": new_keys("x", ITERATIONS), name: new_keys("x", ITERATIONS)})
+    line = 2 + sorted(["alice", name]).index(name) + 1
+    with pytest.raises(LocalError, match=rf"{file}:{line}: no line of a user; policy means others by the name "):
+        read_users(str(file))
+
+
 def salt_of(users: Users, user: str, mechanism: str = "SCRAM-SHA-256") -> bytes:
     return users.account(user, mechanism).keys.salt
 

@@ -15,16 +15,13 @@ import attrs
 
 from mesh_config.access_rules import HostRules, fit_all_of
 from mesh_config.models import GroupSettings, ManagementRight, VhostSettings
+from mesh_config.user_names import ANONYMOUS_USER, ANYBODY
 from router.core.escapes import escaped
 from router.core.ids_and_conditions import Condition, RouterId
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.denial import DenialKind, Denied
 from router.core.policy.message_rate import MessageRate, TokenBucket
 from router.core.policy.vhost_state import VhostState
-
-ANONYMOUS = "anonymous"
-"""User that nobody has authenticated."""
-ANYBODY = "*"
 
 RIGHTS = (ManagementRight.NONE, ManagementRight.OWN, ManagementRight.READ, ManagementRight.WRITE)
 """Rights to management, each with all that those before it have."""
@@ -266,6 +263,6 @@ def group_of(vhost: VhostSettings, user: str) -> GroupSettings | None:
     for group in vhost.groups:
         if user in group.users and user != ANYBODY:
             return group
-    if user == ANONYMOUS:
+    if user == ANONYMOUS_USER:
         return None
     return next((group for group in vhost.groups if ANYBODY in group.users), None)
