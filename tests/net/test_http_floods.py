@@ -14,7 +14,14 @@ import pytest
 
 from mesh_config.generators import generate
 from mesh_config.models import MIB, HttpSettings
-from tests.helpers.processes import MeshProcesses, ReservedPort, peak_bytes, resident_bytes, wait_until
+from tests.helpers.processes import (
+    MeshProcesses,
+    ReservedPort,
+    RouterProcess,
+    peak_bytes,
+    resident_bytes,
+    wait_until,
+)
 
 pytestmark = pytest.mark.interop
 CONNECTIONS = 8
@@ -101,24 +108,38 @@ class Flooder:
         return self._sock.fileno() < 0
 
 
-@pytest.mark.parametrize("flood", [resets, pings, pipeline, chunks])
-def test_a_flood_takes_no_memory_and_is_no_fault(flood: Callable[[], Iterator[bytes]], tmp_path: Path) -> None:
-    data = written(flood())
+@attrs.frozen
+class Flooded:
+    """A router with an HTTP listener, and the memory it had at rest, in bytes."""
+
+    router: RouterProcess
+    port: int
+    at_rest_bytes: int
+
+
+@pytest.fixture(scope="module")
+def flooded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flooded]:
+    """A router for all floods, which has no fault after them."""
     port = ReservedPort()
     mesh = generate("line", 1)
     router = attrs.evolve(mesh.routers["R1"], http=HttpSettings(port=port.number))
-    with MeshProcesses(attrs.evolve(mesh, routers={"R1": router}), tmp_path) as processes:
+    with MeshProcesses(attrs.evolve(mesh, routers={"R1": router}), tmp_path_factory.mktemp("flooded")) as processes:
         processes.start()
         assert answer(port.number).startswith(b"HTTP/1.1 200 ")
-        pid = processes["R1"].pid
-        before = resident_bytes(pid)
-        crowd = [Flooder(port.number, data) for _ in range(CONNECTIONS)]
-        wait_until(lambda: all([flooder.has_ended() for flooder in crowd]), "each connection of the flood ends", 120)
-        assert answer(port.number).startswith(b"HTTP/1.1 200 ")
-        assert peak_bytes(pid) - before < MOST_GROWTH
+        yield Flooded(processes["R1"], port.number, resident_bytes(processes["R1"].pid))
         assert processes["R1"].log_lines("turn_fault") == []
         assert set(processes.terminate().values()) == {0}
     port.close()
+
+
+@pytest.mark.parametrize("flood", [resets, pings, pipeline, chunks])
+def test_a_flood_takes_no_memory_and_is_no_fault(flood: Callable[[], Iterator[bytes]], flooded: Flooded) -> None:
+    data = written(flood())
+    crowd = [Flooder(flooded.port, data) for _ in range(CONNECTIONS)]
+    wait_until(lambda: all([flooder.has_ended() for flooder in crowd]), "each connection of the flood ends", 120)
+    assert answer(flooded.port).startswith(b"HTTP/1.1 200 ")
+    assert peak_bytes(flooded.router.pid) - flooded.at_rest_bytes < MOST_GROWTH
+    assert flooded.router.log_lines("turn_fault") == []
 
 
 def answer(port: int) -> bytes:

@@ -43,8 +43,8 @@ def python(*words: str, wanted: str | None) -> subprocess.CompletedProcess[str]:
     ("wanted", "used"),
     [
         pytest.param(None, speed.COMPILED, marks=needs_compiled),
-        pytest.param("", speed.COMPILED, marks=needs_compiled),
-        pytest.param(speed.COMPILED, speed.COMPILED, marks=needs_compiled),
+        pytest.param("", speed.COMPILED, marks=[needs_compiled, pytest.mark.slow]),
+        pytest.param(speed.COMPILED, speed.COMPILED, marks=[needs_compiled, pytest.mark.slow]),
         (speed.INTERPRETED, speed.INTERPRETED),
     ],
 )
@@ -76,7 +76,10 @@ def test_the_version_says_which_speed_and_why(wanted: str, words: str) -> None:
     assert (said.returncode, said.stdout, said.stderr) == (0, f"amqp-mesh {__version__}, {words}\n", "")
 
 
-@pytest.mark.parametrize("words", [["--version"], ["run", "mesh.yaml"], ["config", "check", "mesh.yaml"]])
+@pytest.mark.parametrize(
+    "words",
+    [["--version"], ["run", "mesh.yaml"], pytest.param(["config", "check", "mesh.yaml"], marks=pytest.mark.slow)],
+)
 def test_a_speed_that_there_is_not_is_one_line_and_no_traceback(words: list[str]) -> None:
     said = python("-m", "router", *words, wanted="fast")
     assert said.returncode == 1
