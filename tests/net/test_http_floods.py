@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
-from pathlib import Path
 
 import attrs
 import pytest
