@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from router.core.linkstate.messages import (
 )
 from router.management.problem_kinds import PROBLEM_KINDS
 from router.security.certificate_expiry import CERTIFICATE_DAYS
+from tests.helpers.syntax import docstrings_of, nodes_of, syntax_of
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [path for package in (router, mesh_config) for path in Path(package.__file__).parent.rglob("*.py")]
@@ -193,7 +194,7 @@ def identifiers() -> set[str]:
     """Every name that the sources define or use."""
     names: set[str] = set()
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             match node:
                 case (
                     ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.Name(id=name) | ast.Attribute(attr=name)
@@ -221,7 +222,7 @@ def test_tests_that_the_documentation_names_are_there() -> None:
     known = {path.stem for path in tests} | {
         node.name
         for path in tests
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     named = {
@@ -252,7 +253,7 @@ def test_c_functions_that_the_documentation_names_are_those_of_the_sources() -> 
         *modules, kind, function = demangled(name)
         path = Path(router.__file__).parents[1].joinpath(*modules).with_suffix(".py")
         assert path.is_file(), f"{path}: {name}"
-        classes = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
+        classes = [node for node in syntax_of(path).body if isinstance(node, ast.ClassDef)]
         (found,) = (node for node in classes if node.name == kind)
         assert function in {each.name for each in found.body if isinstance(each, ast.FunctionDef)}
 
@@ -303,25 +304,11 @@ def test_the_newest_release_in_the_changelog_is_this_version() -> None:
 RIDDLES = ("How", "What", "When", "Where", "Which", "Who", "Whom", "Whose")
 
 
-def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Those of modules, classes and functions, and the texts below attributes; each with its line."""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if not isinstance(body, list):
-            continue
-        for before, after in zip([None, *body], body, strict=False):
-            is_first = before is None and not isinstance(node, ast.If | ast.For | ast.While | ast.With | ast.Try)
-            if (is_first or isinstance(before, ast.Assign | ast.AnnAssign)) and isinstance(after, ast.Expr):
-                value = after.value
-                if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                    yield after.lineno, value.value.strip()
-
-
 def test_docstrings_begin_with_what_a_thing_is_or_does_and_no_question() -> None:
     riddles = []
     for path in SOURCES:
         name = path.relative_to(Path(router.__file__).parents[1]).as_posix()
-        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, text in docstrings_of(path):
             if text.split(maxsplit=1)[0].rstrip(",:;") in RIDDLES:
                 riddles.append(f"{name}:{line}: {text[:60]}")
     assert riddles == []
@@ -345,7 +332,7 @@ def test_each_docstring_can_be_read_by_itself() -> None:
     read, leaning = 0, []
     for path in SOURCES:
         name = path.relative_to(Path(router.__file__).parents[1]).as_posix()
-        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, text in docstrings_of(path):
             read += 1
             if leans(text):
                 leaning.append(f"{name}:{line}: {text[:60]}")
@@ -362,10 +349,10 @@ ENTITIES = ("router.address", "router.link", "router.node")
 """and the types of entities that management knows."""
 
 
-def names_below(node: ast.AST) -> set[str]:
-    """What a module or a class defines: of a class also what is assigned to its objects."""
+def names_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """What the nodes of a module or a class define: of a class also what is assigned to its objects."""
     found = set()
-    for child in ast.walk(node):
+    for child in nodes:
         if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             found.add(child.name)
         elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
@@ -385,19 +372,35 @@ def defined() -> Definitions:
     """By dotted name what modules define, by name what classes do, and what these are derived from."""
     by_module, by_class, bases = {}, defaultdict(set), defaultdict(set)
     for name, path in MODULES.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        by_module[name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")] = names_below(tree)
-        for node in ast.walk(tree):
+        by_module[name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")] = names_in(nodes_of(path))
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
-                by_class[node.name] |= names_below(node)
+                by_class[node.name] |= names_in(ast.walk(node))
                 derived = dict(ast.iter_fields(node))["bases"]
                 bases[node.name] |= {ast.unparse(base).rpartition(".")[2] for base in derived}
     return by_module, dict(by_class), bases
 
 
-def leads_somewhere(reference: str, definitions: Definitions) -> bool:
+@cache
+def packages() -> set[str]:
+    """The words of which names of modules consist."""
+    return {part for module in defined()[0] for part in module.split(".")}
+
+
+@cache
+def modules_by_end() -> dict[str, list[str]]:
+    """Modules by each end of their dotted names."""
+    found = defaultdict(list)
+    for module in defined()[0]:
+        parts = module.split(".")
+        for begin in range(len(parts)):
+            found[".".join(parts[begin:])].append(module)
+    return found
+
+
+def leads_somewhere(reference: str) -> bool:
     """Whether a dotted name in a docstring leads to a module, or to something in a module or a class of ours."""
-    by_module, by_class, bases = definitions
+    by_module, by_class, bases = defined()
     parts = reference.split(".")
     if reference in ENTITIES or parts[0] in OF_OTHERS or parts[0] in sys.stdlib_module_names:
         return True
@@ -409,12 +412,10 @@ def leads_somewhere(reference: str, definitions: Definitions) -> bool:
                 return True
             seen.add(name)
             line += [base for base in bases[name] if base not in seen]
-    packages = {part for module in by_module for part in module.split(".")}
-    if parts[0] not in packages and not any(part[:1].isupper() for part in parts):
+    if parts[0] not in packages() and not any(part[:1].isupper() for part in parts):
         return True  # a variable and what it has
     for size in range(len(parts), 0, -1):
-        path = ".".join(parts[:size])
-        found = [names for module, names in by_module.items() if f".{module}".endswith(f".{path}")]
+        found = [by_module[module] for module in modules_by_end().get(".".join(parts[:size]), ())]
         if found:
             return size == len(parts) or any(parts[size] in names for names in found)
     return False
@@ -428,14 +429,13 @@ def references(text: str) -> list[str]:
 
 
 def test_modules_and_classes_that_docstrings_name_are_there() -> None:
-    everything = defined()
     files = {Path(name).name for name in MODULES}
     stale = []
     for name, path in MODULES.items():
-        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, text in docstrings_of(path):
             for reference in references(text):
                 is_known = reference.rpartition(".")[0].rpartition("/")[2] + ".py" in files
-                if not (is_known if reference.endswith(".py") else leads_somewhere(reference, everything)):
+                if not (is_known if reference.endswith(".py") else leads_somewhere(reference)):
                     stale.append(f"{name}:{line}: {reference}")
     assert stale == []
 
@@ -454,7 +454,7 @@ def test_modules_and_classes_that_docstrings_name_are_there() -> None:
     ],
 )
 def test_a_stale_reference_is_told_from_one_that_leads_somewhere(reference: str, is_right: bool) -> None:
-    assert leads_somewhere(reference, defined()) is is_right
+    assert leads_somewhere(reference) is is_right
 
 
 def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -475,7 +475,7 @@ def test_docstrings_of_public_functions_speak_of_arguments_that_have_a_unit() ->
     silent = []
     for path in SOURCES:
         name = path.relative_to(Path(router.__file__).parents[1]).as_posix()
-        for function in public_functions(ast.parse(path.read_text(encoding="utf-8"))):
+        for function in public_functions(syntax_of(path)):
             text = ast.get_docstring(function) or ""
             if is_command(function) or text.startswith("See `"):
                 continue
@@ -490,7 +490,7 @@ def test_no_name_of_a_test_is_longer_than_80_characters() -> None:
     names = [
         node.name
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     ]
     assert [name for name in names if len(name) > 80] == []
@@ -505,11 +505,10 @@ PAPER = re.compile(
 def test_tests_are_named_by_rules_and_not_by_papers_about_them() -> None:
     named = []
     for path in sorted((ROOT / "tests").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        texts = list(docstrings(tree))
+        texts = list(docstrings_of(path))
         texts += [
             (node.lineno, node.name.replace("_", " "))
-            for node in ast.walk(tree)
+            for node in nodes_of(path)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         ]
         named += [f"{page_id(path)}:{line}: {text[:60]}" for line, text in texts if PAPER.search(text)]
@@ -553,8 +552,7 @@ LEVELS = {"info": "info", "warning": "warning", "error": "error", "exception": "
 def log_calls() -> Iterator[tuple[str, str, set[str]]]:
     """Every (event, level, fields) that the sources log, or have reported by the core."""
     for path in SOURCES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
+        for function in (node for node in nodes_of(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
             for call in (node for node in ast.walk(function) if isinstance(node, ast.Call) and node.args):
                 level = call.func.attr if isinstance(call.func, ast.Attribute) else ""
                 if level not in LEVELS:

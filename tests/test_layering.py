@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pytest
 
 import mesh_config
 import router
+from tests.helpers.syntax import nodes_of, syntax_of
 
 ROOTS = {package.__name__: Path(package.__file__).parent for package in (router, mesh_config)}
 
@@ -343,15 +344,9 @@ def modules() -> Iterator[tuple[str, Path]]:
 MODULES = dict(modules())
 
 
-@functools.cache
-def syntax_of(path: Path) -> ast.Module:
-    """The syntax tree of a module, parsed once: not to be changed."""
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def imports(tree: ast.Module, name: str, *, is_package: bool) -> Iterator[tuple[str, int]]:
+def imports(nodes: Iterable[ast.AST], name: str, *, is_package: bool) -> Iterator[tuple[str, int]]:
     """Every module that is imported, wherever in the file, as (dotted name, line)."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno
@@ -386,15 +381,15 @@ def may_import(ring: Ring, imported: str) -> bool:
     return any(below(imported, other) for other in (*ring.others, *(("attr",) if "attrs" in ring.others else ())))
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
-    path = MODULES[module]
-    ring = ring_of(module)
-    wrong = [
-        f"{path}:{line}: {module} ({ring.folder}) imports {imported}"
-        for imported, line in imports(syntax_of(path), module, is_package=path.name == "__init__.py")
-        if not may_import(ring, imported)
-    ]
+def test_a_module_imports_only_what_its_ring_may() -> None:
+    wrong = []
+    for module, path in MODULES.items():
+        ring = ring_of(module)
+        wrong += [
+            f"{path}:{line}: {module} ({ring.folder}) imports {imported}"
+            for imported, line in imports(nodes_of(path), module, is_package=path.name == "__init__.py")
+            if not may_import(ring, imported)
+        ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -477,18 +472,21 @@ def test_no_modules_import_each_other() -> None:
     for module, path in MODULES.items():
         body = [node for node in syntax_of(path).body if not is_for_types_alone(node)]
         tree = ast.Module(body=body, type_ignores=[])
-        found = {name for name, _ in imports(tree, module, is_package=path.name == "__init__.py")}
+        found = {name for name, _ in imports(ast.walk(tree), module, is_package=path.name == "__init__.py")}
         graph[module] = {name if name in MODULES else name.rpartition(".")[0] for name in found} & MODULES.keys()
     TopologicalSorter(graph).prepare()  # raises CycleError with the modules
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_modules_and_functions_stay_small(module: str) -> None:
-    source = MODULES[module].read_text(encoding="utf-8")
-    assert source.count("\n") <= MODULE_LINES, f"{module} has more than {MODULE_LINES} lines: split it"
+def test_modules_and_functions_stay_small() -> None:
     long = [
-        f"{MODULES[module]}:{node.lineno}: {node.name} has {node.end_lineno - node.lineno + 1} lines"
-        for node in ast.walk(syntax_of(MODULES[module]))
+        f"{module} has more than {MODULE_LINES} lines: split it"
+        for module, path in MODULES.items()
+        if path.read_bytes().count(b"\n") > MODULE_LINES
+    ]
+    long += [
+        f"{path}:{node.lineno}: {node.name} has {node.end_lineno - node.lineno + 1} lines"
+        for path in MODULES.values()
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES
     ]
@@ -576,10 +574,9 @@ def record_fields(known: set[str]) -> set[str]:
     return own | annotated
 
 
-def stores(tree: ast.AST) -> Iterator[ast.Attribute]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node
+@functools.cache
+def stores(tree: ast.AST) -> tuple[ast.Attribute, ...]:
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
 
 
 def test_parts_of_the_data_plane_are_found() -> None:
@@ -720,7 +717,7 @@ def test_the_data_plane_asserts_of_nothing_that_it_is_a_link_or_a_message() -> N
         (module, node)
         for module, path in MODULES.items()
         if below(module, "router.dataplane")
-        for node in ast.walk(syntax_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Assert | ast.Call)
     ]
     asserted = [
@@ -740,7 +737,7 @@ def test_nobody_asks_a_link_or_a_message_for_a_role_by_what_it_lacks() -> None:
         f"{module}:{node.lineno}"
         for module, path in MODULES.items()
         if below(module, "router.dataplane") or below(module, "router.engine")
-        for node in ast.walk(syntax_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Compare)
         and isinstance(node.left, ast.Attribute)
         and node.left.attr in roles
