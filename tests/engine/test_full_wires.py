@@ -15,8 +15,7 @@ ADDRESSES = ("one", "two", "three", "multicast/all")
 SIZES = (10, 1_000, 40_000, 200_000, 1_500_000)
 ROOMS = (0.0, 0.0, 1_000.0, 100_000.0, math.inf)
 STEPS = 60
-PLAYS = 12
-"""Of each of the tests."""
+SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 12))]
 
 
 class Play:
@@ -118,7 +117,7 @@ class Play:
         self.bench.advance(5)
 
 
-@pytest.mark.parametrize("seed", range(PLAYS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_is_full_turns_end_and_all_have_their_outcomes_at_last(bench: Bench, seed: int) -> None:
     play = Play(bench, seed)
     for _ in range(STEPS):

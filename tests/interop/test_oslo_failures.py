@@ -105,7 +105,7 @@ def test_sends_that_expire_without_credit_reach_no_server_and_cost_it_no_credit(
 # Clients that die in the middle of a message
 
 
-@pytest.mark.parametrize("where", ["A", "B"])
+@pytest.mark.parametrize("where", [pytest.param("A", marks=pytest.mark.slow), "B"])
 def test_a_caller_that_dies_in_the_middle_of_a_request_takes_no_server_with_it(
     new_mesh: NewMesh, new_worker: NewWorker, stack: ExitStack, where: str
 ) -> None:
