@@ -165,7 +165,10 @@ class Connection:
         """Take what the socket has, as far as a fair turn goes, and act on it."""
         for _ in range(READS_IN_A_ROW):
             size = pn_transport_capacity(self._transport)
-            if size <= 0:
+            if size < 0:  # what came was no AMQP, or was the last frame
+                self._lost()
+                return
+            if size == 0:
                 break
             count = read_socket(self.fd, pn_transport_tail(self._transport), size)
             if count == WOULD_BLOCK:

@@ -8,11 +8,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from router.bench.cases import OTHERS
+from router.bench.load_connection import CLOSE_S
 from tests.bench.conftest import run
 from tests.helpers.processes import ReservedPort
 
@@ -114,8 +116,10 @@ def test_a_peer_that_speaks_no_amqp_is_an_error() -> None:
 
         thread = threading.Thread(target=greet)
         thread.start()
+        before = time.process_time()
         result = run("--quick", "stream-100B", "--hops", "", "--compare", f"amqp://127.0.0.1:{port}")
         thread.join()
+    assert time.process_time() - before < CLOSE_S / 2, "it asks a socket that is at its end again and again"
     assert result.exit_code == 1
     assert "ended the connection: amqp:connection:framing-error" in result.output
 
