@@ -297,8 +297,9 @@ from router.whatif import Options, play, read_model
 from tests.whatif.cluster import FEW_ROWS
 folder = Path(sys.argv[1])
 model = read_model(folder / "model")
+options = Options(engine="spark", master="local[1]", settings=FEW_ROWS)
 for name in ("one", "two"):
-    play(model, folder / name, families="links:1", options=Options(engine="spark", master="local[1]", settings=FEW_ROWS))
+    play(model, folder / name, families="links:1", options=options)
 """
 
 
