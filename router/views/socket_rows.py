@@ -68,20 +68,17 @@ def connector_rows(runtime: Runtime, connectors: Sequence[Connector], offset: fl
         connectors: its connectors.
         offset: from its clock to seconds since 1970.
     """
-    served, up = served_connectors(runtime), up_connectors(runtime, connectors)
+    # A connection has the same object as settings as its connector.
+    served = {id(each.settings): each for each in runtime.connections.values() if not each.is_server}
+    up = up_connectors(runtime, connectors)
     return LazyRows(connectors, lambda connector: _connector_row(runtime, connector, served, up, offset))
-
-
-def served_connectors(runtime: Runtime) -> dict[int, Connection]:
-    """Connections that connectors have made, by the `id` of their settings: the object that their connector has too."""
-    return {id(each.settings): each for each in runtime.connections.values() if not each.is_server}
 
 
 def up_connectors(runtime: Runtime, connectors: Sequence[Connector]) -> set[Connector]:
     """Connectors that are of use: their neighbor speaks, or their connection stands by."""
-    # On a connection that stands by no HELLO is sent.
-    standby = {view.connection for view in runtime.control.neighbors() if view.is_standby}
-    spares = {settings for settings, each in served_connectors(runtime).items() if each.id in standby}
+    # On a connection that stands by no HELLO is sent; there are few, and may be many connections of clients.
+    standby = [view.connection for view in runtime.control.neighbors() if view.is_standby]
+    spares = {id(runtime.connections[each].settings) for each in standby if each in runtime.connections}
     names = {name for name, known in runtime.mesh_presence.connectors.items() if known.is_present}
     return {each for each in connectors if each.name in names or id(each.settings) in spares}
 
