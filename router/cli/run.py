@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -46,11 +46,12 @@ def run(file: str, router_id: str | None, log_level: str | None) -> None:
     closes every connection and exits with status 0. Exit status 1: its settings are wrong, or a listener cannot be
     bound.
     """
-    # They come to the daemon when it listens; the others end nothing, also after it has stopped.
+    # They come to the daemon when it listens, but for a stop while the file is read, which ends the process; the
+    # others end nothing, also after it has stopped.
     # Nor must one be ignored, as SIGINT is by what a shell starts in the background: trio sets anew what is set for it,
-    # and the system drops one that is held back when it is set to be ignored.
+    # and the system drops one that is held back when it is set to be ignored. So it isn't SIG_IGN that is set here.
     ignored = [number for number in STOPPING if signal.getsignal(number) is signal.SIG_IGN]
-    with _unheeded((*OTHERS, *ignored)), _held_back((*STOPPING, *OTHERS)):
+    with _handled((*OTHERS, *ignored), _do_nothing), _held_back((*STOPPING, *OTHERS)):
         _run(file, router_id, log_level)
 
 
@@ -64,14 +65,28 @@ def _held_back(numbers: Sequence[signal.Signals]) -> Iterator[None]:
 
 
 @contextmanager
-def _unheeded(numbers: Sequence[signal.Signals]) -> Iterator[None]:
-    # Not SIG_IGN, which would drop those that are held back.
-    before = {number: signal.signal(number, _do_nothing) for number in numbers}
+def _handled(numbers: Sequence[signal.Signals], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, inherited in before.items():
+            signal.signal(number, inherited)
+
+
+@contextmanager
+def _ended_by(numbers: Sequence[signal.Signals]) -> Iterator[None]:
+    """End the process, with status 0, on signals that are held back before and after: what is read may never come."""
+    with _handled(numbers, _end):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    sys.exit(0)
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:
@@ -80,7 +95,8 @@ def _do_nothing(number: int, frame: FrameType | None) -> None:
 
 def _run(file: str, router_id: str | None, log_level: str | None) -> None:
     try:
-        settings, mesh, findings = check_router_and_mesh(file, router_id)
+        with _ended_by(STOPPING):
+            settings, mesh, findings = check_router_and_mesh(file, router_id)
     except SettingsError as error:
         raise InvalidInputError(error) from error
     logs.configure(log_level or settings.log.level, form=settings.log.format, router=settings.id)

@@ -199,7 +199,7 @@ def test_sigterm_and_sigint_stop_a_router_in_order(alpha: subprocess.Popen[str],
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN], ids=["heeded", "ignored"])
-def test_one_that_is_told_to_stop_while_it_starts_stops_in_order(
+def test_one_that_is_told_to_stop_while_it_reads_its_file_ends_at_once(
     tmp_path: Path, number: signal.Signals, inherited: signal.Handlers
 ) -> None:
     file = tmp_path / "router.yaml"
@@ -207,9 +207,31 @@ def test_one_that_is_told_to_stop_while_it_starts_stops_in_order(
     with ExitStack() as ends:
         with inheriting(number, inherited):
             process = ends.enter_context(running(str(file)))
-        with file.open("w", encoding="utf-8") as writer:  # waits until the router reads its settings
-            process.send_signal(number)
-            writer.write("router: {id: A, listeners: [{port: 0}]}")
+        ends.enter_context(file.open("w", encoding="utf-8"))  # waits until the router reads it; nothing is ever written
+        process.send_signal(number)
+        assert process.wait(STOP_S) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN], ids=["heeded", "ignored"])
+def test_one_that_is_told_to_stop_while_it_starts_stops_in_order(
+    mesh: str, number: signal.Signals, inherited: signal.Handlers
+) -> None:
+    early = f"""
+import os, sys
+from router.__main__ import main
+from router.cli import run
+start = run.run_daemon
+def start_later(*arguments):
+    os.kill(os.getpid(), {int(number)})
+    start(*arguments)
+run.run_daemon = start_later
+sys.argv[1:] = ["run", {mesh!r}, "--router", "alpha"]
+main()
+"""
+    with inheriting(number, inherited):
+        process = subprocess.Popen([sys.executable, "-c", early], stderr=subprocess.PIPE, text=True)
+    with process:
         assert said_until(process, "stopping")["signal"] == number.name
         said_until(process, "stopped")
         assert process.wait(STOP_S) == 0
