@@ -425,9 +425,12 @@ def get(**fields: object) -> Any:
 
 
 def host_of(value: object) -> str:
-    """The host of a peer, without its port."""
-    host, colon, _ = str(value or "").rpartition(":")
-    return host if colon else str(value or "")
+    """The host of a peer, without its port, which a line may have or not: `::1`, `[::1]:5672`."""
+    text = str(value or "")
+    host, colon, _ = text.rpartition(":")
+    if not colon or (":" in host and not host.startswith("[")):
+        return text
+    return host.strip("[]")
 
 
 def escape_values(_: object, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:

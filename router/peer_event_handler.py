@@ -353,7 +353,12 @@ class PeerEventHandler:
         """Close a client's link for a fault of the client's; its connection goes on."""
         handle = link.handle
         self._log.warning(
-            "link_closed", connection=connection.id, link=link.name, condition=error.condition, reason=str(error)
+            "link_closed",
+            connection=connection.id,
+            host=connection.host,
+            link=link.name,
+            condition=error.condition,
+            reason=str(error),
         )
         self._detach(connection, handle)
         proton_data.set_condition(pn.pn_link_condition(handle), error.condition, str(error))

@@ -337,3 +337,19 @@ def test_the_file_says_level_and_form_and_the_command_line_goes_before(tmp_path:
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
             assert done.returncode == 1
             assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == events
+
+
+@pytest.mark.parametrize(
+    ("value", "host"),
+    [
+        ("10.0.0.7:5672", "10.0.0.7"),
+        ("10.0.0.7", "10.0.0.7"),
+        ("[2001:db8::17]:5672", "2001:db8::17"),
+        ("2001:db8::17", "2001:db8::17"),
+        ("::1", "::1"),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_lines_are_counted_by_the_whole_address_of_a_host_with_and_without_its_port(value: object, host: str) -> None:
+    assert logs.host_of(value) == host
