@@ -17,8 +17,8 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from mesh_config import qpid_dispatch_names, yaml_text
 from mesh_config.findings import Finding, nearest
-from mesh_config.key_places import place_of_key
-from mesh_config.number_ranges import without_unit
+from mesh_config.misplaced_key_hints import place_of_key
+from mesh_config.range_wording import without_unit
 from mesh_config.value_rules import (
     Fault,
     SettingsClass,

@@ -24,7 +24,7 @@ from mesh_config.models import (
     TEXT_PATTERN,
     VHOST_PATTERN,
 )
-from mesh_config.number_ranges import range_words
+from mesh_config.range_wording import range_words
 from mesh_config.usable_hosts import EXPECTED as HOST_EXPECTED
 from mesh_config.usable_hosts import host_fault
 

@@ -55,7 +55,7 @@ HELLO_HEAD_BYTES: Final = 1024
 _HELLO: Final = HELLO_TO.removeprefix("amqp:/").encode()
 
 
-class FirstOccurrence(enum.Enum):
+class FirstPacingEvent(enum.Enum):
     """First occurrence of something with a connection, worth a line in the log."""
 
     WAITED = "waited"
@@ -206,7 +206,7 @@ class ControlPacer:
         """Whether one more message may be handled before others have their turn."""
         return self._used_s < self._piece.left_s and self._charged_bytes < PIECE_BYTES
 
-    def keep(self, connection: ConnectionId, message: bytes, now: float) -> FirstOccurrence | None:
+    def keep(self, connection: ConnectionId, message: bytes, now: float) -> FirstPacingEvent | None:
         """Have a message wait.
 
         Args:
@@ -226,11 +226,11 @@ class ControlPacer:
         self._look_at(self.at)
         if self._shorten(neighbor) and not neighbor.has_lost:
             neighbor.has_lost = True
-            return FirstOccurrence.DROPPED
+            return FirstPacingEvent.DROPPED
         if not is_paced or neighbor.has_waited:
             return None  # one that waits for the next turn alone is not told of
         neighbor.has_waited = True
-        return FirstOccurrence.WAITED
+        return FirstPacingEvent.WAITED
 
     def _shorten(self, neighbor: NeighborAllowance) -> int:
         """Drop what is too much. Returns: messages dropped."""

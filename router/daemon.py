@@ -44,7 +44,7 @@ from router.security.credential_store import CredentialStore
 from router.security.credential_table import EndpointSettings
 from router.views.management_service import serve_management
 from router.views.reload import Read, SettingsReloader
-from router.views.state_log import log_state
+from router.views.state_log_line import log_state
 
 if TYPE_CHECKING:  # an extra brings what it needs
     from router.net.http_server import HttpServer

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
-from router.core.escapes import MOST_NAME_CHARACTERS, escaped
+from router.core.terminal_escaping import MOST_NAME_CHARACTERS, escaped
 
 _rich = sys.modules.get("rich")
 sys.modules["rich"] = None  # type: ignore[assignment]

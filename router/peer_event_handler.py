@@ -18,7 +18,7 @@ from router import __version__
 from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle
-from router.control_pacer import ControlPacer, FirstOccurrence
+from router.control_pacer import ControlPacer, FirstPacingEvent
 from router.core.addressing.address import AddressKind
 from router.core.errors import PeerProtocolError
 from router.core.events import (
@@ -418,9 +418,9 @@ class PeerEventHandler:
             return
         what = self._pacer.keep(connection.id, message, self._data_plane.clock.now)
         container = connection.peer.container if connection.peer is not None else ""
-        if what is FirstOccurrence.WAITED:
+        if what is FirstPacingEvent.WAITED:
             self._log.warning("control_messages_wait", connection=connection.id, neighbor=container)
-        elif what is FirstOccurrence.DROPPED:
+        elif what is FirstPacingEvent.DROPPED:
             self._log.warning("control_messages_dropped", connection=connection.id, neighbor=container)
 
     def take_control(self, connection: Connection, neighbor: NeighborLinks, message: bytes) -> None:

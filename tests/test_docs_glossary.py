@@ -16,25 +16,25 @@ FOLDERS = ("core", "dataplane", "engine", "guard", "net")
 
 SPECIFIED = """
     accepted adjacency amqp anycast client endpoint epoll handshake http lsdb open peer rabbitmq received
-    resumed section sequence socket spf subscription tcp tls topology trio vhost
+    resumed rpc section sequence socket spf subscription tcp tls topology trio vhost
 """
 """Words of AMQP, routing, operating systems and libraries, each in the sense of its specification or manual."""
 COMMON = """
-    action answer arrival authenticated authentication backlog backpressure batch bucket byte call clock code codec
-    comparison computation constant context controlplane copier copy counter credential database decode diff
-    doubling duplicate duration entry envelope error escape event exclusion fair fanout file format grant handler
-    histogram identity ids internal key lifecycle limit list local manager meter node notifier
-    policy protocol queue rate report result route rule scanner scheduler segment selection server service setting
-    step sync table throttle timer timing token total tracker transit type user value view writer
+    action answer arrival authenticated authentication backlog backpressure batch bucket budget byte call clock
+    code codec comparison computation constant context controlplane copier copy counter credential database
+    decode diff doubling duplicate duration entry envelope error event exclusion fair fanout file format grant
+    handler histogram identity ids internal key lifecycle limit list local manager meter node notifier policy
+    predictor protocol queue range rate report result route rule scanner scheduler scope segment selection
+    server service setting step sync table terminal throttle timer timing token total tracker transit type user
+    value view writer
 """
 """Words that programs use for what everybody takes them for."""
 INFLECTED = """
-    all and arrived attached changed check close closed current
-    denial denied due ended exceeded excluded failed first fixed flooded
-    foreign held incoming install invalid kept kind known large last left lowered management many message
-    outgoing outside over own pair part pending place player polled progress raised
-    reading record recorded recording refusal refused remote reopened replayable return rewriting right selection
-    send sent shared skipping stalled tell throttled time to told too toward unanswered unknown unreadable
+    all and arrived attached awaiting changed check close closed current denial denied due ended escaping
+    exceeded excluded failed first fixed foreign held incoming inflight install invalid kept kind known large
+    last left lowered management many message outgoing outside over own pair part place player polled progress
+    queued raised reading record recorded recording refusal refused remote reopened replayable return rewriting
+    right selection send sent shared skipping tell throttled time to told too toward unknown unreadable
     unsupported up violating violation waiting withdraw withdrew
 """
 """English, and forms of words that are explained."""

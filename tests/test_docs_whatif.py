@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from router.cli import main
 from router.cli.whatif import whatif
-from router.whatif.library.scenario_columns import implied_columns
 from router.whatif.library.sql_views import MODEL_PARTS
+from router.whatif.library.variant_and_family_columns import implied_columns
 from router.whatif.pipeline.table_layouts import OF_SCENARIOS
 
 ROOT = Path(__file__).parent.parent

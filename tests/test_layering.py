@@ -173,7 +173,7 @@ RINGS = (
     # Machines and files; who waits is in `router.net`.
     Ring(
         "router.security",
-        ours=("router.core.errors", "router.core.escapes", "mesh_config.models", "mesh_config.user_names"),
+        ours=("router.core.errors", "router.core.terminal_escaping", "mesh_config.models", "mesh_config.user_names"),
         others=("attrs",),
     ),
     Ring(
@@ -252,7 +252,7 @@ RINGS = (
             ),
             others=("attrs", "pyarrow", "pyspark"),
         )
-        for module in ("traffic_history", "link_trends", "capacity_forecast")
+        for module in ("demand_history", "link_trends", "capacity_forecast")
     ),
     Ring(
         "router.whatif.telemetry.counter_stream",
@@ -324,7 +324,7 @@ RINGS = (
     Ring("router.closed_connection_traffic", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
     Ring("router.views.mesh_status_poller", ours=("router",), others=("attrs", "trio")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
-    Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
+    Ring("router.logs", ours=("router.core.terminal_escaping",), others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),
     Ring("router", ours=()),
     Ring("mesh_config", others=("attrs", "cattrs", "idna", "networkx", "yaml")),

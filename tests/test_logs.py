@@ -19,7 +19,7 @@ import structlog
 
 from router import logs
 from router.cli.management import ManagementClient
-from router.core.escapes import CUT, escaped
+from router.core.terminal_escaping import CUT, escaped
 from router.logs import BURST_LINES, LINES_PER_S, MOST_KINDS, SUMMARY_S, LineWriter, RateLimit
 from tests.helpers.processes import ReservedPort, parse_log, wait_until
 from tests.helpers.sockets import Sockets

@@ -16,7 +16,7 @@ from router import __version__, speed
 from router.cli.did_you_mean import HintingGroup, with_nearest_option
 from router.cli.errors import CommandError
 from router.cli.interrupts import interrupts_held_back, interrupts_told
-from router.core.escapes import escaped
+from router.core.terminal_escaping import escaped
 
 COMMANDS = {
     "bench": ("router.cli.bench", "bench"),

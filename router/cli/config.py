@@ -21,7 +21,7 @@ from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
 from router.cli.did_you_mean import HintingChoice, HintingGroup
 from router.cli.errors import InvalidInputError, show, unwritable
-from router.cli.options import NamedPath, WholeNumber, file_argument
+from router.cli.options import NonEmptyPath, WholeNumber, file_argument
 from router.cli.referenced_files import referenced_file_findings
 from router.security.file_replacement import replace_file
 
@@ -31,7 +31,7 @@ GRAPH_FORMS: Final = {"": "dot", ".dot": "dot", ".gv": "dot", ".svg": "svg"}
 _output = click.option(
     "-o",
     "--output",
-    type=NamedPath(dir_okay=False, writable=True, allow_dash=True),
+    type=NonEmptyPath(dir_okay=False, writable=True, allow_dash=True),
     default="-",
     metavar="OUT",
     help="File to write, instead of standard output.",
@@ -44,7 +44,7 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("files", nargs=-1, required=True, type=NamedPath(dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=NonEmptyPath(dir_okay=False))
 @click.option(
     "--files",
     "with_named",

@@ -12,7 +12,7 @@ from router.cli.management_errors import ManagementError, RefusedError
 from router.cli.options import router_argument
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import printable
-from router.core.escapes import shell_word
+from router.core.terminal_escaping import shell_word
 
 LOOK_S: Final = 0.1
 """Time between two checks whether a router is drained or has stopped, seconds."""

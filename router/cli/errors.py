@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from mesh_config.findings import Finding, SettingsError, Severity
-from router.core.escapes import escaped, without_passwords
+from router.core.terminal_escaping import escaped, without_passwords
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2

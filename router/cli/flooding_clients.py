@@ -9,7 +9,7 @@ import attrs
 
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError
-from router.core.escapes import escaped
+from router.core.terminal_escaping import escaped
 from router.management.merged_problems import merged
 
 KIND: Final = "publisher-floods"

@@ -21,7 +21,7 @@ from router.cli.table_output_width import console, write_plain
 
 
 @attrs.frozen
-class Look:
+class ScreenFrame:
     """Lines and tables seen at one look."""
 
     parts: list[RenderableType]
@@ -29,7 +29,7 @@ class Look:
     """Whether every router answered that was asked."""
 
 
-Looking = Callable[[int], Look]
+Looking = Callable[[int], ScreenFrame]
 """Gives what is to be shown in so many lines (0 for all that there is)."""
 REST: Final = 4.0
 """The next look waits at least so many times as long as one took, so that looking stays a small part of the work."""

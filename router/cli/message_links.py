@@ -35,7 +35,7 @@ from router.cli.amqp_value_formatting import UNREADABLE
 from router.cli.connection_failure_words import is_gone, plain
 from router.cli.message_decoding import decoded
 from router.cli.router_access import RouterAccess
-from router.core.escapes import escaped
+from router.core.terminal_escaping import escaped
 
 OUTCOMES: Final[Mapping[int, str]] = {
     Delivery.ACCEPTED: "accepted",

@@ -16,7 +16,7 @@ from router.cli.amqp_value_formatting import from_json
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, unreadable
 from router.cli.options import MAX_COUNT, MAX_SECONDS, UTF8, BoundedNumber, WholeNumber, is_utf8
-from router.core.escapes import escaped
+from router.core.terminal_escaping import escaped
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import click
 
-from mesh_config.number_ranges import figures, range_words, without_unit
-from router.core.escapes import escaped
+from mesh_config.range_wording import figures, range_words, without_unit
+from router.core.terminal_escaping import escaped
 
 MAX_SECONDS: Final = 30 * 86400.0
 """Longest time that an option takes: in milliseconds it fits the 32 bits that AMQP has for one."""
@@ -106,7 +106,7 @@ class Utf8Text(click.types.StringParamType):
         return text
 
 
-class NamedPath(click.Path):
+class NonEmptyPath(click.Path):
     """Path of a file; an empty one would be taken for the folder that one is in."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -136,7 +136,7 @@ NAME: Final = Utf8Text(may_be_empty=False)
 MAX_COUNT: Final = (1 << 63) - 1
 """Messages that an option takes at most."""
 
-file_argument: Final = click.argument("file", type=NamedPath(dir_okay=False))
+file_argument: Final = click.argument("file", type=NonEmptyPath(dir_okay=False))
 
 timeout_option: Final = click.option(
     "--timeout",

@@ -20,9 +20,9 @@ from router.cli.options import BoundedNumber, WholeNumber, file_argument
 from router.cli.replay_words import action_words, event_words
 from router.cli.table_output_width import UNBOUNDED_WIDTH, console
 from router.core.errors import LocalError
-from router.core.escapes import escaped
 from router.core.recording.recording_format import Recording, decode
 from router.core.recording.recording_player import Player, Step
+from router.core.terminal_escaping import escaped
 
 MOST_ACTIONS: Final = 20
 """Lines of actions shown of one call; `--json` has all."""

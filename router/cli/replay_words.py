@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from router.core.escapes import escaped
 from router.core.events import (
     Action,
     CloseConnection,
@@ -34,6 +33,7 @@ from router.core.linkstate.messages import (
     RouterAdvertisement,
     UnknownMessage,
 )
+from router.core.terminal_escaping import escaped
 
 MOST_NAMES: Final = 8
 """Routers or addresses named in one line."""

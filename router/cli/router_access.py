@@ -28,7 +28,7 @@ from router.cli.errors import CommandError, say_warning_once, unreadable
 from router.cli.interrupts import interrupts_held_back
 from router.cli.options import NAME, UTF8, is_given, is_utf8, timeout_option
 from router.core.errors import LocalError
-from router.core.escapes import escaped, shell_word, url_without_password
+from router.core.terminal_escaping import escaped, shell_word, url_without_password
 from router.security.bounded_file import check_bounded
 
 DEFAULT_URL: Final = "amqp://127.0.0.1:5672"

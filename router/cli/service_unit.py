@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from router.cli.errors import CommandError
-from router.core.escapes import escaped
+from router.core.terminal_escaping import escaped
 
 UNIT: Final = "amqp-mesh@.service"
 INSTALLED: Final = "/usr/bin/amqp-mesh"

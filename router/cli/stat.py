@@ -22,7 +22,7 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.entity_rows import told
 from router.cli.errors import say_error
 from router.cli.flooding_clients import FloodingClient, ask_flooding_clients
-from router.cli.live_screen import Look, interval_option, looks_option, watch
+from router.cli.live_screen import ScreenFrame, interval_option, looks_option, watch
 from router.cli.management import NOT_OF_VHOST, ManagementClient
 from router.cli.management_errors import ManagementError
 from router.cli.options import NAME, WholeNumber, is_given, router_option
@@ -284,7 +284,7 @@ class _Looking:
         self._suffix = suffix
         self._before: dict[tuple[str, str], tuple[float, dict[str, Any]]] = {}
 
-    def look(self, height: int) -> Look:
+    def look(self, height: int) -> ScreenFrame:
         """The next look, with rates; at most *height* lines of it if that isn't 0."""
         answers = _found(self._client, self._wanted, self._attached)
         if answers.errors and not answers.found:
@@ -292,7 +292,7 @@ class _Looking:
         self._rate(answers.found)
         parts: list[RenderableType] = [Text(f"Error: {each}", style="red") for each in answers.errors]
         parts += _parts(self._wanted, answers, self._suffix, is_watched=True)
-        return Look(parts[:height] if height else parts, is_whole=not answers.errors)
+        return ScreenFrame(parts[:height] if height else parts, is_whole=not answers.errors)
 
     def _rate(self, found: Found) -> None:
         view = VIEWS.get(self._wanted.what)

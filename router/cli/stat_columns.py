@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 from rich.cells import cell_len
 
-from router.core.escapes import escaped
+from router.core.terminal_escaping import escaped
 
 Entity = Mapping[str, Any]
 """Attributes by name, as management gives them."""

@@ -17,7 +17,7 @@ from router.cli.stat_columns import Entity, address, cell, duration, printable
 from router.core.addressing.address import AddressKind, parse_address
 from router.core.ids_and_conditions import RouterId
 from router.management.client_display_name import client_name
-from router.management.overdue_outcomes import is_hanging
+from router.management.overdue_outcome_texts import is_hanging
 
 ADDRESSES: Final = "amqp-mesh.credit"
 PARTIES: Final = "amqp-mesh.credit.party"

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.link_sampler import LinkSample, LinkSampler
-from router.cli.live_screen import Look, interval_option, looks_option, watch
+from router.cli.live_screen import ScreenFrame, interval_option, looks_option, watch
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError
 from router.cli.options import NAME, WholeNumber
@@ -210,7 +210,7 @@ def _found(looking: LinkSampler, by: str, order: str, match: str | None) -> tupl
     return links, sorted(rows_by(links, by), key=ORDERS[order])
 
 
-def _screen(looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int) -> Look:
+def _screen(looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int) -> ScreenFrame:
     links, found = _found(looking, by, order, match)
     sums = [sum(each.rate for each in links if each.direction == way) for way in ("in", "out")]
     counts = {"flooding": "is_full", "slow": "is_slow", "blocked": "is_blocked"}
@@ -235,7 +235,7 @@ def _screen(looking: LinkSampler, by: str, order: str, match: str | None, most: 
         parts.append(no_room(left_out, WIDER))
     if len(found) > len(shown):
         parts.append(Text(f"{len(found) - len(shown)} more"))
-    return Look(parts, is_whole=not looking.errors)
+    return ScreenFrame(parts, is_whole=not looking.errors)
 
 
 def _table(shown: list[Row], width: int) -> tuple[list[str], list[str]]:
@@ -290,10 +290,10 @@ COLUMNS: Final = tuple(
 """Columns of a screen; their texts are those of `_values`."""
 
 
-def _json(looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int) -> Look:
+def _json(looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int) -> ScreenFrame:
     _, found = _found(looking, by, order, match)
     rows = [{**attrs.asdict(row), "rate": row.rate} for row in found[:most]]
-    return Look([Text(json.dumps({"rows": rows, "errors": looking.errors}))], is_whole=not looking.errors)
+    return ScreenFrame([Text(json.dumps({"rows": rows, "errors": looking.errors}))], is_whole=not looking.errors)
 
 
 def _failed_json(router: str, error: ManagementError) -> RenderableType:

@@ -22,10 +22,10 @@ from router.cli.stat_credit import HANGS, party_state, there_is
 from router.cli.table_fitting import WIDER, fitted_lines, no_room
 from router.cli.table_output_width import UNBOUNDED_WIDTH, console
 from router.core.addressing.address import AddressKind, parse_address, with_vhost
-from router.core.escapes import shell_word
 from router.core.ids_and_conditions import RouterId
+from router.core.terminal_escaping import shell_word
 from router.management.client_display_name import client_name
-from router.management.overdue_outcomes import overdue
+from router.management.overdue_outcome_texts import overdue
 
 INDENT: Final = "  "
 SHOWN: Final = 10

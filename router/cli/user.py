@@ -16,7 +16,7 @@ from router.cli.did_you_mean import HintingGroup, did_you_mean
 from router.cli.errors import CommandError
 from router.cli.options import WholeNumber, file_argument
 from router.core.errors import LocalError
-from router.core.escapes import escaped
+from router.core.terminal_escaping import escaped
 from router.security.sasl_frames import SaslError
 from router.security.scram import (
     DEFAULT_ITERATIONS,

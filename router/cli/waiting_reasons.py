@@ -16,9 +16,9 @@ from router.cli.router_access import RouterAccess
 from router.cli.stat_columns import duration
 from router.cli.stat_credit import ask_credit
 from router.core.addressing.address import with_vhost
-from router.core.escapes import shell_word
+from router.core.terminal_escaping import shell_word
 from router.management.client_display_name import client_name
-from router.management.overdue_outcomes import is_hanging, overdue
+from router.management.overdue_outcome_texts import is_hanging, overdue
 
 ROUTERS_ASKED: Final = 3
 """Maximum number of routers with subscribers to query, to which publishers here send."""

@@ -41,10 +41,10 @@ from router.core.linkstate.control_message_sender import (
     ALL,
     ALL_LINK_STATE_TO,
     ControlMessageSender,
-    FloodTargets,
+    FloodScope,
     target_of,
 )
-from router.core.linkstate.flooded_multicast_duplicates import FloodedMulticastDuplicates
+from router.core.linkstate.flood_copy_predictor import FloodCopyPredictor
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
     Hello,
@@ -217,7 +217,7 @@ class ControlPlane:
     def flood_trace(
         self, ingress: RouterId, child: RouterId, subscribers: frozenset[RouterId]
     ) -> tuple[RouterId, ...] | None:
-        """The trace of a multicast's copy for a child that floods it (`FloodedMulticastDuplicates.trace`).
+        """The trace of a multicast's copy for a child that floods it (`FloodCopyPredictor.trace`).
 
         Stale after `TopologyChanged`.
 
@@ -226,9 +226,7 @@ class ControlPlane:
             child: neighbor that gets the copy.
             subscribers: routers, others than this one, with subscribers of the address.
         """
-        flood = FloodedMulticastDuplicates(
-            self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding
-        )
+        flood = FloodCopyPredictor(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)
         return flood.trace(ingress, self.router_id, child)
 
     def _is_flooding(self, router: RouterId) -> bool:
@@ -473,14 +471,14 @@ class ControlPlane:
 
     def _settle(self, now: float) -> list[Action]:
         change = self._link_state.settle(now)
-        for claim in self._link_state.disputed.take_believed():
+        for claim in self._link_state.stale_neighbors.take_believed():
             self._addresses.on_advertised(claim.id, claim.mobile_seq, now)
         if change is not None:
             self._install(change, now)
             self._forwarder.retry()
         if self._addresses.settle():
             # After the update, so that nobody asks for what is on its way. Our own kind needs it for lost updates only.
-            self._sender.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), FloodTargets.PLAIN)
+            self._sender.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), FloodScope.PLAIN)
             self._link_state.expect_flux(now)
         self._link_state.requests.ask(now)
         self._addresses.ask(now)

@@ -5,7 +5,7 @@ from router.dataplane.arrival_progress cimport ArrivalProgress
 from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressLink, SubscriberLink, Transfer
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.connection_port cimport Port
-from router.dataplane.stalled_senders cimport StalledSenders
+from router.dataplane.unfinished_deliveries cimport UnfinishedDeliveries
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.waiting_messages cimport WaitingMessages
 
@@ -13,7 +13,7 @@ from router.dataplane.waiting_messages cimport WaitingMessages
 cdef class IngressBackpressure:
     cdef WaitingMessages _waiting
     cdef MessageSender _egress
-    cdef StalledSenders _unfinished
+    cdef UnfinishedDeliveries _unfinished
     cdef public dict unread
     cdef public dict slowed
     cdef public double slowed_due

@@ -14,7 +14,7 @@ import cython
 
 from router.dataplane.links import IngressCircuitLink, IngressLink, SubscriberLink, Transfer
 from router.dataplane.message_sender import MessageSender
-from router.dataplane.stalled_senders import StalledSenders
+from router.dataplane.unfinished_deliveries import UnfinishedDeliveries
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -31,7 +31,7 @@ class IngressBackpressure:
     Links that wait for an egress connection are kept in `Port.paused`, those that wait for memory in `Port.stopped`.
     """
 
-    def __init__(self, waiting: WaitingMessages, egress: MessageSender, unfinished: StalledSenders) -> None:
+    def __init__(self, waiting: WaitingMessages, egress: MessageSender, unfinished: UnfinishedDeliveries) -> None:
         self._waiting = waiting
         self._egress = egress
         self._unfinished = unfinished

@@ -12,7 +12,7 @@ from router.dataplane.links cimport Transfer, new_transfer
 from router.dataplane.arrival_progress cimport ArrivalProgress
 from router.dataplane.sender_violations cimport ViolatingLinks
 from router.dataplane.settlement cimport Settlement
-from router.dataplane.stalled_senders cimport StalledSenders
+from router.dataplane.unfinished_deliveries cimport UnfinishedDeliveries
 from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock
@@ -28,7 +28,7 @@ cdef class LinkEventReader(LinkEventHandler):
     cdef MessageSender _egress
     cdef Forwarder _forwarder
     cdef CreditManager _credit_manager
-    cdef StalledSenders _unfinished
+    cdef UnfinishedDeliveries _unfinished
     cdef public IngressBackpressure backpressure
     cdef public ViolatingLinks violations
     cdef bint _is_resuming

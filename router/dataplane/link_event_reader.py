@@ -30,9 +30,9 @@ from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import AGE_BYTES, MessageSender
 from router.dataplane.sender_violations import ViolatingLinks
 from router.dataplane.settlement import RELEASE, Settlement
-from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
+from router.dataplane.unfinished_deliveries import UnfinishedDeliveries
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -76,7 +76,7 @@ class LinkEventReader(LinkEventHandler):
         egress: MessageSender,
         forwarder: Forwarder,
         credit_manager: CreditManager,
-        unfinished: StalledSenders,
+        unfinished: UnfinishedDeliveries,
         faults: InternalErrorHandlers,
     ) -> None:
         self._clock = clock

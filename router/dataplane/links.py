@@ -88,7 +88,7 @@ class IngressLink:
         self.current_bytes = 0
         """Number of bytes read of `current`; kept where there is a limit."""
         self.progress: ArrivalProgress | None = None
-        """Progress of `current`, once a part of it was read and not the end (`stalled_senders.py`)."""
+        """Progress of `current`, once a part of it was read and not the end (`unfinished_deliveries.py`)."""
         self.in_flight = 0
         self.backlog_bytes = 0
         """Bytes of the link's messages that wait here for credit."""

@@ -16,7 +16,7 @@ from router.dataplane.link_event_reader cimport LinkEventReader
 from router.dataplane.multicast_repair cimport MulticastRepair
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.slow_streams cimport SlowStreams
-from router.dataplane.stalled_senders cimport StalledSenders
+from router.dataplane.unfinished_deliveries cimport UnfinishedDeliveries
 from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_stages cimport *
 from router.dataplane.turn_clock cimport TurnClock
@@ -33,7 +33,7 @@ cdef class RouterDataPlane(DataPlane):
     cdef public dict gone_egress_of
     cdef public Settlement settlement
     cdef public WaitingMessages waiting
-    cdef public StalledSenders unfinished
+    cdef public UnfinishedDeliveries unfinished
     cdef public SlowStreams streams
     cdef public MessageSender egress
     cdef public CreditManager credit_manager

@@ -39,9 +39,9 @@ from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.slow_streams import SlowStreams
-from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
+from router.dataplane.unfinished_deliveries import UnfinishedDeliveries
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -108,7 +108,7 @@ class RouterDataPlane(DataPlane):
             self.credit_manager,
             faults,
         )
-        self.unfinished = StalledSenders(self.current_settings)
+        self.unfinished = UnfinishedDeliveries(self.current_settings)
         self._reader = LinkEventReader(
             self.clock,
             self.settlement,

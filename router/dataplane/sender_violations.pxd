@@ -4,14 +4,14 @@ from router.binding.proton_functions cimport *
 from router.dataplane.links cimport IngressLink, Transfer
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.settlement cimport Settlement
-from router.dataplane.stalled_senders cimport StalledSenders
+from router.dataplane.unfinished_deliveries cimport UnfinishedDeliveries
 from router.dataplane.transfer_stages cimport *
 
 
 cdef class ViolatingLinks:
     cdef Settlement _settlement
     cdef Forwarder _forwarder
-    cdef StalledSenders _unfinished
+    cdef UnfinishedDeliveries _unfinished
     cdef object _faults
     cdef public dict links
 

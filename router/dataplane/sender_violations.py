@@ -14,7 +14,7 @@ from router.dataplane.links import IngressLink, Transfer
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.settlement import REFUSED, Settlement
 from router.dataplane.slow_streams import STREAM_BYTES_S
-from router.dataplane.stalled_senders import StalledSenders
+from router.dataplane.unfinished_deliveries import UnfinishedDeliveries
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import pn_delivery_settled
@@ -25,7 +25,11 @@ class ViolatingLinks:
     """The links whose senders broke their rules, until they are closed."""
 
     def __init__(
-        self, settlement: Settlement, forwarder: Forwarder, unfinished: StalledSenders, faults: InternalErrorHandlers
+        self,
+        settlement: Settlement,
+        forwarder: Forwarder,
+        unfinished: UnfinishedDeliveries,
+        faults: InternalErrorHandlers,
     ) -> None:
         self._settlement = settlement
         self._forwarder = forwarder

@@ -1,7 +1,7 @@
 """Messages that are passed on in parts while others wait for the link: they must come fast, or are given up.
 
 A link carries one message at a time, so whoever streams one slowly keeps everybody else from its subscriber. As long as
-nobody waits, any pace will do (`stalled_senders.py`). While others do, time beyond what its bytes take at
+nobody waits, any pace will do (`unfinished_deliveries.py`). While others do, time beyond what its bytes take at
 `STREAM_BYTES_S` is counted for its address. An address has a debt of such time, which passes slowly: its streams are
 given up above `MOST_DEBT_S`. While others wait, none is begun above that, and above half of it only those that have
 come fast so far: who sends slowly uses up the first half, and leaves the second to the others.

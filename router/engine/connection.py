@@ -29,12 +29,12 @@ from router.dataplane.connection_port import Port
 from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.byte_streams import ANSWER_COPIES, ByteStreams
-from router.engine.closed_links import ClosedLinks, RefusedLinks
+from router.engine.inflight_rpc_calls import InflightRpcCalls
+from router.engine.links_awaiting_detach import ClosedLinks, RefusedLinks
 from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, MemoryMeter
 from router.engine.peer_identity import PeerIdentity
 from router.engine.peer_open import PeerOpen, read_open
-from router.engine.unanswered_requests import PendingReplies
 from router.guard.endpoints import default_outcome_of
 from router.guard.frame_guard import FrameGuard
 
@@ -145,7 +145,7 @@ class Connection(ByteStreams):
         """Links that this side has closed for a fault: what still comes on them is thrown away."""
         self._sessions: dict[Handle, None] = {}
         """Sessions that have begun, and so have a channel."""
-        self.weight, self._unanswered = MemoryMeter(port, self.links, self._sessions), PendingReplies()
+        self.weight, self._unanswered = MemoryMeter(port, self.links, self._sessions), InflightRpcCalls()
         self._failure: PeerProtocolError | None = None
         self._after_end = 0
         """Number of Begins and Attaches that came after the end."""
@@ -312,7 +312,7 @@ class Connection(ByteStreams):
         return link
 
     def count_unanswered_requests(self) -> int:
-        """Requests of its client that were accepted and may still be answered (`unanswered_requests.py`)."""
+        """Requests of its client that were accepted and may still be answered (`inflight_rpc_calls.py`)."""
         return self._unanswered.count(self.links.values())
 
     def count_links(self, session: Handle) -> int:

@@ -14,7 +14,7 @@ cdef class Table:
     cpdef object pop(self, Py_ssize_t number)
 
 
-cdef class SettledDeliveries:
+cdef class DispositionRange:
     cdef public Py_ssize_t piece
     cdef public Py_ssize_t first
     cdef public Py_ssize_t span
@@ -55,8 +55,8 @@ cdef class PeerSession:
     cdef public Py_ssize_t stated_window
     cdef public Py_ssize_t stated_outgoing
     cdef public Py_ssize_t stated_outgoing_window
-    cdef public SettledDeliveries settled_sent
-    cdef public SettledDeliveries settled_received
+    cdef public DispositionRange settled_sent
+    cdef public DispositionRange settled_received
     cdef public OwnSession own
 
 

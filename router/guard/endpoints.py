@@ -64,7 +64,7 @@ class Table:
         return found
 
 
-class SettledDeliveries:
+class DispositionRange:
     """Delivery-ids of one session and one direction that the dispositions of one piece of input are about."""
 
     def __init__(self) -> None:
@@ -140,9 +140,9 @@ class PeerSession:
         """Next transfer-id of the peer that its last flow states."""
         self.stated_outgoing_window = 0
         """Outgoing window that the peer's last flow states, frames."""
-        self.settled_sent = SettledDeliveries()
+        self.settled_sent = DispositionRange()
         """Deliveries of this side of which the peer has told the outcome."""
-        self.settled_received = SettledDeliveries()
+        self.settled_received = DispositionRange()
         """Deliveries of the peer: both sides number their own."""
         self.own: OwnSession | None = None
 

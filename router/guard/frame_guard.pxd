@@ -2,7 +2,7 @@ import cython
 
 from router.guard.value_check cimport end_of
 from router.guard.endpoint_guard cimport EndpointGuard
-from router.guard.endpoints cimport OwnSession, PeerLink, PeerSession, SettledDeliveries, Table
+from router.guard.endpoints cimport OwnSession, PeerLink, PeerSession, DispositionRange, Table
 from router.guard.performatives cimport read_uints, size_at, width_of_uint
 from router.guard.outcome_rewriting cimport readable_part, usual_form
 from router.guard.guard_constants cimport *
@@ -21,7 +21,7 @@ cdef class FrameGuard(EndpointGuard):
     cdef PeerSession _transfer_session
     cdef Py_ssize_t _disposition_head
     cdef Py_ssize_t _piece
-    cdef SettledDeliveries _settled
+    cdef DispositionRange _settled
     cdef bint _is_overlap
     cdef public Py_ssize_t kept
 

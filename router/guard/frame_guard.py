@@ -19,7 +19,7 @@ from typing import Final
 import cython
 
 from router.guard.endpoint_guard import INVALID_FIELD, MAX_HANDLE, PLAIN_BYTES, UNATTACHED_HANDLE, EndpointGuard
-from router.guard.endpoints import PeerLink, PeerSession, SettledDeliveries
+from router.guard.endpoints import DispositionRange, PeerLink, PeerSession
 from router.guard.flow_answers import closed_window
 from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED
 
@@ -91,7 +91,7 @@ class FrameGuard(EndpointGuard):
         differ."""
         self._piece = 0
         """Number of the piece that is fed, from 1."""
-        self._settled = SettledDeliveries()
+        self._settled = DispositionRange()
         """Deliveries that the dispositions of this piece have settled in the session and the direction of the last
         disposition."""
         self._is_overlap = False

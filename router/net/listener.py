@@ -86,7 +86,7 @@ class AcceptedConnection:
 
 
 @attrs.frozen(eq=False)
-class WaitingConnection:
+class QueuedConnection:
     """A connection that was taken in and is to be served: its socket, and since when it waits, seconds."""
 
     sock: socket.socket
@@ -174,7 +174,7 @@ class Listener:
         """Connections whose peers have not said who they are, oldest first."""
         self._ended_of_host: dict[str, int] = {}
         """Number of connections that have ended and are not cleared away, by host."""
-        self._waiting: dict[str, deque[WaitingConnection]] = {}
+        self._waiting: dict[str, deque[QueuedConnection]] = {}
         """Connections that are to be served, by host, oldest first; the host that is next comes first."""
         self._waiting_count = 0
         self._may_serve = trio.Event()
@@ -259,7 +259,7 @@ class Listener:
             self._waiting[host] = deque(one for one in waiting if not self._drop_if_ended(one))
         return self._waiting_count >= most
 
-    def _drop_if_ended(self, one: WaitingConnection) -> bool:
+    def _drop_if_ended(self, one: QueuedConnection) -> bool:
         if has_ended(one.sock):
             self._drop(one)
             return True
@@ -295,11 +295,11 @@ class Listener:
         guest = AcceptedConnection(host, self._opened, self._ended)
         guest.served_by(lambda reason: sock.close())
         self._handshakes[guest] = None
-        self._waiting.setdefault(host, deque()).append(WaitingConnection(sock, guest, now))
+        self._waiting.setdefault(host, deque()).append(QueuedConnection(sock, guest, now))
         self._waiting_count += 1
         self._may_serve.set()
 
-    def _drop(self, one: WaitingConnection) -> None:
+    def _drop(self, one: QueuedConnection) -> None:
         self._waiting_count -= 1
         one.sock.close()
         self._forget(one.guest)
@@ -321,7 +321,7 @@ class Listener:
                 self._waiting[host] = waiting  # behind the others
             self._may_serve.set()
 
-    def _next_of(self, waiting: deque[WaitingConnection], now: float) -> WaitingConnection | None:
+    def _next_of(self, waiting: deque[QueuedConnection], now: float) -> QueuedConnection | None:
         """Take the next one of a host.
 
         Who has ended while it waited for long isn't served: nobody is there any more to read an answer.

@@ -18,7 +18,7 @@ from typing import Final
 import attrs
 
 from router.core.errors import LocalError
-from router.core.escapes import escaped
+from router.core.terminal_escaping import escaped
 from router.security.bounded_file import read_bounded
 from router.security.revocations import INTEGER, LIST, VERSION, der_first, der_items
 

@@ -33,7 +33,7 @@ from router.security.users import Users
 from router.security.value_from_files import ValueFromFiles
 
 
-class AuthenticatedIdentity(Protocol):
+class RecheckableIdentity(Protocol):
     """Identity of a peer that was let in, with the credentials that it was checked by."""
 
     @property
@@ -189,7 +189,7 @@ class CredentialStore:
         """List the contents by which `objection` judges: while they are the same objects, its answers are too."""
         return [*(each.file.content for each in self._table.users.values()), *self._table.revoked_numbers()]
 
-    def objection(self, identity: AuthenticatedIdentity) -> str:
+    def objection(self, identity: RecheckableIdentity) -> str:
         """Why a peer that was let in would not be now; empty when it would. As of the last `refresh`."""
         return objection(identity, self._table.users, self._table.revoked_numbers())
 
@@ -208,7 +208,7 @@ class CredentialStore:
         return secret
 
 
-def objection(identity: AuthenticatedIdentity, users: Mapping[str, Users], revoked: Iterable[RevokedNumbers]) -> str:
+def objection(identity: RecheckableIdentity, users: Mapping[str, Users], revoked: Iterable[RevokedNumbers]) -> str:
     """Why a peer that was let in would not be now; empty when it would.
 
     Args:

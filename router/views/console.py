@@ -16,8 +16,8 @@ from typing import Final, TypeVar
 
 from mesh_config.models import ListenerSettings, Mechanism, Role, TlsMode
 from router import __version__
-from router.core.escapes import shell_word
 from router.core.forwarding.fib import AddressEntry
+from router.core.terminal_escaping import shell_word
 from router.engine.connection import Connection
 from router.management.merged_problems import merged
 from router.management.snapshot import MeshLinkRow, NodeRow, ProblemRow

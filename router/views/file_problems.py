@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from router.core.escapes import escaped, shell_word
+from router.core.terminal_escaping import escaped, shell_word
 from router.views.problem_inputs import Problem, ProblemInputs, command_at
 
 DAY_S: Final = 86400

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from router.core.escapes import escaped
+from router.core.terminal_escaping import escaped
 from router.management.client_display_name import client_name
 from router.management.merged_problems import CERTAIN
-from router.management.overdue_outcomes import overdue
+from router.management.overdue_outcome_texts import overdue
 from router.management.snapshot import PartyRow
 from router.views.problem_inputs import HangingSubscriber, Problem, ProblemInputs, command_at
 

@@ -34,7 +34,7 @@ DELAYED_S: Final = (1.0, 10.0)
 
 
 @attrs.define
-class AgesUnderWay:
+class UnsettledCountsByAge:
     """Ages of the messages under way, on one link or in a router."""
 
     sent: int = 0
@@ -57,9 +57,9 @@ class AgesUnderWay:
         self.stuck += age > DELAYED_S[1]
 
 
-def ages_under_way(transfers: Iterable[Transfer], now: float) -> AgesUnderWay:
+def ages_under_way(transfers: Iterable[Transfer], now: float) -> UnsettledCountsByAge:
     """Count messages without outcome by their age at *now*, seconds, monotonic."""
-    ages = AgesUnderWay()
+    ages = UnsettledCountsByAge()
     for transfer in transfers:
         ages.add(transfer, now)
     return ages

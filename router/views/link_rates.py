@@ -11,7 +11,7 @@ import attrs
 
 from router.binding.proton_functions import pn_link_credit
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, SubscriberLink
-from router.management.overdue_outcomes import HANGS_S
+from router.management.overdue_outcome_texts import HANGS_S
 from router.runtime import Runtime
 
 FULL_SHARE: Final = 0.75

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from router.core.escapes import shell_word
+from router.core.terminal_escaping import shell_word
 from router.management.snapshot import ConnectorRow, CreditRow, MeshLinkRow, NodeRow, PartyRow
 from router.security.certificate_expiry import CertificateExpiry, UnusableFile
 

@@ -99,7 +99,7 @@ class _Trouble:
     """Routers that the last subscribers of the address were lost with."""
 
 
-class ProblemScan:
+class ProblemScanner:
     """Looks for trouble in one router."""
 
     def __init__(

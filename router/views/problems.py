@@ -13,11 +13,11 @@ from typing import Final
 
 import attrs
 
-from router.core.escapes import escaped, shell_word
+from router.core.terminal_escaping import escaped, shell_word
 from router.drain_state import SHUTTING_DOWN
 from router.management.client_display_name import client_name
 from router.management.merged_problems import CERTAIN
-from router.management.overdue_outcomes import overdue
+from router.management.overdue_outcome_texts import overdue
 from router.management.problem_kinds import PROBLEM_KINDS
 from router.management.snapshot import ConnectorRow, MeshLinkRow, NodeRow, PartyRow
 from router.views.file_problems import file_problems

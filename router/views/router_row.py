@@ -17,7 +17,7 @@ from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import IngressLink, Transfer
 from router.management.snapshot import RouterRow
 from router.runtime import Runtime
-from router.views.link_address_rows import AgesUnderWay, AnyLink, is_blocked, total
+from router.views.link_address_rows import AnyLink, UnsettledCountsByAge, is_blocked, total
 from router.views.neighbor_traffic_totals import neighbor_traffic
 from router.views.paged_lists import AT_ONCE
 
@@ -67,7 +67,7 @@ def _row(
     sums: LinkSums,
     waiting: WaitingSums,
     counts: MessageTotalsOfAddresses,
-    under_way: AgesUnderWay,
+    under_way: UnsettledCountsByAge,
 ) -> RouterRow:
     settings, account, taken = runtime.settings, runtime.account, sums.taken
     between = any(each.role is Role.INTER_ROUTER for each in (*settings.listeners, *settings.connectors))
@@ -130,8 +130,8 @@ def _addresses(runtime: Runtime, waiting: WaitingSums) -> Generator[None, None, 
             yield
 
 
-def _under_way(runtime: Runtime, links: list[AnyLink]) -> Generator[None, None, AgesUnderWay]:
-    ages, now = AgesUnderWay(), runtime.clock()
+def _under_way(runtime: Runtime, links: list[AnyLink]) -> Generator[None, None, UnsettledCountsByAge]:
+    ages, now = UnsettledCountsByAge(), runtime.clock()
     seen: set[Transfer] = set()
     """Messages counted already: each stands there once for the link on which it came and once for that on which it
     left."""

@@ -85,7 +85,7 @@ from router.views.link_address_rows import (
 from router.views.link_rates import LinkRates
 from router.views.mesh_rows import mesh_link_rows, node_rows
 from router.views.paged_lists import ConcatenatedLists, PagedLinks, PageOrder, at_once, sorted_in_pieces
-from router.views.problem_snapshots import ProblemScan
+from router.views.problem_snapshots import ProblemScanner
 from router.views.router_row import take_router_row
 from router.views.socket_rows import connector_rows, listener_row
 from router.views.vhosts import VhostMembership, vhost_rows
@@ -114,7 +114,7 @@ class RuntimeView:
         self._runtime = runtime
         self._own = own
         self.rates = LinkRates(runtime) if rates is None else rates
-        self.problem_scan = ProblemScan(runtime, listeners, connectors, self.rates)
+        self.problem_scan = ProblemScanner(runtime, listeners, connectors, self.rates)
         self._listeners = listeners
         self._connectors = connectors
         self._started = runtime.clock()

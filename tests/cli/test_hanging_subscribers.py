@@ -9,7 +9,7 @@ import pytest
 from router.cli.address_path import Path, Trace
 from router.cli.trace import _is_free, _lines
 from router.cli.waiting_reasons import _of_subscribers
-from router.management.overdue_outcomes import HANGS_S
+from router.management.overdue_outcome_texts import HANGS_S
 from tests.cli.test_stat_credit import party
 
 

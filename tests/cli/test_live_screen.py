@@ -12,7 +12,7 @@ import threading
 import pytest
 from rich.text import Text
 
-from router.cli.live_screen import Look, Looking, watch
+from router.cli.live_screen import Looking, ScreenFrame, watch
 from router.cli.management_errors import ManagementError
 from tests.helpers.terminal import written_to
 
@@ -39,7 +39,7 @@ def shown_on_terminal(look: Looking, looks: int, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("looks", [1, 3])
 def test_the_last_look_stays_on_the_terminal(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = itertools.count(1)
-    text = shown_on_terminal(lambda _: Look([Text(f"look {next(numbers)}")]), looks, monkeypatch)
+    text = shown_on_terminal(lambda _: ScreenFrame([Text(f"look {next(numbers)}")]), looks, monkeypatch)
     _, left, after = text.rpartition(SCREEN_LEFT)
     assert left
     assert f"look {looks}\r\n" in after
@@ -48,23 +48,23 @@ def test_the_last_look_stays_on_the_terminal(looks: int, monkeypatch: pytest.Mon
 def test_it_stays_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = itertools.count(1)
 
-    def look(_: int) -> Look:
+    def look(_: int) -> ScreenFrame:
         if (number := next(numbers)) == 3:
             raise KeyboardInterrupt
-        return Look([Text(f"look {number}")])
+        return ScreenFrame([Text(f"look {number}")])
 
     assert "look 2\r\n" in shown_on_terminal(look, 5, monkeypatch).rpartition(SCREEN_LEFT)[2]
 
 
-FIRST = Look([Text("Error: B does not answer"), Text("a row")], is_whole=False)
+FIRST = ScreenFrame([Text("Error: B does not answer"), Text("a row")], is_whole=False)
 GONE = ManagementError("gone")
 
 
-def looking(*looks: Look | ManagementError) -> Looking:
+def looking(*looks: ScreenFrame | ManagementError) -> Looking:
     """Give one look behind the other."""
     left = iter(looks)
 
-    def look(_: int) -> Look:
+    def look(_: int) -> ScreenFrame:
         if isinstance(found := next(left), ManagementError):
             raise found
         return found
@@ -79,7 +79,7 @@ def test_a_look_that_fails_repeats_no_rows_in_a_file(capsys: pytest.CaptureFixtu
 
 
 def test_on_a_terminal_what_was_seen_last_says_when(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = shown_on_terminal(looking(Look([Text("a row")]), GONE, GONE), 3, monkeypatch)
+    text = shown_on_terminal(looking(ScreenFrame([Text("a row")]), GONE, GONE), 3, monkeypatch)
     left = text.rpartition(SCREEN_LEFT)[2]
     assert re.search(r"Error: gone.*\r\n.*Seen last at \d\d:\d\d:\d\d:\r\na row\r\n$", left)
     assert left.count("Seen last") == 1
@@ -87,7 +87,7 @@ def test_on_a_terminal_what_was_seen_last_says_when(monkeypatch: pytest.MonkeyPa
 
 def test_a_program_is_told_of_a_look_that_fails_in_its_form(capsys: pytest.CaptureFixture[str]) -> None:
     is_whole = watch(
-        looking(Look([Text("[1]")]), GONE), interval_s=0, looks=2, in_plain=lambda error: Text(f'["{error}"]')
+        looking(ScreenFrame([Text("[1]")]), GONE), interval_s=0, looks=2, in_plain=lambda error: Text(f'["{error}"]')
     )
     assert not is_whole
     assert capsys.readouterr().out == '[1]\n["gone"]\n'
@@ -96,13 +96,15 @@ def test_a_program_is_told_of_a_look_that_fails_in_its_form(capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("looks", "is_whole"),
     [
-        ((Look([]),), True),
+        ((ScreenFrame([]),), True),
         ((FIRST,), False),
-        ((FIRST, Look([])), True),
-        ((Look([]), FIRST), False),
-        ((Look([]), GONE), False),
-        ((Look([]), GONE, Look([])), True),
+        ((FIRST, ScreenFrame([])), True),
+        ((ScreenFrame([]), FIRST), False),
+        ((ScreenFrame([]), GONE), False),
+        ((ScreenFrame([]), GONE, ScreenFrame([])), True),
     ],
 )
-def test_the_last_look_tells_whether_all_answered(looks: tuple[Look | ManagementError, ...], is_whole: bool) -> None:
+def test_the_last_look_tells_whether_all_answered(
+    looks: tuple[ScreenFrame | ManagementError, ...], is_whole: bool
+) -> None:
     assert watch(looking(*looks), interval_s=0, looks=len(looks)) is is_whole

@@ -27,7 +27,7 @@ from router.cli.stat_credit import (
     party_text,
     there_is,
 )
-from router.management.overdue_outcomes import HANGS_S
+from router.management.overdue_outcome_texts import HANGS_S
 from router.management.schema import TYPES
 
 QUIET: dict[str, Any] = {

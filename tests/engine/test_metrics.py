@@ -16,7 +16,7 @@ from router.management.metrics import COUNTER, GROUPS, HISTOGRAM, SPECS, metrics
 from router.net.http_server import HttpCounters
 from router.runtime import Runtime
 from router.views.metrics import MORE, MOST_PATTERNS, RuntimeMetrics
-from router.views.problem_snapshots import ProblemScan
+from router.views.problem_snapshots import ProblemScanner
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -29,7 +29,7 @@ Values = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
 
 def metrics_of(runtime: Runtime) -> RuntimeMetrics:
-    return RuntimeMetrics(runtime, [], [], lambda: True, HttpCounters(), ProblemScan(runtime, [], []).find_problems)
+    return RuntimeMetrics(runtime, [], [], lambda: True, HttpCounters(), ProblemScanner(runtime, [], []).find_problems)
 
 
 def page_of(source: RuntimeMetrics) -> str:

@@ -13,7 +13,7 @@ from router.net.connector import Connector
 from router.net.http_server import HttpCounters
 from router.peer_event_handler import connector_name
 from router.views.metrics import RuntimeMetrics
-from router.views.problem_snapshots import ProblemScan
+from router.views.problem_snapshots import ProblemScanner
 from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
 
@@ -33,7 +33,7 @@ def test_a_connector_that_finds_another_dialect_has_failed_until_a_neighbor_spea
         assert isinstance(row, ConnectorRow)
         return row.connection_status, row.connection_msg
 
-    metrics = RuntimeMetrics(a, [], [connector], lambda: True, HttpCounters(), ProblemScan(a, [], []).find_problems)
+    metrics = RuntimeMetrics(a, [], [connector], lambda: True, HttpCounters(), ProblemScanner(a, [], []).find_problems)
 
     def metric() -> str:
         work = metrics_page(metrics, CollectorRegistry())

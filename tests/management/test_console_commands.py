@@ -9,7 +9,7 @@ import pytest
 
 from mesh_config.models import ListenerSettings, Mechanism, Role, TlsMode
 from router.cli import router_access
-from router.core.escapes import shell_word
+from router.core.terminal_escaping import shell_word
 from router.net.listener import Listener
 from router.views.console import DEFAULT_URL, url_suffix, with_url
 

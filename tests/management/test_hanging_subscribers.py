@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from router.management.overdue_outcomes import HANGS_S, overdue
+from router.management.overdue_outcome_texts import HANGS_S, overdue
 from router.management.snapshot import PartyRow
 from router.views.credit import PartyRows
 from router.views.hanging_subscribers import hanging_subscribers

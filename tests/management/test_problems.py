@@ -35,7 +35,7 @@ from router.views.problem_inputs import (
     RouterRefusal,
     WrongRole,
 )
-from router.views.problem_snapshots import PATIENCE_S, RECENT_S, WAIT_S, ProblemScan
+from router.views.problem_snapshots import PATIENCE_S, RECENT_S, WAIT_S, ProblemScanner
 from router.views.problems import UNHEARD_S, problems
 from router.views.runtime import RuntimeView
 from tests.helpers.engine import Bench
@@ -414,7 +414,7 @@ def test_what_a_peer_chose_is_escaped() -> None:
 def test_a_subscriber_that_stops_granting_is_found_at_both_ends() -> None:
     bench = Bench()
     a, b = bench.mesh(("A", "B"))
-    scans = {router.me: ProblemScan(router, [], []) for router in (a, b)}
+    scans = {router.me: ProblemScanner(router, [], []) for router in (a, b)}
     publisher, subscriber = bench.client(a), bench.client(b)
     receiver = subscriber.receiver("jobs", credit=2)
     bench.run()
@@ -446,7 +446,7 @@ def test_the_router_that_the_last_subscribers_were_lost_with_is_remembered(is_bl
     bench = Bench()
     a, b = bench.router("A"), bench.router("B")
     wire = bench.join(a, b)
-    scan = ProblemScan(a, [], [])
+    scan = ProblemScanner(a, [], [])
     bench.client(b).receiver("jobs", credit=0 if is_blocked_before else 1)
     bench.run()
     bench.client(a).sender("jobs")
@@ -545,7 +545,7 @@ def test_that_nobody_subscribes_begins_when_the_last_subscriber_goes() -> None:
 def test_only_what_can_be_a_problem_has_a_row_and_the_mesh_is_looked_at_in_pieces() -> None:
     bench = Bench()
     a, b = bench.mesh(("A", "B"))
-    scan = ProblemScan(a, [], [])
+    scan = ProblemScanner(a, [], [])
     taken = scan.snapshot()
     assert (taken.nodes, taken.links) == ([], [])  # a sound mesh
     absent = [RouterId(f"R{number:03}") for number in range(200)]
@@ -580,7 +580,7 @@ def test_many_addresses_and_links_are_looked_at_a_few_at_a_time() -> None:
 def test_messages_on_no_publishers_account_are_told_of_where_they_wait() -> None:
     bench = Bench()
     a, b = bench.mesh(("A", "B"))
-    scans = {router.me: ProblemScan(router, [], []) for router in (a, b)}
+    scans = {router.me: ProblemScanner(router, [], []) for router in (a, b)}
     bench.client(b).receiver("jobs", credit=2)
     bench.run()
     sender = bench.client(a).sender(None)
@@ -642,7 +642,7 @@ def test_a_publisher_that_sends_faster_than_its_messages_are_taken_is_named() ->
 def test_settled_messages_to_nobody_are_told_of_and_counted() -> None:
     bench = Bench()
     (a,) = bench.mesh(("A", "B"))[:1]
-    scan = ProblemScan(a, [], [])
+    scan = ProblemScanner(a, [], [])
     view = RuntimeView(a, [], [])
     assert not scan.problems()
     sender = bench.client(a).sender(None)

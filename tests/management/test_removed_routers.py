@@ -7,7 +7,7 @@ import pytest
 from router.core.ids_and_conditions import RouterId
 from router.mesh_presence import ExpectedMesh, MeshPresence
 from router.runtime import Runtime
-from router.views.problem_snapshots import ProblemScan
+from router.views.problem_snapshots import ProblemScanner
 from tests.helpers.engine import Bench, Wire
 
 PAIRS = (("A", "B"), ("A", "C"), ("B", "C"), ("B", "D"), ("C", "D"))
@@ -52,7 +52,7 @@ def test_a_removed_router_leaves_no_absent_link(reloaded_after_s: float, first: 
     for each in "ABC":
         presence = routers[each].mesh_presence
         assert sorted(presence.links) == [("A", "B"), ("A", "C"), ("B", "C")], each
-        assert not [found for found in ProblemScan(routers[each], [], []).problems() if found.kind == "link-absent"]
+        assert not [found for found in ProblemScanner(routers[each], [], []).problems() if found.kind == "link-absent"]
 
 
 def test_a_link_that_goes_after_its_router_was_forgotten_is_forgotten_too() -> None:

@@ -79,7 +79,7 @@ def explain(
         if subject.is_split:
             found = found.noting(SPLIT)
         if picture is not None:
-            drawing = importlib.import_module("router.whatif.report.mesh_picture")
+            drawing = importlib.import_module("router.whatif.report.explanation_picture")
             drawing.write_picture(found, subject.model, picture)
     if is_json:
         say_json(found.plain())

@@ -15,7 +15,7 @@ from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, need_capacities, read_model, say_json, say_table
 from router.cli.whatif.options import fail_option, folder_argument, json_option, tries_option
 from router.cli.whatif.progress_bar import progress
-from router.core.escapes import shell_word
+from router.core.terminal_escaping import shell_word
 
 MOST_COST: Final = 65535
 NAMED: Final = 5

@@ -19,7 +19,7 @@ from router.cli.options import BoundedNumber
 from router.cli.router_access import RouterAccess, access_options_beside_url
 from router.cli.whatif.import_model import save
 from router.cli.whatif.options import demands_option, groups_option, output_option
-from router.core.escapes import url_without_password
+from router.core.terminal_escaping import url_without_password
 
 
 @click.command(short_help="Make a model of a live mesh.")

@@ -30,7 +30,7 @@ from router.cli.router_access import RouterAccess, access_options_beside_urls
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console
 from router.cli.whatif.options import spark_conf_option, spark_settings
-from router.core.escapes import url_without_password
+from router.core.terminal_escaping import url_without_password
 
 CONNECT: Final = "router.cli.whatif.watch:connect"
 LOOK_S: Final = 0.2

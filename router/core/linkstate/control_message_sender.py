@@ -54,7 +54,7 @@ def _target_of(to: str) -> RouterId | None:
     return None
 
 
-class FloodTargets(enum.Enum):
+class FloodScope(enum.Enum):
     """Scope of a flooded message: which neighbors get a copy."""
 
     EVERY = "every"
@@ -124,7 +124,7 @@ class ControlMessageSender:
             )
         )
 
-    def flood(self, to: str, message: ControlMessage, reach: FloodTargets = FloodTargets.EVERY) -> None:
+    def flood(self, to: str, message: ControlMessage, reach: FloodScope = FloodScope.EVERY) -> None:
         """Send a message of this router to all neighbors in *reach*."""
         for neighbor in self._neighbors.active.values():
             if _is_in(neighbor, reach):
@@ -135,7 +135,7 @@ class ControlMessageSender:
         received: ControlReceived,
         message: ControlMessage,
         to: str,
-        reach: FloodTargets = FloodTargets.EVERY,
+        reach: FloodScope = FloodScope.EVERY,
         *,
         is_news: bool = False,
         told: Collection[RouterId] = (),
@@ -221,5 +221,5 @@ class ControlMessageSender:
         return route if route is not None and route.connection in self._neighbors.connections else None
 
 
-def _is_in(neighbor: ControlConnection, reach: FloodTargets) -> bool:
-    return reach is FloodTargets.EVERY or neighbor.pushes_lsu == (reach is FloodTargets.PUSHING)
+def _is_in(neighbor: ControlConnection, reach: FloodScope) -> bool:
+    return reach is FloodScope.EVERY or neighbor.pushes_lsu == (reach is FloodScope.PUSHING)

@@ -28,11 +28,10 @@ from router.core.linkstate.control_message_sender import (
     ALL,
     ALL_LINK_STATE_TO,
     ControlMessageSender,
-    FloodTargets,
+    FloodScope,
     link_state_to,
     target_of,
 )
-from router.core.linkstate.disputed_neighbors import LATER_NEWS, DisputedNeighbors
 from router.core.linkstate.duplicate_ids import DuplicateIds
 from router.core.linkstate.hello_sender import HelloSender
 from router.core.linkstate.link_state_requests import LinkStateRequests
@@ -50,6 +49,7 @@ from router.core.linkstate.neighbor_sync import catch_up
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.routes import RouteComputation, RoutesDiff
 from router.core.linkstate.spf import Topology
+from router.core.linkstate.stale_neighbors import LATER_NEWS, StaleNeighbors
 from router.core.linkstate.throttle import Throttle
 
 RA_JITTER: Final = 0.25
@@ -97,7 +97,7 @@ class LinkState:
         self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
         """Time within which copies of one refresh arrive, seconds."""
         self.requests = LinkStateRequests(sender=sender, neighbors=neighbors, database=self.database, settings=settings)
-        self.disputed = DisputedNeighbors(neighbors=neighbors, database=self.database, settings=settings)
+        self.stale_neighbors = StaleNeighbors(neighbors=neighbors, database=self.database, settings=settings)
         self._settings = settings
         self._rng = rng
         self._sender = sender
@@ -307,7 +307,7 @@ class LinkState:
             self._sender.tell_origin(received, claim, link_state_to(node.id))
         is_untold = is_news and node.is_behind
         if is_later_boot or is_untold:
-            self.disputed.note(node, claim, now)
+            self.stale_neighbors.note(node, claim, now)
         if is_untold:  # its own word is on its way, if that is true
             self.requests.want(node, now + self._settings.hello_interval_s / 4)
 
@@ -373,7 +373,7 @@ class LinkState:
             self.ls_seq = max(self.ls_seq, ls_seq)
             self._raise_mobile_seq(mobile_seq)
         self._advertise(now)
-        self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement(), FloodTargets.PUSHING)
+        self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement(), FloodScope.PUSHING)
         self._greeter.hello(now)
 
     def _climb(self, instance: int) -> None:
@@ -416,8 +416,8 @@ class LinkState:
         node.is_update_spread = True
         # It shows that the origin lives, as a refresh would.
         node.relayed_at = now
-        self._sender.relay(received, message, ALL_LINK_STATE_TO, FloodTargets.PUSHING, is_news=True)
-        self._sender.relay(received, node.advertisement(), ALL_LINK_STATE_TO, FloodTargets.PLAIN)
+        self._sender.relay(received, message, ALL_LINK_STATE_TO, FloodScope.PUSHING, is_news=True)
+        self._sender.relay(received, node.advertisement(), ALL_LINK_STATE_TO, FloodScope.PLAIN)
 
     # Turns
 
@@ -433,7 +433,7 @@ class LinkState:
             self._spf_at,
             self._own_at,
             self._overrule_at,
-            self.disputed.due,
+            self.stale_neighbors.due,
             self.requests.next_ask,
             self.database.next_aging,
             self._neighbors.next_silence,
@@ -448,8 +448,8 @@ class LinkState:
         self._greeter.elapse(now)
         if self._overrule_at <= now:
             self._overrule(now)
-        if self.disputed.due <= now:
-            self.disputed.refuse(now)
+        if self.stale_neighbors.due <= now:
+            self.stale_neighbors.refuse(now)
         if self._ra_at <= now:
             self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement())
             self._ra_at = now + self._ra_interval(now)
@@ -509,7 +509,7 @@ class LinkState:
             lost = [connection for router, connection in self._used.items() if used.get(router) != connection]
             gone = self._used.keys() - self._neighbors.active.keys()
             self._used = used
-            for claim in self.disputed.believe(gone):
+            for claim in self.stale_neighbors.believe(gone):
                 node = self.database.nodes[claim.id]
                 if claim.instance != node.instance:
                     self._restart(node, claim.instance, now)
@@ -530,8 +530,8 @@ class LinkState:
         """Tell everybody of the own link state, which is new."""
         self.ls_seq += 1
         # DEV-13 and DEV-14: at once, and unasked to those that take it so.
-        self._sender.flood(ALL_LINK_STATE_TO, self.own_update(), FloodTargets.PUSHING)
-        self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement(), FloodTargets.PLAIN)
+        self._sender.flood(ALL_LINK_STATE_TO, self.own_update(), FloodScope.PUSHING)
+        self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement(), FloodScope.PLAIN)
         self._compute_by(self._spf_throttle.due(now), now)
         self.expect_flux(now)
 

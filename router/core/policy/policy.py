@@ -16,12 +16,12 @@ import attrs
 from mesh_config.access_rules import HostRules, fit_all_of
 from mesh_config.models import GroupSettings, ManagementRight, VhostSettings
 from mesh_config.user_names import ANONYMOUS_USER, ANYBODY
-from router.core.escapes import escaped
 from router.core.ids_and_conditions import Condition, RouterId
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.denial import DenialKind, Denied
 from router.core.policy.message_rate import MessageRate, TokenBucket
 from router.core.policy.vhost_state import VhostState
+from router.core.terminal_escaping import escaped
 
 RIGHTS = (ManagementRight.NONE, ManagementRight.OWN, ManagementRight.READ, ManagementRight.WRITE)
 """Rights to management, each with all that those before it have."""

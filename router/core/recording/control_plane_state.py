@@ -29,7 +29,6 @@ from router.core.errors import LocalError
 from router.core.linkstate import (
     control_forwarder,
     control_message_sender,
-    disputed_neighbors,
     due_routers,
     duplicate_ids,
     hello_sender,
@@ -41,13 +40,14 @@ from router.core.linkstate import (
     rate_limit,
     routes,
     spf,
+    stale_neighbors,
     throttle,
 )
 
 _MODULES: Final[Sequence[ModuleType]] = (
     fib_update_queue, address_list_parts, address_sync, addresses, control_forwarder, control_message_sender,
     controlplane, due_routers, duplicate_ids, events, hello_sender, link_state, link_state_requests, lsdb, messages,
-    neighbors, protocol, rate_limit, routes, spf, disputed_neighbors, throttle,
+    neighbors, protocol, rate_limit, routes, spf, stale_neighbors, throttle,
 )  # fmt: skip
 
 

@@ -25,10 +25,10 @@ import attrs
 
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
-from router.core.escapes import escaped
 from router.core.events import Action, Event
 from router.core.recording.control_plane_state import thaw, to_plain
 from router.core.recording.recorded_control_plane import Call, OutsideFault, Raised, Segment
+from router.core.terminal_escaping import escaped
 
 VERSION: Final = 1
 """Version of the format."""

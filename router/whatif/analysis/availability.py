@@ -18,8 +18,8 @@ from router.whatif.analysis.offered_deliveries import deliveries, deliveries_to
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
 from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.local_summaries import LocalSummaries
 from router.whatif.pipeline.run_folder import model_of, read_plan, variant_of
-from router.whatif.pipeline.summaries import Summaries
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, PAIR_SUMMARY
 from router.whatif.wording import BASE, NOTHING, counted, listed
@@ -142,7 +142,7 @@ def summary_rows(folder: Path, name: str, variant: str) -> list[dict[str, Any]]:
     if not (folder / name).is_dir():
         plan = read_plan(folder)
         routers = {each: [it.id for it in variant_of(folder, model_of(folder), each).routers] for each in plan.variants}
-        table = Summaries(folder, plan.ranges, routers).tables()[name]
+        table = LocalSummaries(folder, plan.ranges, routers).tables()[name]
     else:
         table = read_table(folder, name)
     return [row for row in table.to_pylist() if row["variant"] == variant]

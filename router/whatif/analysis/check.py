@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.whatif.analysis.availability import availability, calm_losses, unrated
-from router.whatif.analysis.credit_plan import ClientCreditHabits, CreditCounts, address_rows, credit_rows
-from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.credit_plan import ClientCreditHabits, PathCreditCounts, address_rows, credit_rows
+from router.whatif.analysis.paths_and_flows import RoutingState
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.analysis.spof import spof_rows
 from router.whatif.analysis.traffic_delay_by_scenario import TrafficSelection, delays_ms, played
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
+from router.whatif.model.connected_components import ConnectedComponents
 from router.whatif.model.elements import nearest_name
 from router.whatif.model.mesh_model import Model
-from router.whatif.model.mesh_parts import MeshParts
 from router.whatif.pipeline.run_folder import is_split, variant_of
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
@@ -262,7 +262,7 @@ def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
 
 def _apart(folder: Path, limits: Limits, model: Model) -> str:
     """Say that a limit leaves out pairs without a path even when nothing fails; empty where there are none."""
-    pairs = MeshParts.of(variant_of(folder, model, limits.variant)).apart_pairs
+    pairs = ConnectedComponents.of(variant_of(folder, model, limits.variant)).apart_pairs
     return f" (without {counted(pairs, 'pair')} that have no path even when nothing fails)" if pairs else ""
 
 
@@ -408,7 +408,7 @@ def _calm_credit(folder: Path, limits: Limits, model: Model) -> LimitResult:
     """Credit while nothing fails."""
     limit = "--enough-credit"
     rows = _credit_rows(folder, limits, model)
-    counts = CreditCounts.of(rows, model)
+    counts = PathCreditCounts.of(rows, model)
     without = without_credit(counts.unknown)
     short = [row for row in rows if row["is_enough"] is False]
     if short:
@@ -442,8 +442,8 @@ def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, A
     return credit_rows(routes, changed, ClientCreditHabits())
 
 
-def _variant(folder: Path, limits: Limits, model: Model) -> tuple[Model, Routes]:
+def _variant(folder: Path, limits: Limits, model: Model) -> tuple[Model, RoutingState]:
     """The variant that is asked about, and its state while nothing fails."""
     changed = variant_of(folder, model, limits.variant)
     network = Network.of(changed)
-    return changed, Routes(network, Kernel(network, is_split=is_split(folder)))
+    return changed, RoutingState(network, Kernel(network, is_split=is_split(folder)))

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from router.whatif.analysis.paths_and_flows import Flow, Routes
+from router.whatif.analysis.paths_and_flows import IngressEgressFlow, RoutingState
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import CREDIT_UNIT, MICRO, Network
 from router.whatif.model.mesh_model import Model
@@ -54,7 +54,7 @@ class ClientCreditHabits:
 
 
 @attrs.frozen(kw_only=True)
-class PlanRow:
+class CreditDemand:
     """The messages of one row of the plan, as they are offered."""
 
     address: str
@@ -69,7 +69,7 @@ class PlanRow:
 
 
 @attrs.frozen(kw_only=True)
-class CreditCounts:
+class PathCreditCounts:
     """Numbers of paths to addresses. Demands for routers don't count: nobody says what credit there is."""
 
     known: int
@@ -80,7 +80,7 @@ class CreditCounts:
     """Paths of which the credit or the delay is not known."""
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]], model: Model) -> CreditCounts:
+    def of(cls, rows: Iterable[Mapping[str, Any]], model: Model) -> PathCreditCounts:
         """Count rows of `credit_plan`, which are of *model*."""
         addresses = {address.text for address in model.addresses}
         found = [row["is_enough"] for row in rows if row["is_enough"] is not None or row["address"] in addresses]
@@ -98,10 +98,10 @@ def credit_table(network: Network, kernel: Kernel, model: Model, terms: ClientCr
         model: of which *network* was made.
         terms: habits of clients; those of `ClientCreditHabits()` when absent.
     """
-    return from_rows("credit_plan", credit_rows(Routes(network, kernel), model, terms or ClientCreditHabits()))
+    return from_rows("credit_plan", credit_rows(RoutingState(network, kernel), model, terms or ClientCreditHabits()))
 
 
-def credit_rows(routes: Routes, model: Model, terms: ClientCreditHabits) -> list[dict[str, object]]:
+def credit_rows(routes: RoutingState, model: Model, terms: ClientCreditHabits) -> list[dict[str, object]]:
     """The rows of `credit_plan`, for the state of *routes*: paths to addresses, then demands for routers."""
     rows = address_rows(routes, model, terms)
     there = {(row["address"], row["src"], row["dst"]) for row in rows}
@@ -113,16 +113,16 @@ def credit_rows(routes: Routes, model: Model, terms: ClientCreditHabits) -> list
 
 
 def address_rows(
-    routes: Routes, model: Model, terms: ClientCreditHabits, addresses: Collection[int] | None = None
+    routes: RoutingState, model: Model, terms: ClientCreditHabits, addresses: Collection[int] | None = None
 ) -> list[dict[str, Any]]:
     """Rows of paths to addresses, all or some: only for these the credit is known."""
-    pools: dict[tuple[str, int], list[PlanRow]] = {}
+    pools: dict[tuple[str, int], list[CreditDemand]] = {}
     for path in _address_paths(routes, model, terms, addresses):
         pools.setdefault((path.address, path.dst), []).append(path)
     return [row for paths in pools.values() for row in _pool_rows(routes.network, paths, terms)]
 
 
-def _pool_rows(network: Network, paths: list[PlanRow], terms: ClientCreditHabits) -> Iterator[dict[str, object]]:
+def _pool_rows(network: Network, paths: list[CreditDemand], terms: ClientCreditHabits) -> Iterator[dict[str, object]]:
     """Rows of paths that share the credit of one router's subscribers."""
     configured = paths[0].configured
     work = _sum(None if path.busy_us is None else path.rate * path.busy_us for path in paths)
@@ -163,8 +163,8 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _address_paths(
-    routes: Routes, model: Model, terms: ClientCreditHabits, addresses: Collection[int] | None
-) -> Iterator[PlanRow]:
+    routes: RoutingState, model: Model, terms: ClientCreditHabits, addresses: Collection[int] | None
+) -> Iterator[CreditDemand]:
     """Every flow to an address. What finds no credit is wanted at the nearest router, and counts as a need there."""
     sites = {(site.address, site.router): site for site in model.subscribers}
     wanted: dict[tuple[int, int, int], int] = {}
@@ -179,7 +179,7 @@ def _address_paths(
         delay, is_known = routes.longest_delay_us(src, dst)
         service_us = None if site.service_ms is None else round(site.service_ms * 1000)
         trip = 2 * delay + 4 * terms.client_us
-        yield PlanRow(
+        yield CreditDemand(
             address=text,
             src=src,
             dst=dst,
@@ -190,7 +190,7 @@ def _address_paths(
         )
 
 
-def _nearest(routes: Routes, flow: Flow) -> int | None:
+def _nearest(routes: RoutingState, flow: IngressEgressFlow) -> int | None:
     """The nearest router with subscribers, of equally near ones the first; None without a path to any."""
     there = []
     for site in routes.sites(flow.address):
@@ -204,7 +204,7 @@ def _nearest(routes: Routes, flow: Flow) -> int | None:
 # Demands for routers
 
 
-def _router_paths(routes: Routes, terms: ClientCreditHabits) -> Iterator[PlanRow]:
+def _router_paths(routes: RoutingState, terms: ClientCreditHabits) -> Iterator[CreditDemand]:
     """Demands for routers, whose receivers' credit and time nobody says: the MOST_PAIRS with most work."""
     network = routes.network
     count = len(network.demand_src)
@@ -225,7 +225,7 @@ def _router_paths(routes: Routes, terms: ClientCreditHabits) -> Iterator[PlanRow
     if len(chosen) > MOST_PAIRS:
         chosen = chosen[np.lexsort((chosen, -network.demand_rate[chosen], -work[chosen]))][:MOST_PAIRS]
     for at in chosen.tolist():
-        yield PlanRow(
+        yield CreditDemand(
             address=network.routers[dsts[at]],
             src=srcs[at],
             dst=dsts[at],

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.paths_and_flows import RoutingState
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.analysis.spof import spof_rows
 from router.whatif.formats.model_folder import read_model
@@ -225,7 +225,7 @@ def compare_models(
     states = []
     for model, is_one_split in zip((before, after), are_split, strict=True):
         network = Network.of(model)
-        states.append(Routes(network, Kernel(network, is_split=is_one_split)))
+        states.append(RoutingState(network, Kernel(network, is_split=is_one_split)))
     rows: list[list[Mapping[str, Any]]] = [[], []]
     if has_spof:
         models = zip((before, after), states, strict=True)
@@ -333,7 +333,7 @@ def _counters(before: Model, after: Model) -> Iterator[tuple[str, str, int]]:
 # What changes do
 
 
-def _impact(before: Routes, after: Routes) -> BaseStateImpact:
+def _impact(before: RoutingState, after: RoutingState) -> BaseStateImpact:
     names = sorted(set(before.network.routers) & set(after.network.routers))
     old, new = (_view(routes, names) for routes in (before, after))
     lost, gained = (old >= 0) & (new < 0), (old < 0) & (new >= 0)
@@ -353,14 +353,14 @@ def _impact(before: Routes, after: Routes) -> BaseStateImpact:
     )
 
 
-def _view(routes: Routes, names: list[str]) -> Any:
+def _view(routes: RoutingState, names: list[str]) -> Any:
     """Costs between some routers, -1 without a path."""
     place = {router: at for at, router in enumerate(routes.network.routers)}
     places = [place[name] for name in names]
     return routes.kernel.distances()[np.ix_(places, places)]
 
 
-def _next_hops(routes: Routes, names: list[str]) -> Any:
+def _next_hops(routes: RoutingState, names: list[str]) -> Any:
     """Next hops between some routers, by the places of their names; -1 without one, or one that is not among them."""
     place = {router: at for at, router in enumerate(routes.network.routers)}
     places = [place[name] for name in names]
@@ -370,7 +370,7 @@ def _next_hops(routes: Routes, names: list[str]) -> Any:
     return back[np.array(found, dtype=np.int64).reshape(len(names), len(names))]
 
 
-def _link_changes(before: Routes, after: Routes) -> list[LinkLoadChange]:
+def _link_changes(before: RoutingState, after: RoutingState) -> list[LinkLoadChange]:
     """Directions of links that both have, by how much their load changes."""
     old, new = (dict(_loads(routes)) for routes in (before, after))
     found = [
@@ -381,7 +381,7 @@ def _link_changes(before: Routes, after: Routes) -> list[LinkLoadChange]:
     return sorted(found, key=lambda it: (-abs(it.after - it.before), it.link, it.src))[:SHOWN]
 
 
-def _loads(routes: Routes) -> Iterator[tuple[tuple[str, str], int]]:
+def _loads(routes: RoutingState) -> Iterator[tuple[tuple[str, str], int]]:
     for directed, sent in enumerate(routes.kernel.loads()[0].tolist()):
         link, src, _ = routes.network.directed_link(directed)
         yield (link, src), sent

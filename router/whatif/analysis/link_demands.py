@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mesh_config.models import Treatment
-from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.paths_and_flows import RoutingState
 from router.whatif.kernel.network_arrays import MICRO, TREATMENTS, Network
-from router.whatif.pipeline.layout_columns import Layout, TableError, directed, real, text
+from router.whatif.pipeline.schema_types import Layout, TableError, directed, real, text
 
 NO_ADDRESS: Final = -1
 SEVERAL: Final = -1
@@ -73,7 +73,7 @@ LOST_DEMAND: Final = Layout(
 Ints = NDArray[np.int64]
 
 
-def link_demands(routes: Routes, link: int | None = None) -> pa.Table:
+def link_demands(routes: RoutingState, link: int | None = None) -> pa.Table:
     """Make the table LINK_DEMAND of a scenario.
 
     Args:
@@ -98,7 +98,7 @@ def link_demands(routes: Routes, link: int | None = None) -> pa.Table:
     return pa.table(columns, schema=LINK_DEMAND.schema)
 
 
-def lost_demands(routes: Routes) -> pa.Table:
+def lost_demands(routes: RoutingState) -> pa.Table:
     """Make the table LOST_DEMAND of a scenario. *routes*: of it."""
     network = routes.network
     found = sorted(_lost(routes), key=lambda row: (row[0], row[2], row[1]))
@@ -129,7 +129,7 @@ def _is_multicast(network: Network, address: int) -> bool:
     return TREATMENTS[network.treatment[address]] is Treatment.MULTICAST
 
 
-def _arriving(routes: Routes) -> Ints:
+def _arriving(routes: RoutingState) -> Ints:
     """Select what goes from one router to another, but for multicasts, in the same columns."""
     network = routes.network
     own = _between_routers(network)
@@ -142,7 +142,7 @@ def _arriving(routes: Routes) -> Ints:
     return np.concatenate((own[is_arriving], np.array(flows, dtype=np.int64).reshape(-1, 4)))
 
 
-def _is_down(routes: Routes, sent: Ints) -> NDArray[np.bool_]:
+def _is_down(routes: RoutingState, sent: Ints) -> NDArray[np.bool_]:
     """Whether one of both routers has failed."""
     src, dst = (np.isin(sent[:, at], sorted(routes.failed_routers)) for at in range(2))
     return src | dst
@@ -155,7 +155,7 @@ class _Hops:
         routes: of a scenario.
     """
 
-    def __init__(self, routes: Routes) -> None:
+    def __init__(self, routes: RoutingState) -> None:
         self._routes = routes
         size = len(routes.network.routers)
         self._directed = np.full((size, size), -1, dtype=np.int64)
@@ -191,7 +191,7 @@ class _Hops:
             at = following
 
 
-def _copies(routes: Routes, hops: _Hops) -> Iterator[tuple[int, int, int, int, int]]:
+def _copies(routes: RoutingState, hops: _Hops) -> Iterator[tuple[int, int, int, int, int]]:
     """List what multicasts put on links, along the tree of the router at which they enter: one copy on each."""
     network = routes.network
     published: dict[tuple[int, int], tuple[int, set[int]]] = {}
@@ -209,7 +209,7 @@ def _copies(routes: Routes, hops: _Hops) -> Iterator[tuple[int, int, int, int, i
                 node = before
 
 
-def _predecessor(routes: Routes, root: int, node: int) -> int:
+def _predecessor(routes: RoutingState, root: int, node: int) -> int:
     """The router before *node* in the tree of *root*: of those on a shortest path the one with the least (cost, id)."""
     network, kernel = routes.network, routes.kernel
     whole = kernel.distance(root, node)
@@ -223,7 +223,7 @@ def _predecessor(routes: Routes, root: int, node: int) -> int:
     return min(found)[1]
 
 
-def _lost(routes: Routes) -> Iterator[tuple[int, int, int, int, str]]:
+def _lost(routes: RoutingState) -> Iterator[tuple[int, int, int, int, str]]:
     """Router, router that it is for, address, rate and cause of what reaches nobody."""
     network = routes.network
     own = _between_routers(network)
@@ -244,7 +244,7 @@ def _lost(routes: Routes) -> Iterator[tuple[int, int, int, int, str]]:
 
 
 def _missed_copies(
-    routes: Routes, src: int, address: int, rate: int, arrived: set[int]
+    routes: RoutingState, src: int, address: int, rate: int, arrived: set[int]
 ) -> Iterator[tuple[int, int, int, int, str]]:
     """Copies of a multicast that don't arrive, one for each router with subscribers, failed ones included."""
     network, failed = routes.network, routes.failed_routers
@@ -257,7 +257,7 @@ def _missed_copies(
             yield src, dst, address, rate, ROUTER_DOWN if {src, dst} & failed else NO_PATH
 
 
-def _cause(routes: Routes, src: int, address: int) -> str:
+def _cause(routes: RoutingState, src: int, address: int) -> str:
     """Cause for which a router's messages for an address find no subscriber."""
     if src in routes.failed_routers:
         return ROUTER_DOWN

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesh_config.models import Treatment
-from router.whatif.analysis.slowest_equal_cost_path import SlowestEqualCostPath
+from router.whatif.analysis.slowest_path_delays import SlowestPathDelays
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import TREATMENTS, Network
 
 
 @attrs.frozen(kw_only=True)
-class Flow:
+class IngressEgressFlow:
     """Messages that the publishers of one router send to the subscribers of one router, of one address."""
 
     address: int
@@ -34,7 +34,7 @@ class Flow:
     """Cost of the path; 0 without one."""
 
 
-class Routes:
+class RoutingState:
     """The state in which a kernel is. Routers, links and addresses are places, as in `Network`."""
 
     def __init__(
@@ -90,8 +90,8 @@ class Routes:
         return self._delays[pair]
 
     @cached_property
-    def _split_delays(self) -> SlowestEqualCostPath:
-        return SlowestEqualCostPath(self.network, self.kernel, self.failed_links)
+    def _split_delays(self) -> SlowestPathDelays:
+        return SlowestPathDelays(self.network, self.kernel, self.failed_links)
 
     def longest_delay_us(self, src: int, dst: int) -> tuple[int, bool]:
         """Delay like `delay_us`, but of the slowest shortest path where traffic is split over all of them."""
@@ -137,7 +137,7 @@ class Routes:
 
     # Flows.
 
-    def flows(self, addresses: Collection[int] | None = None) -> list[Flow]:
+    def flows(self, addresses: Collection[int] | None = None) -> list[IngressEgressFlow]:
         """Every flow to an address, by (address, source, destination); what goes to nobody is the last of a source.
 
         Args:
@@ -152,7 +152,7 @@ class Routes:
             strict=True,
         ):
             published.setdefault(address, []).append((src, rate))
-        found: list[Flow] = []
+        found: list[IngressEgressFlow] = []
         for address in sorted(published if addresses is None else published.keys() & addresses):
             treatment = TREATMENTS[network.treatment[address]]
             if treatment is Treatment.MULTICAST:
@@ -177,25 +177,25 @@ class Routes:
         there = ((self.distance(src, self._router(site)), site) for site in self.sites(address))
         return sorted((cost, site) for cost, site in there if cost is not None)
 
-    def _multicast(self, address: int, published: Iterable[tuple[int, int]]) -> Iterator[Flow]:
+    def _multicast(self, address: int, published: Iterable[tuple[int, int]]) -> Iterator[IngressEgressFlow]:
         for src, rate in published:
             there = self._reachable(src, address)
             for cost, site in there:
-                yield Flow(address=address, src=src, dst=self._router(site), rate=rate, cost=cost)
+                yield IngressEgressFlow(address=address, src=src, dst=self._router(site), rate=rate, cost=cost)
             if not there:
-                yield Flow(address=address, src=src, dst=None, rate=rate, cost=0)
+                yield IngressEgressFlow(address=address, src=src, dst=None, rate=rate, cost=0)
 
-    def _closest(self, address: int, published: Iterable[tuple[int, int]]) -> Iterator[Flow]:
+    def _closest(self, address: int, published: Iterable[tuple[int, int]]) -> Iterator[IngressEgressFlow]:
         for src, rate in published:
             there = self._reachable(src, address)
             nearest = [(cost, site) for cost, site in there if cost == there[0][0]]
             for turn, (cost, site) in enumerate(nearest):
                 share = rate // len(nearest) + (turn < rate % len(nearest))
-                yield Flow(address=address, src=src, dst=self._router(site), rate=share, cost=cost)
+                yield IngressEgressFlow(address=address, src=src, dst=self._router(site), rate=share, cost=cost)
             if not nearest:
-                yield Flow(address=address, src=src, dst=None, rate=rate, cost=0)
+                yield IngressEgressFlow(address=address, src=src, dst=None, rate=rate, cost=0)
 
-    def _balanced(self, address: int, published: Iterable[tuple[int, int]]) -> Iterator[Flow]:
+    def _balanced(self, address: int, published: Iterable[tuple[int, int]]) -> Iterator[IngressEgressFlow]:
         """The nearest first, as far as the credit of its subscribers allows; the rest to the next nearest."""
         left = dict(published)
         free = {site: int(self.network.subscriber_credit[site]) for site in self.sites(address)}
@@ -208,10 +208,10 @@ class Routes:
                 free[site] -= taken * busy_us
             left[src] -= taken
             if taken:
-                yield Flow(address=address, src=src, dst=self._router(site), rate=taken, cost=cost)
+                yield IngressEgressFlow(address=address, src=src, dst=self._router(site), rate=taken, cost=cost)
         for src, rate in left.items():
             if rate:
-                yield Flow(address=address, src=src, dst=None, rate=rate, cost=0)
+                yield IngressEgressFlow(address=address, src=src, dst=None, rate=rate, cost=0)
 
     def busy_us(self, src: int, site: int) -> int:
         """Time for which a message from router *src* keeps a credit of a site, microseconds: there, service, back."""

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from router.whatif.pipeline.local_summaries import ScenarioRange
 from router.whatif.pipeline.run_folder import read_plan
-from router.whatif.pipeline.summaries import ScenarioRange
 from router.whatif.pipeline.table_files import files_of, read_parts, read_table, row_count
 from router.whatif.wording import BASE, MAINTENANCE
 

@@ -13,7 +13,7 @@ from mesh_config.models import Treatment
 from router.whatif.analysis import link_placement
 from router.whatif.analysis.connectivity import Connectivity, analyse
 from router.whatif.analysis.link_placement import Bools, Floats, Goal, LinkGain
-from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.paths_and_flows import RoutingState
 from router.whatif.analysis.subscriber_placement import AddressUse, SubscriberPlacement, load_places, loss_places
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, TREATMENTS, Network
@@ -108,7 +108,7 @@ class SuggestInput:
                 strict=True,
             )
         )
-        for flow in Routes(network, self.kernel).flows():
+        for flow in RoutingState(network, self.kernel).flows():
             is_multicast = TREATMENTS[network.treatment[flow.address]] is Treatment.MULTICAST
             if flow.dst is not None and (has_multicasts or not is_multicast):
                 rates.append((flow.src, flow.dst, flow.rate / MICRO))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from router.whatif.analysis.paths_and_flows import Flow, Routes
+from router.whatif.analysis.paths_and_flows import IngressEgressFlow, RoutingState
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network, micro
@@ -110,7 +110,7 @@ def delays_ms(
 
 def played(
     outcomes: Outcomes, rows: NDArray[np.intp], network: Network, kernel: Kernel
-) -> Iterator[tuple[int, Routes]]:
+) -> Iterator[tuple[int, RoutingState]]:
     """Play scenarios of a run again.
 
     Args:
@@ -124,7 +124,7 @@ def played(
     routers, router_offsets = _failed(outcomes, rows, "failed_routers", network.routers)
     for place in fail_one_by_one(kernel, links, link_offsets, routers, router_offsets):
         own = links[link_offsets[place] : link_offsets[place + 1]]
-        yield place, Routes(network, kernel, own, routers[router_offsets[place] : router_offsets[place + 1]])
+        yield place, RoutingState(network, kernel, own, routers[router_offsets[place] : router_offsets[place + 1]])
 
 
 def _failed(
@@ -137,22 +137,24 @@ def _failed(
     return places.to_pylist(), [0, *np.cumsum(counts).tolist()]
 
 
-def _delays(routes: Routes, traffic: Sequence[TrafficSelection]) -> Iterator[int | None]:
+def _delays(routes: RoutingState, traffic: Sequence[TrafficSelection]) -> Iterator[int | None]:
     """99th percentile of the delay of each kind of traffic, microseconds; None when none of its messages has a path."""
-    flows: dict[tuple[int, int], list[Flow]] = {}
+    flows: dict[tuple[int, int], list[IngressEgressFlow]] = {}
     for flow in routes.flows({address for each in traffic for address, _ in each.parts}):
         flows.setdefault((flow.address, flow.src), []).append(flow)
     for each in traffic:
         yield percentile([*_of_pairs(routes, each), *_of_flows(routes, each, flows)])
 
 
-def _of_pairs(routes: Routes, traffic: TrafficSelection) -> Iterator[Sent]:
+def _of_pairs(routes: RoutingState, traffic: TrafficSelection) -> Iterator[Sent]:
     for src, dst, rate in traffic.pairs:
         if routes.distance(src, dst) is not None:
             yield routes.kernel.delay_us(src, dst), rate
 
 
-def _of_flows(routes: Routes, traffic: TrafficSelection, flows: Mapping[tuple[int, int], list[Flow]]) -> Iterator[Sent]:
+def _of_flows(
+    routes: RoutingState, traffic: TrafficSelection, flows: Mapping[tuple[int, int], list[IngressEgressFlow]]
+) -> Iterator[Sent]:
     for key, part in traffic.parts.items():
         for flow in flows.get(key, ()):
             if flow.dst is not None:

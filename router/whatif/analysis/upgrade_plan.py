@@ -18,7 +18,7 @@ import attrs
 
 from router.whatif.analysis.failure_sweep import TRIES, FailureSweep
 from router.whatif.analysis.spof import spof_rows
-from router.whatif.formats.price_file import PricedChange, Prices
+from router.whatif.formats.price_file import PricedChange, PricedOptions
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network, capacity_units
 from router.whatif.model.elements import LinkEdge
@@ -88,7 +88,7 @@ class PlanSearch:
         families: failures that are played.
     """
 
-    def __init__(self, model: Model, prices: Prices, limits: PlanLimits, families: Sequence[Family]) -> None:
+    def __init__(self, model: Model, prices: PricedOptions, limits: PlanLimits, families: Sequence[Family]) -> None:
         self.model = model
         self.limits = limits
         self.families = families

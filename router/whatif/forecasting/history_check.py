@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mesh_config.findings import nearest
-from router.whatif.forecasting.traffic_history import COLUMNS, MOMENT, NUMBER, TEXT
-from router.whatif.formats.history_files import history_files
+from router.whatif.forecasting.demand_history import COLUMNS, MOMENT, NUMBER, TEXT
+from router.whatif.formats.history_file_names import history_files
 from router.whatif.formats.parquet_file import parquet_metadata, parquet_schema, read_row_group
 from router.whatif.pipeline.run_staging import RunError, run_error
 from router.whatif.pipeline.table_layouts import ADDRESS_RATE

@@ -18,8 +18,8 @@ from router.whatif.formats.details_file import DefaultedFields, is_details, with
 from router.whatif.formats.input_file import FileFindings, FilePath, in_file, read_text
 from router.whatif.formats.mesh_settings import TreatmentOf, built_in_treatment, read_mesh
 from router.whatif.formats.topology_builder import MESSAGE_BYTES
+from router.whatif.model.connected_components import ConnectedComponents
 from router.whatif.model.mesh_model import Model, ModelError
-from router.whatif.model.mesh_parts import MeshParts
 from router.whatif.wording import parted
 
 
@@ -117,7 +117,7 @@ def parts_warning(model: Model, file: FilePath | None) -> tuple[Finding, ...]:
         model: with all its links.
         file: or folder that the warning names; None: none.
     """
-    found = MeshParts.of(model)
+    found = ConnectedComponents.of(model)
     said = parted(found.parts, found.apart_pairs)
     place = None if file is None else os.fspath(file)
     return (Finding(severity=Severity.WARNING, file=place, message=said),) if said else ()

@@ -54,7 +54,7 @@ class PricedUpgrade:
 
 
 @attrs.frozen(kw_only=True)
-class UpgradePrices:
+class PriceFileContent:
     """Content of the file."""
 
     new_links: tuple[PricedNewLink, ...] = setting("Links that could be built.", default=())
@@ -70,7 +70,7 @@ class PricedChange:
 
 
 @attrs.frozen(kw_only=True)
-class Prices:
+class PricedOptions:
     """All that could be done to a model."""
 
     builds: tuple[PricedChange, ...]
@@ -79,7 +79,7 @@ class Prices:
     """Links that could carry more."""
 
 
-def read_prices(path: FilePath, model: Model) -> Prices:
+def read_prices(path: FilePath, model: Model) -> PricedOptions:
     """Read the prices of what could be done to a model.
 
     Args:
@@ -92,7 +92,7 @@ def read_prices(path: FilePath, model: Model) -> Prices:
     faults.extend(findings)
     faults.check()
     assert root is not None
-    listed, findings = structure(root, UpgradePrices)
+    listed, findings = structure(root, PriceFileContent)
     faults.extend(findings)
     routers, links = {router.id for router in model.routers}, {link.id: link for link in model.links}
     if isinstance(root, MapNode):
@@ -106,7 +106,7 @@ def read_prices(path: FilePath, model: Model) -> Prices:
         faults.check()
         raise AssertionError("without a list there are findings")
     new = zip(_places(root, "new_links"), listed.new_links, strict=True)
-    found = Prices(
+    found = PricedOptions(
         builds=tuple(PricedChange(link=link, price=each.price) for link, each in planned_links(model, new, faults)),
         upgrades=tuple(_upgrades(listed, links, _places(root, "upgrades"), faults)),
     )
@@ -121,7 +121,7 @@ def _places(root: Node, key: str) -> list[Place]:
 
 
 def _upgrades(
-    listed: UpgradePrices, links: Mapping[str, LinkEdge], places: Sequence[Place], faults: FileFindings
+    listed: PriceFileContent, links: Mapping[str, LinkEdge], places: Sequence[Place], faults: FileFindings
 ) -> Iterator[PricedChange]:
     """Links that could carry more. Of every link those are left out that can carry as much already."""
     for upgrade, place in zip(listed.upgrades, places, strict=True):

@@ -5,7 +5,7 @@ from router.whatif.kernel.address_delivery cimport AddressDelivery
 from router.whatif.kernel.path_delays cimport PathDelays
 from router.whatif.kernel.graph cimport Graph
 from router.whatif.kernel.link_loads cimport LinkLoads
-from router.whatif.kernel.order_statistics cimport OrderStatistics
+from router.whatif.kernel.incremental_order_statistics cimport IncrementalOrderStatistics
 from router.whatif.kernel.mesh_state cimport MeshState
 from router.whatif.kernel.spf_trees cimport SpfTrees
 
@@ -22,7 +22,7 @@ cdef class Kernel:
     cdef int* parts
     cdef int* base_parts
     cdef int* part_sizes
-    cdef OrderStatistics stretches
+    cdef IncrementalOrderStatistics stretches
     cdef object held_pairs, held_lost_pairs
     cdef tuple base_summary
     cdef readonly long long base_pairs, base_lost_pairs, unreachable_pairs, dead_end_pairs, lost_rate, lost_bytes

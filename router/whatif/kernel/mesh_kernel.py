@@ -20,9 +20,9 @@ import cython
 import numpy as np
 from numpy.typing import NDArray
 
+from router.whatif.kernel.incremental_order_statistics import IncrementalOrderStatistics
 from router.whatif.kernel.mesh_state import MeshState
 from router.whatif.kernel.network_arrays import Network, utilisation
-from router.whatif.kernel.order_statistics import OrderStatistics
 
 if not cython.compiled:  # else they come by the .pxd
     from router.whatif.kernel.c_arrays import FAR, NONE, doubles, ints, longs
@@ -106,7 +106,7 @@ class Kernel:
         for part in range(count):
             self.base_pairs += self.part_sizes[part] * (self.part_sizes[part] - 1)
         # Of pairs whose path costs another amount, in thousandths: one for both directions where these cost the same.
-        self.stretches = OrderStatistics(array("q", [0]))
+        self.stretches = IncrementalOrderStatistics(array("q", [0]))
 
     def _limits(self) -> NDArray[np.float64]:
         """Capacity of each link in a direction, of messages and of bytes; see `Network.free_capacity`."""

@@ -3,14 +3,14 @@ import cython
 from router.whatif.kernel.c_arrays cimport FAR, NONE, array, bytes_of, ints, longs, shorts
 from router.whatif.kernel.graph cimport Graph
 from router.whatif.kernel.preorder cimport number_tree
-from router.whatif.kernel.order_statistics cimport OrderStatistics
+from router.whatif.kernel.incremental_order_statistics cimport IncrementalOrderStatistics
 from router.whatif.kernel.spf_trees cimport SpfTrees
 
 
 @cython.final
 cdef class PathDelays:
     cdef SpfTrees trees
-    cdef OrderStatistics ranking
+    cdef IncrementalOrderStatistics ranking
     cdef array _link_delays, _delays, _orders, _places, _sizes, _counts, _stack, _spare
     cdef long long* link_delays
     cdef long long* delays

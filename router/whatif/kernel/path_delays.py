@@ -15,8 +15,8 @@ import cython
 import numpy as np
 
 from router.whatif.kernel.graph import Graph
+from router.whatif.kernel.incremental_order_statistics import IncrementalOrderStatistics
 from router.whatif.kernel.network_arrays import Network
-from router.whatif.kernel.order_statistics import OrderStatistics
 from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
@@ -63,7 +63,7 @@ class PathDelays:
         self.spare = ints(self._spare)
         for dst in range(n):
             self._number(dst)
-        self.ranking = OrderStatistics(self._sorted_delays())
+        self.ranking = IncrementalOrderStatistics(self._sorted_delays())
         # Of a scenario.
         self._new_delays = array("q", bytes(8 * n * n))
         self.new_delays = longs(self._new_delays)

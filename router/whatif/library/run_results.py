@@ -20,11 +20,11 @@ from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.analysis.explain import BaseAndScenario, Explanation
 from router.whatif.analysis.explain.base_and_scenario import SHOWN
 from router.whatif.analysis.link_demands import link_demands, lost_demands
-from router.whatif.library.failure_chart import failures
 from router.whatif.library.notebook_display import Drawing, NotebookExplanation, html_table
 from router.whatif.library.sql_views import make_views, run_frames, whole_frame
 from router.whatif.library.table_folder import TableFolder
 from router.whatif.library.utilisation_charts import heat, utilisations
+from router.whatif.library.worst_utilisation_chart import failures
 from router.whatif.model.mesh_model import Model
 from router.whatif.model.value_kinds import names_of
 from router.whatif.pipeline import run as runs
@@ -33,8 +33,8 @@ from router.whatif.pipeline.run_folder import is_run, model_of, read_plan
 from router.whatif.pipeline.run_storage import is_elsewhere
 from router.whatif.pipeline.table_files import address_for_spark
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of, said_of_missing
+from router.whatif.report.explanation_picture import mesh_svg
 from router.whatif.report.finish_run import complete_run
-from router.whatif.report.mesh_picture import mesh_svg
 from router.whatif.report.pictures import pictures
 from router.whatif.report.run_facts import facts_of
 from router.whatif.report.themed_matplotlib_svg import standing_alone

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from router.whatif.formats.model_folder import PARTS
-from router.whatif.library.scenario_columns import implied_columns
+from router.whatif.library.variant_and_family_columns import implied_columns
 from router.whatif.pipeline.run_folder import MODEL, read_plan
 from router.whatif.pipeline.table_files import SUFFIX
 from router.whatif.pipeline.table_layouts import SCENARIO, layout_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from router.whatif.library.scenario_columns import implied_columns, read_with_implied
+from router.whatif.library.variant_and_family_columns import implied_columns, read_with_implied
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of, said_of_missing, said_of_names
 
 

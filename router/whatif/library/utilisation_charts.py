@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.formats.parquet_file import read_matching
-from router.whatif.library.failure_chart import shortened
+from router.whatif.library.worst_utilisation_chart import shortened
 from router.whatif.pipeline.table_files import files_of, partition_of
 from router.whatif.pipeline.table_layouts import SCENARIO_LOAD
 from router.whatif.report.pictures import CLASS_COLORS, CLASSES, WIDE, WIDTH, curve_styles, falling

@@ -15,7 +15,7 @@ import attrs
 
 from mesh_config.findings import Finding, SettingsError
 from mesh_config.yaml_text import Place
-from router.whatif.model.added_links import AddedLinkError, added_links
+from router.whatif.model.added_link_forms import AddedLinkError, added_links
 from router.whatif.model.demands import NOBODY, Demand, Demands
 from router.whatif.model.elements import (
     AddressNode,

@@ -23,7 +23,7 @@ from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.kernel.network_codec import decode_network
 from router.whatif.kernel.scenario_loop import fail_one_by_one
 from router.whatif.kernel.worst_utilisation import WorstUtilisations
-from router.whatif.pipeline.scenario_loads import LOAD_ROWS, ScenarioLoads, loads_as_laid_out
+from router.whatif.pipeline.scenario_load_rows import LOAD_ROWS, ScenarioLoads, loads_as_laid_out
 from router.whatif.pipeline.table_files import SUFFIX
 from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD
 from router.whatif.scenarios.failure_families import Batch, FailureCandidates

@@ -18,7 +18,7 @@ from typing import Final
 
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.hadoop_storage import HadoopStorage
-from router.whatif.pipeline.played_units import PLAYED, clear_uncommitted, committed_units
+from router.whatif.pipeline.resumable_units import PLAYED, clear_uncommitted, committed_units
 from router.whatif.pipeline.run_completeness import write_left
 from router.whatif.pipeline.run_staging import IDENTITY, LOCK, check_identity, run_error
 from router.whatif.pipeline.spark_session import LOG, SparkAddress, session

@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from router.whatif.pipeline.hadoop_clients import client_error
+from router.whatif.pipeline.missing_hadoop_client import client_error
 from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.run_storage import RunStorage
 from router.whatif.pipeline.table_files import SUFFIX

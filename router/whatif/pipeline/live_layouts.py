@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from router.whatif.pipeline.layout_columns import (
+from router.whatif.pipeline.schema_types import (
     MOMENT,
     TEXT,
     Column,

@@ -25,7 +25,7 @@ from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network, NetworkError
 from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
-from router.whatif.pipeline import aggregate, local_engine, played_units, summaries
+from router.whatif.pipeline import aggregate, local_engine, local_summaries, resumable_units
 from router.whatif.pipeline.chunk_evaluator import ECMP, LOADS, LOST, MESH, NO_LOADS, PAIRS, ROUTINGS, VariantWork
 from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run_completeness import write_row_counts
@@ -358,14 +358,16 @@ def _make(
         on_progress(PLAYING, done, total)
 
     if isinstance(stage.storage, LocalStorage) and not options.takes_spark(plan):
-        played_units.units_to_files(folder)
+        resumable_units.units_to_files(folder)
         on_progress(PLAYING, done, total)
         local_engine.run(works.of(rest), rest, folder, workers=options.workers, on_done=on_done)
         on_progress(MAKING, 0, 0)
         aggregate.write_links(folder, plan)
         aggregate.write_empty(folder, has_loads=options.loads != NO_LOADS)
         return _Made(
-            engine=LOCAL, coverage=aggregate.coverage(folder, plan), summaries=summaries.of_plan(folder, plan).tables()
+            engine=LOCAL,
+            coverage=aggregate.coverage(folder, plan),
+            summaries=local_summaries.of_plan(folder, plan).tables(),
         )
 
     def on_start(pages: str | None) -> None:
@@ -375,8 +377,8 @@ def _make(
 
     on_progress("starting Spark", done, total)
     spark = importlib.import_module("router.whatif.pipeline.spark_engine")
-    left = played_units.chunks_in_files(folder).difference(
-        *(range(unit.first, unit.last + 1) for unit in played_units.committed_units(stage.storage))
+    left = resumable_units.chunks_in_files(folder).difference(
+        *(range(unit.first, unit.last + 1) for unit in resumable_units.committed_units(stage.storage))
     )
     chunks = plan.chunks()
     in_files = [chunks[number] for number in sorted(left)]

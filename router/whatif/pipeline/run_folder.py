@@ -14,8 +14,8 @@ from mesh_config.findings import nearest
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.chunk_evaluator import ECMP
+from router.whatif.pipeline.local_summaries import ScenarioRange
 from router.whatif.pipeline.run_completeness import check_complete, has_tables
-from router.whatif.pipeline.summaries import ScenarioRange
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import RUN, TableError
 from router.whatif.scenarios.run_request import Request

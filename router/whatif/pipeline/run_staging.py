@@ -19,7 +19,7 @@ from mesh_config.findings import Finding, SettingsError, Severity
 from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.atomic_files import write_atomically
-from router.whatif.pipeline.played_units import LEFT, PLAYED, chunks_in_files, clear_uncommitted, committed_units
+from router.whatif.pipeline.resumable_units import LEFT, PLAYED, chunks_in_files, clear_uncommitted, committed_units
 from router.whatif.pipeline.run_storage import LocalStorage
 from router.whatif.pipeline.table_layouts import RUN
 

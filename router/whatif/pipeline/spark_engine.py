@@ -22,9 +22,9 @@ import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from router.whatif.pipeline import chunk_file_rows, spark_tables
+from router.whatif.pipeline import chunk_files_as_rows, spark_tables
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
-from router.whatif.pipeline.played_units import PLAYED, PlayedUnit, files_left, set_files_aside
+from router.whatif.pipeline.resumable_units import PLAYED, ChunkRange, files_left, set_files_aside
 from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage
 from router.whatif.pipeline.spark_session import (
@@ -161,7 +161,7 @@ class _Play:
         began = time.monotonic()
         first, last = chunks[0], chunks[-1]
         work = self.works[first.variant]
-        unit = f"{PLAYED}/{PlayedUnit(first.number, last.number).name}"
+        unit = f"{PLAYED}/{ChunkRange(first.number, last.number).name}"
         verb = "take over" if is_left else "play"
         name = work.plan.variants[0].name
         name_job(self.session, f"what-if: {verb} scenarios {first.first} to {last.stop - 1} of variant {name}")
@@ -169,10 +169,10 @@ class _Play:
         work_s = sum(map(self._work_s, chunks))
         tasks = min(len(chunks), max(TASKS_PER_CORE * cores(self.session), math.ceil(work_s / TASK_S)))
         numbers = self.session.range(0, len(chunks), 1, tasks)
-        frame = numbers.mapInArrow(function, chunk_file_rows.SPARK_SCHEMA)
+        frame = numbers.mapInArrow(function, chunk_files_as_rows.SPARK_SCHEMA)
         address = self.storage.address(unit, is_read=False)
-        frame.write.mode("overwrite").options(**LARGE_ROWS).partitionBy(chunk_file_rows.TABLE).parquet(address)
-        written = len(self.storage.files(f"{unit}/{chunk_file_rows.TABLE}={SCENARIO.name}"))
+        frame.write.mode("overwrite").options(**LARGE_ROWS).partitionBy(chunk_files_as_rows.TABLE).parquet(address)
+        written = len(self.storage.files(f"{unit}/{chunk_files_as_rows.TABLE}={SCENARIO.name}"))
         if written < tasks:
             self.storage.remove(unit)
             expected = "a folder that all machines, this one and Spark's, see under the same path"
@@ -219,7 +219,7 @@ def _function(
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 chunk = chunks[place]
-                yield from chunk_file_rows.rows(chunk, variant.name, variant.elements, files(chunk))
+                yield from chunk_files_as_rows.rows(chunk, variant.name, variant.elements, files(chunk))
 
     return rows
 
@@ -254,7 +254,7 @@ def _make_tables(
         place = storage.address(layout.name, is_read=False)
         if layout in OF_LINKS:
             rows = spark_tables.link_load(played) if layout == LINK_LOAD else spark_tables.link_worst(played)
-            write(spark_tables.described(rows, layout.columns), place, (chunk_file_rows.VARIANT,))
+            write(spark_tables.described(rows, layout.columns), place, (chunk_files_as_rows.VARIANT,))
         if not storage.files(layout.name):  # whoever reads it has to know its columns nevertheless
             write(spark_tables.described(spark_tables.empty(session, layout), layout.columns), place, ())
 

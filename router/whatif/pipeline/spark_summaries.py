@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from router.whatif.pipeline.chunk_file_rows import FAMILY, VARIANT, spark_schema
+from router.whatif.pipeline.chunk_files_as_rows import FAMILY, VARIANT, spark_schema
 from router.whatif.pipeline.exact_percentile_bins import (
     BIN_SCHEMA,
     GROUP,
@@ -25,6 +25,7 @@ from router.whatif.pipeline.exact_percentile_bins import (
     points_by_bin,
     tallies_by_part,
 )
+from router.whatif.pipeline.local_summaries import MOST_PAIR_ROWS, PAIRS
 from router.whatif.pipeline.scenario_extremes import (
     HARM_SCHEMA,
     HARMS,
@@ -35,7 +36,6 @@ from router.whatif.pipeline.scenario_extremes import (
 )
 from router.whatif.pipeline.spark_session import functions_of, name_job, window_of
 from router.whatif.pipeline.spark_tables import counted_in_scenarios, exact_sums
-from router.whatif.pipeline.summaries import MOST_PAIR_ROWS, PAIRS
 from router.whatif.pipeline.table_files import from_rows
 from router.whatif.pipeline.table_layouts import (
     ADDRESS_IMPACT,

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.pipeline.aggregate import KEPT
 from router.whatif.pipeline.chunk_evaluator import WORST_LOADS, WORST_SCHEMA
-from router.whatif.pipeline.chunk_file_rows import (
+from router.whatif.pipeline.chunk_files_as_rows import (
     DATA,
     FAMILY,
     LINKS_SCHEMA,
@@ -34,7 +34,7 @@ from router.whatif.pipeline.chunk_file_rows import (
     sections_of,
     spark_schema,
 )
-from router.whatif.pipeline.chunk_file_rows import SCENARIO as FIRST
+from router.whatif.pipeline.chunk_files_as_rows import SCENARIO as FIRST
 from router.whatif.pipeline.exact_sums import MANTISSA_BITS
 from router.whatif.pipeline.run_storage import RunStorage
 from router.whatif.pipeline.spark_ranges import RANGE_SCENARIOS, by_range
@@ -54,7 +54,7 @@ _TEXT: Final = ".txt"
 
 
 def read_played(session: SparkSession, address: str) -> DataFrame:
-    """Rows in the form of `chunk_file_rows`, of all units of work that are there.
+    """Rows in the form of `chunk_files_as_rows`, of all units of work that are there.
 
     Args:
         session: of Spark.

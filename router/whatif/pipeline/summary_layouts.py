@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from router.whatif.pipeline.layout_columns import Column, Layout, count, percentiles, real, text, variant_name
+from router.whatif.pipeline.schema_types import Column, Layout, count, percentiles, real, text, variant_name
 
 
 def _distribution(name: str, doc: str, unit: str) -> tuple[Column, ...]:

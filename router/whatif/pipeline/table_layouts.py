@@ -12,7 +12,15 @@ from typing import Final
 import pyarrow as pa
 
 from mesh_config.findings import nearest
-from router.whatif.pipeline.layout_columns import (
+from router.whatif.pipeline.live_layouts import (
+    ADDRESS_RATE,
+    DEMAND_FORECAST,
+    DEMAND_PERIOD,
+    DEMAND_RATE,
+    LINK_FORECAST,
+    LINK_RATE,
+)  # fmt: skip
+from router.whatif.pipeline.schema_types import (
     FORMAT,
     INT,
     REAL,
@@ -29,14 +37,6 @@ from router.whatif.pipeline.layout_columns import (
     scenario_number,
     text,
     variant_name,
-)  # fmt: skip
-from router.whatif.pipeline.live_layouts import (
-    ADDRESS_RATE,
-    DEMAND_FORECAST,
-    DEMAND_PERIOD,
-    DEMAND_RATE,
-    LINK_FORECAST,
-    LINK_RATE,
 )  # fmt: skip
 from router.whatif.pipeline.summary_layouts import (
     ADDRESS_SUMMARY,

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Final, TypeVar
 
-from router.whatif.pipeline.main_module import EXPECTED, lacks_guard, unguarded_place
+from router.whatif.pipeline.main_guard_check import EXPECTED, lacks_guard, unguarded_place
 from router.whatif.pipeline.run_staging import RunExecutionError, run_error
 
 AHEAD: Final = 2

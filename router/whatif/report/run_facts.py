@@ -19,11 +19,11 @@ from router.whatif.analysis.availability import (
 )
 from router.whatif.analysis.offered_deliveries import deliveries
 from router.whatif.analysis.scenario_outcomes import Outcomes
+from router.whatif.model.connected_components import ConnectedComponents
 from router.whatif.model.mesh_model import Model
-from router.whatif.model.mesh_parts import MeshParts
 from router.whatif.pipeline.chunk_evaluator import ECMP
+from router.whatif.pipeline.local_summaries import ScenarioRange
 from router.whatif.pipeline.run_folder import read_plan, variant_of
-from router.whatif.pipeline.summaries import ScenarioRange
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import (
     ADDRESS_SUMMARY,
@@ -248,7 +248,7 @@ def _variants(folder: Path, model: Model, families: Mapping[str, Sequence[Row]])
     models = {False: model}
     if CHANGED in families:
         models[True] = variant_of(folder, model, CHANGED)
-    apart = {is_changed: MeshParts.of(each).apart_pairs for is_changed, each in models.items()}
+    apart = {is_changed: ConnectedComponents.of(each).apart_pairs for is_changed, each in models.items()}
     for variant, rows in families.items():
         growth = _GROWTH.search(variant)
         is_changed = variant.startswith(CHANGED)

@@ -10,8 +10,8 @@ from typing import Final
 import attrs
 
 from router.whatif.analysis.availability import Range, unrated
-from router.whatif.analysis.credit_plan import CreditCounts
-from router.whatif.model.mesh_parts import MeshParts
+from router.whatif.analysis.credit_plan import PathCreditCounts
+from router.whatif.model.connected_components import ConnectedComponents
 from router.whatif.report.run_facts import Facts, Row, VariantFacts
 from router.whatif.wording import (
     BASE,
@@ -85,7 +85,7 @@ def scenario_text(row: Row) -> str:
 
 
 def _parts(facts: Facts) -> Iterator[Verdict]:
-    found = MeshParts.of(facts.model)
+    found = ConnectedComponents.of(facts.model)
     if said := parted(found.parts, found.apart_pairs):
         remedy = _link_remedy(facts, "unreachable_pairs")
         value, note = f"{len(found.parts):,}", _sentence(said)
@@ -194,7 +194,7 @@ def _addresses(facts: Facts) -> Iterator[Verdict]:
 
 
 def _credit(facts: Facts) -> Iterator[Verdict]:
-    counts = CreditCounts.of(facts.credit, facts.model)
+    counts = PathCreditCounts.of(facts.credit, facts.model)
     label = "Paths short of credit"
     if not counts.known:
         return

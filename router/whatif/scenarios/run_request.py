@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from router.whatif.model.added_links import MOST_DIGITS, AddedLinkError, added_links
+from router.whatif.model.added_link_forms import MOST_DIGITS, AddedLinkError, added_links
 from router.whatif.model.elements import LinkEdge, SubscriberSite, nearest_name
 from router.whatif.model.mesh_model import Model, ModelError, grown, with_costs, with_links, with_subscribers
 from router.whatif.scenarios.failure_families import FailureCandidates, Maintenance

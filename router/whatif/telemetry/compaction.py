@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from router.whatif.formats.history_files import file_name, joined_among, numbered_files
+from router.whatif.formats.history_file_names import file_name, joined_among, numbered_files
 from router.whatif.formats.parquet_file import parquet_schema, read_parquet
 
 BLOCKS: Final = (256, 256 * 64)

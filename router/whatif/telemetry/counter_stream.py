@@ -27,7 +27,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.query import StreamingQuery
 
-from router.whatif.formats.history_files import file_name
+from router.whatif.formats.history_file_names import file_name
 from router.whatif.formats.parquet_file import read_parquet
 from router.whatif.model.elements import LinkEdge
 from router.whatif.pipeline.atomic_files import write_atomically

@@ -21,7 +21,7 @@ from router.cli import main
 from router.testing.anycast_mesh import AnycastMesh
 from router.testing.clients import GrantHabit
 from router.whatif.analysis.credit_plan import MOST_PAIRS, ClientCreditHabits, credit_rows, credit_table
-from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.paths_and_flows import RoutingState
 from router.whatif.formats.model_folder import write_model
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import CREDIT_UNIT, Network
@@ -34,7 +34,7 @@ Row = Mapping[str, Any]
 
 def plan(model: Model, terms: ClientCreditHabits | None = None) -> list[Row]:
     network = Network.of(model)
-    return list(credit_rows(Routes(network, Kernel(network)), model, terms or ClientCreditHabits()))
+    return list(credit_rows(RoutingState(network, Kernel(network)), model, terms or ClientCreditHabits()))
 
 
 def one_path(rate: float, way_ms: float, **of_site: Any) -> Model:
@@ -182,7 +182,7 @@ def test_flows_load_links_as_the_kernel_does(model: Model, data: st.DataObject) 
     links = data.draw(st.sets(st.integers(0, len(network.links) - 1), max_size=2)) if network.links else set()
     routers = data.draw(st.sets(st.integers(0, len(network.routers) - 1), max_size=1))
     kernel.fail(sorted(links), sorted(routers))
-    routes = Routes(network, kernel, links, routers)
+    routes = RoutingState(network, kernel, links, routers)
     loads = np.zeros(2 * len(network.links), dtype=np.int64)
     lost = 0
     sent = [(flow.src, flow.dst, flow.rate) for flow in routes.flows()]
@@ -202,7 +202,7 @@ def test_flows_load_links_as_the_kernel_does(model: Model, data: st.DataObject) 
 @given(models())
 def test_all_delays_at_once_are_those_one_by_one(model: Model) -> None:
     network = Network.of(model)
-    routes = Routes(network, Kernel(network))
+    routes = RoutingState(network, Kernel(network))
     delay, known, is_there = routes.delay_matrix()
     for src in range(len(network.routers)):
         for dst in range(len(network.routers)):
@@ -219,7 +219,7 @@ def test_where_traffic_is_split_the_round_trip_is_that_of_the_slowest_path(model
         links = [attrs.evolve(link, cost_back=4 - link.cost) for link in model.links]
         model = attrs.evolve(model, links=links)
     network = Network.of(model)
-    routes = Routes(network, Kernel(network, is_split=True))
+    routes = RoutingState(network, Kernel(network, is_split=True))
     graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     graph.add_nodes_from(range(len(network.routers)))
     for place, link in enumerate(model.links):
@@ -286,7 +286,7 @@ def test_of_many_demands_for_routers_those_that_need_the_most_are_listed() -> No
     listed = {(row["src"], row["dst"]) for row in rows}
     least = min(row["msgs_per_s"] * row["rtt_ms"] for row in rows)
     network = Network.of(model)
-    routes = Routes(network, Kernel(network))
+    routes = RoutingState(network, Kernel(network))
     place = {router: at for at, router in enumerate(network.routers)}
     for src, dst, rate in rates[::7]:
         if (src, dst) not in listed:

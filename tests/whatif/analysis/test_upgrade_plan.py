@@ -25,7 +25,7 @@ from router.whatif.formats.details_file import with_details
 from router.whatif.formats.importer import import_model
 from router.whatif.formats.mesh_settings import built_in_treatment
 from router.whatif.formats.model_folder import read_model, write_model
-from router.whatif.formats.price_file import PricedChange, Prices, read_prices
+from router.whatif.formats.price_file import PricedChange, PricedOptions, read_prices
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model, with_costs, with_links
@@ -36,7 +36,7 @@ FAMILIES = families_of("links:1,routers:1")
 SIX = "ABCDEF"
 
 
-def mesh(seed: int) -> tuple[Model, Prices]:
+def mesh(seed: int) -> tuple[Model, PricedOptions]:
     """Six routers in a tree and a link, all sending to all, and prices of three links and of two upgrades of each."""
     rng = random.Random(seed)
     ends = [(SIX[rng.randrange(number)], SIX[number]) for number in range(1, 6)]
@@ -69,7 +69,7 @@ def mesh(seed: int) -> tuple[Model, Prices]:
         for link in links
         for times, price in ((2.0, 2.0), (4.0, 3.0))
     ]
-    return model, Prices(builds=tuple(builds), upgrades=tuple(upgrades))
+    return model, PricedOptions(builds=tuple(builds), upgrades=tuple(upgrades))
 
 
 def is_kept(model: Model, limits: PlanLimits) -> bool:
@@ -79,7 +79,7 @@ def is_kept(model: Model, limits: PlanLimits) -> bool:
     )
 
 
-def cheapest(model: Model, prices: Prices, limits: PlanLimits) -> float | None:
+def cheapest(model: Model, prices: PricedOptions, limits: PlanLimits) -> float | None:
     """The price of the cheapest plan, by trying all sets of links, each with all sets of upgrades."""
     by_link: dict[str, list[PricedChange | None]] = {link.id: [None] for link in model.links}
     for upgrade in prices.upgrades:
@@ -145,7 +145,7 @@ def test_single_points_of_failure_are_those_of_check(tmp_path: Path) -> None:
         done = CliRunner().invoke(main, ["whatif", *words])
         assert done.exit_code == 0, done.output
     # The same one as it is doesn't.
-    assert PlanSearch(model, Prices(builds=(), upgrades=()), limits, FAMILIES).find().price is None
+    assert PlanSearch(model, PricedOptions(builds=(), upgrades=()), limits, FAMILIES).find().price is None
 
 
 PRICES = """

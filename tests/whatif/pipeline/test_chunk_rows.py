@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from router.whatif.pipeline import chunk_file_rows
+from router.whatif.pipeline import chunk_files_as_rows
 from router.whatif.pipeline.chunk_evaluator import file_name, output_file
-from router.whatif.pipeline.chunk_file_rows import DATA, FAMILY, MAGIC, VARIANT, joined
+from router.whatif.pipeline.chunk_files_as_rows import DATA, FAMILY, MAGIC, VARIANT, joined
 from router.whatif.pipeline.run_storage import LocalStorage
 from router.whatif.pipeline.spark_tables import write_files
 from router.whatif.scenarios.failure_families import FailureCandidates
@@ -32,7 +32,7 @@ def batches(*sizes: int) -> Iterator[pa.RecordBatch]:
         table = pa.table({"scenario": scenarios, "load": [each / 3 for each in scenarios]}, schema=SCHEMA)
         chunk = Chunk(number=number, variant=0, first=first, stop=first + size)
         files = [output_file(file_name("scenario_load", number), table)]
-        yield from chunk_file_rows.rows(chunk, "base", FailureCandidates.of(mesh("A-B")), files)
+        yield from chunk_files_as_rows.rows(chunk, "base", FailureCandidates.of(mesh("A-B")), files)
         first += size
 
 
@@ -62,8 +62,8 @@ def test_no_rows_make_no_file() -> None:
 
 
 def test_a_file_ends_when_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_file_rows, "ROW_GROUP", 8)
-    monkeypatch.setattr(chunk_file_rows, "FILE_BYTES", 300)
+    monkeypatch.setattr(chunk_files_as_rows, "ROW_GROUP", 8)
+    monkeypatch.setattr(chunk_files_as_rows, "FILE_BYTES", 300)
     found = files_of(*[4] * 25)
     assert len(found) > 6
     assert [number for _, _, numbers in found for number in numbers] == list(range(100))

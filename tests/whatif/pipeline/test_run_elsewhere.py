@@ -18,9 +18,9 @@ from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.library import open_run
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import hadoop_run_staging
-from router.whatif.pipeline.hadoop_clients import client_error
 from router.whatif.pipeline.hadoop_run_staging import copy_run
 from router.whatif.pipeline.hadoop_storage import HadoopStorage
+from router.whatif.pipeline.missing_hadoop_client import client_error
 from router.whatif.pipeline.run import Options, run, silent
 from router.whatif.pipeline.run_completeness import check_complete
 from router.whatif.pipeline.run_staging import RunError

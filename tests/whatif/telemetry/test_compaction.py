@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from router.whatif.formats.history_files import file_name, history_files
+from router.whatif.formats.history_file_names import file_name, history_files
 from router.whatif.telemetry.compaction import compact
 
 

@@ -10,7 +10,7 @@ from mesh_config.models import Treatment
 from router.whatif.analysis.credit_plan import ClientCreditHabits, address_rows
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, PictureHighlights
-from router.whatif.analysis.paths_and_flows import Flow
+from router.whatif.analysis.paths_and_flows import IngressEgressFlow
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.wording import counted, listed, rate
@@ -54,7 +54,7 @@ def _what(subject: BaseAndScenario, text: str) -> Iterator[str]:
         yield f"Down: {subject.failure}."
 
 
-def _fate(subject: BaseAndScenario, number: int, flows: Sequence[Flow]) -> Iterator[str]:
+def _fate(subject: BaseAndScenario, number: int, flows: Sequence[IngressEgressFlow]) -> Iterator[str]:
     """Explain what becomes of its messages."""
     network = subject.network
     here = network.publisher_address == number
@@ -73,7 +73,7 @@ def _fate(subject: BaseAndScenario, number: int, flows: Sequence[Flow]) -> Itera
         yield "All of it reaches a subscriber."
 
 
-def _single(subject: BaseAndScenario, text: str, flows: Sequence[Flow]) -> Iterator[str]:
+def _single(subject: BaseAndScenario, text: str, flows: Sequence[IngressEgressFlow]) -> Iterator[str]:
     """List the single failures that leave it without subscribers."""
     known = [site.router for site in subject.model.subscribers if site.address == text]
     sites = [router for router in known if router not in subject.routers]
@@ -119,7 +119,7 @@ def _cut_off(subject: BaseAndScenario, number: int) -> Iterator[str]:
             yield f"router {network.routers[router]}"
 
 
-def _short(subject: BaseAndScenario, number: int, flows: Sequence[Flow]) -> Iterator[str]:
+def _short(subject: BaseAndScenario, number: int, flows: Sequence[IngressEgressFlow]) -> Iterator[str]:
     """Links and routers whose loss, on top of what is down, lets living publishers find less credit than now.
 
     Only those are played over which its messages go now, or which every way to its subscribers may need.
@@ -161,7 +161,7 @@ def _publishers(subject: BaseAndScenario, number: int) -> list[int]:
     return srcs
 
 
-def _missing(subject: BaseAndScenario, number: int, flows: Sequence[Flow]) -> dict[int, int]:
+def _missing(subject: BaseAndScenario, number: int, flows: Sequence[IngressEgressFlow]) -> dict[int, int]:
     """Living publishers of an address that find no subscriber for some of what they send now, and for how much of it.
 
     Returns: millionths of messages/s by router; 0 for one that sends nothing and reaches no subscriber.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from router.whatif.analysis.connectivity import Connectivity, analyse
 from router.whatif.analysis.offered_deliveries import deliveries
-from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.paths_and_flows import RoutingState
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
@@ -75,13 +75,13 @@ class BaseAndScenario:
         if origin is not None:
             base = Kernel(Network.of(origin), is_split=is_split)
             self.network = self.network.measured_as(base.network, base.busiest())  # as in the run
-        self.base = Routes(self.network, self._kernel())
+        self.base = RoutingState(self.network, self._kernel())
         self.now = self.base
         if links or routers:
             places = [self.link(link) for link in self.links], [self.router(router) for router in self.routers]
             kernel = self._kernel()
             kernel.fail(*places)
-            self.now = Routes(self.network, kernel, *places)
+            self.now = RoutingState(self.network, kernel, *places)
 
     @classmethod
     def of_run(
@@ -172,7 +172,7 @@ class BaseAndScenario:
     # Numbers
 
     @contextmanager
-    def trying(self, links: Sequence[str] = (), routers: Sequence[str] = ()) -> Iterator[Routes]:
+    def trying(self, links: Sequence[str] = (), routers: Sequence[str] = ()) -> Iterator[RoutingState]:
         """The mesh with something down beside what is down already, for a while; one at a time."""
         places = (
             [self.link(link) for link in sorted({*self.links, *links})],
@@ -180,7 +180,7 @@ class BaseAndScenario:
         )
         self._spare.fail(*places)
         try:
-            yield Routes(self.network, self._spare, *places)
+            yield RoutingState(self.network, self._spare, *places)
         finally:
             self._spare.restore()
 
@@ -191,7 +191,7 @@ class BaseAndScenario:
     def _spare(self) -> Kernel:
         return self._kernel()
 
-    def by_link(self, routes: Routes) -> dict[str, float]:
+    def by_link(self, routes: RoutingState) -> dict[str, float]:
         """Utilisation of each link that is up, in its busier direction."""
         busier = routes.kernel.utilisations().reshape(-1, 2).max(axis=1, initial=0.0)
         return dict(zip(self.network.links, busier.tolist(), strict=True))

@@ -12,7 +12,7 @@ from router.whatif.analysis.explain import scenario
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, PictureHighlights
 from router.whatif.analysis.link_demands import link_demands
-from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.paths_and_flows import RoutingState
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.model.elements import LinkEdge
 from router.whatif.wording import amount, counted, listed, milliseconds, percent, rate
@@ -127,7 +127,7 @@ def _worst(subject: BaseAndScenario, name: str) -> Listing | None:
     return Listing(title="Worst scenarios of the run for the link", columns=columns, rows=shown)
 
 
-def _loss(subject: BaseAndScenario, without: Routes) -> Iterator[str]:
+def _loss(subject: BaseAndScenario, without: RoutingState) -> Iterator[str]:
     """Explain what the loss of something that is up does, on top of what is down."""
     kernel, now = without.kernel, subject.now.kernel
     pairs = _lost_pairs(subject, without)
@@ -153,7 +153,7 @@ def _loss(subject: BaseAndScenario, without: Routes) -> Iterator[str]:
         yield f"{rate(lost)}{more} then reach nobody{own}."
 
 
-def _lost_pairs(subject: BaseAndScenario, without: Routes) -> int:
+def _lost_pairs(subject: BaseAndScenario, without: RoutingState) -> int:
     """Ordered pairs of living routers that lose each other now that something more is down."""
     kernel = without.kernel
     lost = kernel.unreachable_pairs - kernel.dead_end_pairs
@@ -165,7 +165,7 @@ def _lost_pairs(subject: BaseAndScenario, without: Routes) -> int:
     return lost - int((~np.isin(src, dead) & ~np.isin(dst, dead)).sum())
 
 
-def _rising(subject: BaseAndScenario, without: Routes) -> Listing | None:
+def _rising(subject: BaseAndScenario, without: RoutingState) -> Listing | None:
     """Links that get more to carry than they have now."""
     found = scenario.rising(subject, subject.now, without)
     return None if found is None else attrs.evolve(found, title="When it fails, these get more to carry")

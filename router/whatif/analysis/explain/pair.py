@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from router.whatif.analysis.connectivity import Connectivity
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, PictureHighlights
-from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.paths_and_flows import RoutingState
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.wording import amount, counted, listed, milliseconds, rate
 
@@ -34,7 +34,7 @@ def explain_pair(subject: BaseAndScenario, src: str, dst: str) -> Explanation:
     )
 
 
-def path_text(subject: BaseAndScenario, routes: Routes, src: int, dst: int) -> str:
+def path_text(subject: BaseAndScenario, routes: RoutingState, src: int, dst: int) -> str:
     """A path: its routers, cost and delay."""
     path = routes.path(src, dst)
     said = " - ".join(subject.network.routers[router] for router in path)

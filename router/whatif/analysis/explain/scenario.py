@@ -8,9 +8,9 @@ import numpy as np
 
 from router.whatif.analysis.explain.base_and_scenario import SHOWN, BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, PictureHighlights
-from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.paths_and_flows import RoutingState
 from router.whatif.kernel.network_arrays import MICRO
-from router.whatif.model.mesh_parts import MeshParts
+from router.whatif.model.connected_components import ConnectedComponents
 from router.whatif.wording import (
     BASE,
     MAINTENANCE,
@@ -74,7 +74,7 @@ def _what(subject: BaseAndScenario) -> Iterator[str]:
 
 def _apart(subject: BaseAndScenario) -> Iterator[str]:
     """Say so if the mesh is in several parts whatever fails."""
-    found = MeshParts.of(subject.model)
+    found = ConnectedComponents.of(subject.model)
     if said := parted(found.parts, found.apart_pairs):
         yield f"{said[0].upper()}{said[1:]}."
 
@@ -113,7 +113,7 @@ def _cut_off(src: list[int], dst: list[int]) -> list[frozenset[int]]:
     return ordered[:-1] if len(ordered) > 1 else ordered
 
 
-def lost(subject: BaseAndScenario, routes: Routes) -> Iterator[str]:
+def lost(subject: BaseAndScenario, routes: RoutingState) -> Iterator[str]:
     """Describe what reaches nobody in some state."""
     now, before = routes.kernel.lost_rate / MICRO, subject.base.kernel.lost_rate / MICRO
     if not subject.wanted_msgs_per_s:
@@ -180,7 +180,7 @@ def _rising(subject: BaseAndScenario) -> Listing | None:
     return rising(subject, subject.base, subject.now)
 
 
-def rising(subject: BaseAndScenario, old: Routes, new: Routes) -> Listing | None:
+def rising(subject: BaseAndScenario, old: RoutingState, new: RoutingState) -> Listing | None:
     """Links by how much more they carry in a new state than in an old one."""
     before, now = old.kernel.loads()[0], new.kernel.loads()[0]
     more = now - before

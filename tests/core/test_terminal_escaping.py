@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from router.core.escapes import shell_word
+from router.core.terminal_escaping import shell_word
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ if not cython.compiled:  # else they come by the .pxd
     from router.whatif.kernel.c_arrays import longs
 
 
-class OrderStatistics:
+class IncrementalOrderStatistics:
     """Numbers, some taken out and some put in."""
 
     def __init__(self, values: array[int]) -> None:

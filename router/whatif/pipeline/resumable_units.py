@@ -16,7 +16,7 @@ import attrs
 from router.whatif.formats.parquet_file import read_parquet
 from router.whatif.pipeline.atomic_files import write_run_files
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, OutputFile
-from router.whatif.pipeline.chunk_file_rows import DATA, NAME, TABLE
+from router.whatif.pipeline.chunk_files_as_rows import DATA, NAME, TABLE
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage
 from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
 from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD
@@ -34,7 +34,7 @@ _PART: Final = re.compile(r"part-(\d+)-\d+" + re.escape(SUFFIX))
 
 
 @attrs.frozen
-class PlayedUnit:
+class ChunkRange:
     """A unit of work: consecutive chunks, by the numbers of the first and the last."""
 
     first: int
@@ -46,15 +46,15 @@ class PlayedUnit:
         return f"unit={self.first:07}-{self.last:07}"
 
     @classmethod
-    def of_name(cls, name: str) -> PlayedUnit | None:
+    def of_name(cls, name: str) -> ChunkRange | None:
         """Unit whose folder has this name; None for the name of any other folder."""
         match = _UNIT.fullmatch(name)
         return None if match is None else cls(int(match[1]), int(match[2]))
 
 
-def committed_units(storage: RunStorage) -> list[PlayedUnit]:
+def committed_units(storage: RunStorage) -> list[ChunkRange]:
     """Units of a run that Spark has committed, by their first chunks."""
-    found = (PlayedUnit.of_name(name) for name in storage.children(PLAYED))
+    found = (ChunkRange.of_name(name) for name in storage.children(PLAYED))
     units = [unit for unit in found if unit is not None and storage.exists(f"{PLAYED}/{unit.name}/{COMMITTED}")]
     return sorted(units, key=lambda unit: unit.first)
 
@@ -69,7 +69,7 @@ def chunks_in_files(folder: Path) -> set[int]:
 def clear_uncommitted(storage: RunStorage) -> None:
     """Remove units that Spark has begun and not committed; it overwrites such tables itself."""
     for name in storage.children(PLAYED):
-        if PlayedUnit.of_name(name) is not None and not storage.exists(f"{PLAYED}/{name}/{COMMITTED}"):
+        if ChunkRange.of_name(name) is not None and not storage.exists(f"{PLAYED}/{name}/{COMMITTED}"):
             storage.remove(f"{PLAYED}/{name}")
 
 

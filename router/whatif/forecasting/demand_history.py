@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 from pyspark.sql import DataFrame, SparkSession
 
-from router.whatif.formats.history_files import history_files
+from router.whatif.formats.history_file_names import history_files
 from router.whatif.formats.parquet_file import parquet_schema
 from router.whatif.pipeline.spark_session import functions_of, window_of
 from router.whatif.pipeline.table_files import address_for_spark

@@ -21,7 +21,7 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import DONE
 
 
-class StalledSenders:
+class UnfinishedDeliveries:
     """The links on which a message has begun whose end has not come, with the progress of each."""
 
     def __init__(self, settings: CurrentSettings) -> None:

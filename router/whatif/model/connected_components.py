@@ -8,14 +8,14 @@ from router.whatif.model.mesh_model import Model
 
 
 @attrs.frozen
-class MeshParts:
+class ConnectedComponents:
     """Parts into which the links join the routers."""
 
     parts: tuple[tuple[str, ...], ...]
     """Ids of the routers of each, sorted; the largest part first, of equal ones that with the least id."""
 
     @classmethod
-    def of(cls, model: Model) -> MeshParts:
+    def of(cls, model: Model) -> ConnectedComponents:
         """Find the parts of a model in which nothing fails."""
         near: dict[str, list[str]] = {router.id: [] for router in model.routers}
         for link in model.links:

@@ -4,7 +4,7 @@ from router.whatif.kernel.c_arrays cimport array, longs
 
 
 @cython.final
-cdef class OrderStatistics:
+cdef class IncrementalOrderStatistics:
     cdef readonly int count, added_count, removed_count
     cdef array _values, _added, _removed
     cdef long long* values

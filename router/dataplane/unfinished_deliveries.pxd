@@ -6,7 +6,7 @@ from router.dataplane.arrival_progress cimport ArrivalProgress
 from router.dataplane.transfer_stages cimport *
 
 
-cdef class StalledSenders:
+cdef class UnfinishedDeliveries:
     cdef public double due
     cdef object _settings
     cdef dict _links

@@ -14,7 +14,7 @@ from router.core.forwarding.fib import AddressEntry
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, SubscriberLink
 
 
-class PendingReplies:
+class InflightRpcCalls:
     """Counter of unanswered requests, for one client."""
 
     __slots__ = ("_of_ended_links",)

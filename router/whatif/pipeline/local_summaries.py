@@ -61,7 +61,7 @@ class ScenarioRange:
     stop: int
 
 
-def of_plan(folder: Path, plan: Plan) -> Summaries:
+def of_plan(folder: Path, plan: Plan) -> LocalSummaries:
     """Prepare the tables of a run.
 
     Args:
@@ -73,10 +73,10 @@ def of_plan(folder: Path, plan: Plan) -> Summaries:
         ScenarioRange(plan.variants[each.variant].name, each.family.text, each.first, each.stop)
         for each in plan.sections
     ]
-    return Summaries(folder, ranges, routers)
+    return LocalSummaries(folder, ranges, routers)
 
 
-class Summaries:
+class LocalSummaries:
     """Makes the tables.
 
     Args:
