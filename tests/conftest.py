@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import signal
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,9 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to begin where one of these is asked for by its name: pytest would not leave it out."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell has what it starts with `&` ignore it, children inherit that, and tests stop processes by it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if has_spark():
         return
     of_spark = [Path(__file__).parent / name for name in OF_SPARK]
