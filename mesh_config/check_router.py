@@ -111,11 +111,16 @@ def _repeated_connectors(
         if first != index and connector.role is Role.INTER_ROUTER:
             line = at("connectors", first).line
             where = f" (line {line})" if line is not None else ""
+            is_nameless = connector.name is None and connectors[first].name is None
             yield at("connectors", index).finding(
-                f"a second connector to {connector.host}:{connector.port}, as connectors[{first}]{where}: one of"
-                " their connections is active, the others stand by",
-                expected="one connector for each neighbor",
-                severity=Severity.WARNING,
+                f"a second connector to {connector.host}:{connector.port}, as connectors[{first}]{where}: "
+                + (
+                    "both are called by their host and port, in management and metrics too"
+                    if is_nameless
+                    else "one of their connections is active, the others stand by"
+                ),
+                expected="one connector for each neighbor" + (", or a name for the second" if is_nameless else ""),
+                severity=Severity.ERROR if is_nameless else Severity.WARNING,
             )
 
 

@@ -113,6 +113,13 @@ router:
         "one connector for each neighbor",
     ),
     row(
+        "two connectors to one place without a name",
+        "router:\n  id: A\n  connectors:\n  - {host: far, port: 7}\n  - {host: far, port: 7}  # here",
+        "router.connectors[1]",
+        "a second connector to far:7, as connectors[0] (line 4): both are called by their host and port, in management",
+        "one connector for each neighbor, or a name for the second",
+    ),
+    row(
         "two listeners of one name",
         "router:\n  id: A\n  listeners:\n  - {name: x, port: 1}\n  - {name: x, port: 2}  # here",
         "router.listeners[1].name",
