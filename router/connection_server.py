@@ -125,8 +125,8 @@ class ConnectionServer:
         connection = await self._serve(sock, connector.settings, None, admitted, HANDSHAKE_TIMEOUT_S)
         if connection is None or connection.was_of_use:
             return ""
-        assert connection.fault, "an end has its reason"
-        return connection.fault
+        assert connection.end_reason, "an end has its reason"
+        return connection.end_reason
 
     async def _serve(
         self,
@@ -141,7 +141,12 @@ class ConnectionServer:
         is_server = guest is not None
         try:
             connection = runtime.new_connection(
-                settings, is_server=is_server, identity=admitted.identity, is_tls=admitted.channel is not None
+                settings,
+                is_server=is_server,
+                identity=admitted.identity,
+                host=peer_name(sock),
+                connector=0 if is_server else self._number_of(settings),
+                is_tls=admitted.channel is not None,
             )
             if admitted.channel is not None:
                 assert isinstance(connection, AmqpsConnection)
@@ -151,12 +156,10 @@ class ConnectionServer:
             sock.close()
             runtime.turn_fault(error)
             return None
-        connection.host, connection.since = peer_name(sock), runtime.clock()
         pump = Pump(sock, connection, runtime, self._poller)
         runtime.add_connection(connection, pump.flush, pump.octets, pump.abort)
         try:
             if not is_server:
-                connection.connector = next(n for n, each in enumerate(self._connectors) if each.settings is settings)
                 connection.open(
                     runtime.settings.id,
                     hostname=getattr(settings, "host", None),
@@ -176,3 +179,6 @@ class ConnectionServer:
         finally:
             runtime.remove_connection(connection)
         return connection
+
+    def _number_of(self, settings: ListenerSettings | ConnectorSettings) -> int:
+        return next(number for number, each in enumerate(self._connectors) if each.settings is settings)

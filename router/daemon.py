@@ -290,7 +290,7 @@ class Daemon:
 
     def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
         """Give it other settings for the connections to come; it stays bound."""
-        listener.settings, listener.files = settings, usable_files(self.runtime.settings, settings.role)
+        listener.take_settings(settings, usable_files(self.runtime.settings, settings.role))
 
     def share_ports(self, leaving: Sequence[Listener], is_shared: bool) -> None:
         """Let others be bound at the ports of *leaving* and of HTTP, as these are to be closed, or no more."""
@@ -384,7 +384,7 @@ class Daemon:
         connector.repace(settings)
         for connection in self.runtime.connections.values():
             if connection.settings is before:
-                connection.settings = connector.settings
+                connection.take_settings(connector.settings)
 
     def end_connector(self, connector: Connector) -> None:
         """Connect no more, and close the connection once the request's answer, which may go by it, is written."""

@@ -164,7 +164,7 @@ class PeerEventHandler:
             try:
                 check_neighbor(self._settings, settings, peer, connection.identity)
             except PeerProtocolError as error:
-                connection.fault = str(error)
+                connection.end_because(str(error))
                 if connection.is_server:
                     self._presence.router_refused(peer.container, host, str(error), self._data_plane.clock.now)
                 self.close(connection, error.condition, str(error))
@@ -177,7 +177,7 @@ class PeerEventHandler:
             self.neighbors[connection.id] = neighbor
             self._data_plane.ports[connection.id] = connection.port
         else:
-            connection.was_of_use = True
+            connection.note_use()
             state = self._drain_state()
             if state is not DrainState.SERVING:  # it was accepted before, or by a listener that is new
                 reason = SHUTTING_DOWN if state is DrainState.STOPPING else GO_ELSEWHERE
@@ -214,7 +214,7 @@ class PeerEventHandler:
             self._log.info("connection_opened", connection=number, host=host, container=peer.container, role=role)
 
     def _tell_closed(self, connection: Connection, container: str) -> None:
-        reason, settings = connection.fault, connection.settings
+        reason, settings = connection.end_reason, connection.settings
         assert reason, "an end has its reason"
         is_repeated = connection.id in self._repeated
         self._repeated.discard(connection.id)
@@ -247,9 +247,7 @@ class PeerEventHandler:
         try:
             rights = self._policy.admit(hostname, connection.user, remote_address(connection.host), now)
         except Denied as denied:
-            connection.is_denied = True
-            connection.close(denied.condition, str(denied))
-            connection.end()
+            connection.deny(denied)
             return False
         finally:
             self.asking = None
@@ -270,8 +268,7 @@ class PeerEventHandler:
                 self._client_links.attach(connection, link)
         except PeerProtocolError as error:
             # A router that takes this for a neighbor's listener is refused twenty links in a row.
-            if connection.told_refusal != str(error) and not isinstance(error, Denied):  # policy tells of its own
-                connection.told_refusal = str(error)
+            if not isinstance(error, Denied) and connection.note_refusal(str(error)):  # policy tells of its own
                 self._tell_refusal(connection, error)
             refuse(link, error.condition, str(error))
             connection.refused.add(link)
@@ -324,7 +321,7 @@ class PeerEventHandler:
         if neighbor is not None and neighbor.control.has(link):
             if not (connection.is_server or connection.was_of_use):
                 condition = proton_data.read_condition(pn.pn_link_remote_condition(link))
-                connection.fault = f"{connection.host} wants no neighbor: {condition}"
+                connection.end_because(f"{connection.host} wants no neighbor: {condition}")
                 connection.close(Condition.CONNECTION_FORCED, "no control links")
                 connection.end()
                 return
@@ -448,7 +445,7 @@ class PeerEventHandler:
             try:
                 check_hello(connection.settings, connection.peer, content.id)
             except PeerProtocolError as error:
-                connection.fault = str(error)
+                connection.end_because(str(error))
                 self.close(connection, error.condition, str(error))
                 return
         elif isinstance(content, MobileAddressUpdate) and connection.settings.allowed_prefixes:
@@ -471,7 +468,7 @@ class PeerEventHandler:
 
     def _became_of_use(self, connection: Connection) -> None:
         """Note that a neighbor has said something that this router understands."""
-        connection.was_of_use = True
+        connection.note_use()
         if connection.id in self._repeated and connection.peer is not None:
             self._repeated.discard(connection.id)
             self._tell_opened(connection, connection.peer)
@@ -541,7 +538,7 @@ class PeerEventHandler:
             raise fault
 
     def _connection_to_router_ended(self, connection: Connection, container: str) -> None:
-        now, reason = self._data_plane.clock.now, connection.fault
+        now, reason = self._data_plane.clock.now, connection.end_reason
         assert reason, "an end has its reason"
         if container:
             self._presence.connection_ended(container, reason, now)

@@ -150,6 +150,8 @@ class Runtime(ConnectionTurns):
         *,
         is_server: bool,
         identity: PeerIdentity | None = None,
+        host: str = "",
+        connector: int = 0,
         is_tls: bool = False,
     ) -> Connection:
         """Make an engine for a connection.
@@ -158,18 +160,21 @@ class Runtime(ConnectionTurns):
             settings: of its listener or connector.
             is_server: the peer has dialled.
             identity: who the peer is, as far as that was found out.
+            host: host and port of the peer.
+            connector: its number among those of this router; 0 where the peer has dialled.
             is_tls: its bytes are those of TLS; `start_tls` follows.
         """
-        connection_id = self.next_connection_id()
-        make = AmqpsConnection if is_tls else Connection
-        return make(
-            connection_id,
+        return (AmqpsConnection if is_tls else Connection)(
+            self.next_connection_id(),
             settings,
             self.data_plane,
             self._peers,
             self.touched,
             is_server=is_server,
             identity=identity,
+            host=host,
+            since=self.clock(),
+            connector=connector,
             most_silence_s=self.settings.most_silence_s(settings),
         )
 

@@ -708,6 +708,26 @@ def test_nobody_sets_a_field_of_a_router_or_of_its_data_plane_from_outside() -> 
     assert not wrong, "\n".join(sorted(set(wrong)))
 
 
+def test_nobody_sets_a_field_of_a_connection_or_of_a_socket_from_outside() -> None:
+    folders = ("router.engine", "router.guard", "router.net", "router.daemon")
+    everything = {name: node for folder in folders for name, node in classes_in(folder).items()}
+    names = {"ByteStreams", "Connection", "AmqpsConnection", "FrameGuard", "Circuits", "AllClientLinks", "Daemon"}
+    names |= {"NeighborLinks", "Listener", "AcceptedConnection", "Connector", "Pump", "PeerAuthentication"}
+    names |= {"HttpServer"}
+    assert names <= set(everything)
+    fields = {field for name in names for field in own_fields(everything[name])}
+    assert {"end_reason", "was_of_use", "told_refusal", "connector", "files", "is_given_up"} <= fields
+    holders = {"connection", "client", "neighbor", "guard", "listener", "guest", "connector", "pump", "daemon"}
+    wrong = [
+        f"{path}:{node.lineno}: {ast.unparse(node)}"
+        for path in MODULES.values()
+        if not path.is_relative_to(ROOTS["router"] / "bench")  # its clients have connections of their own
+        for node in stores(syntax_of(path))
+        if node.attr in fields and ast.unparse(node.value).rpartition(".")[2].removeprefix("_") in holders
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 # Types of links and messages
 
 

@@ -44,7 +44,6 @@ from router.core.linkstate.control_message_sender import (
     FloodScope,
     target_of,
 )
-from router.core.linkstate.flood_copy_predictor import FloodCopyPredictor
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
     Hello,
@@ -55,6 +54,7 @@ from router.core.linkstate.messages import (
     RouterAdvertisement,
     UnknownMessage,
 )
+from router.core.linkstate.multicast_copy_predictor import MulticastCopyPredictor
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.protocol import LinkState
 from router.core.linkstate.rate_limit import NeighborConnectionRateLimits
@@ -217,7 +217,7 @@ class ControlPlane:
     def flood_trace(
         self, ingress: RouterId, child: RouterId, subscribers: frozenset[RouterId]
     ) -> tuple[RouterId, ...] | None:
-        """The trace of a multicast's copy for a child that floods it (`FloodCopyPredictor.trace`).
+        """The trace of a multicast's copy for a child that floods it (`MulticastCopyPredictor.trace`).
 
         Stale after `TopologyChanged`.
 
@@ -226,7 +226,9 @@ class ControlPlane:
             child: neighbor that gets the copy.
             subscribers: routers, others than this one, with subscribers of the address.
         """
-        flood = FloodCopyPredictor(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)
+        flood = MulticastCopyPredictor(
+            self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding
+        )
         return flood.trace(ingress, self.router_id, child)
 
     def _is_flooding(self, router: RouterId) -> bool:
@@ -471,7 +473,7 @@ class ControlPlane:
 
     def _settle(self, now: float) -> list[Action]:
         change = self._link_state.settle(now)
-        for claim in self._link_state.stale_neighbors.take_believed():
+        for claim in self._link_state.overruled_neighbors.take_believed():
             self._addresses.on_advertised(claim.id, claim.mobile_seq, now)
         if change is not None:
             self._install(change, now)

@@ -75,7 +75,7 @@ class SenderOverMark(PeerProtocolError):
         super().__init__("too much is held for this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
 
 
-class StreamTimeBudgetExceeded(PeerProtocolError):
+class AddressStreamBudgetSpent(PeerProtocolError):
     """A message above the size that is held, after others to its address have kept publishers waiting."""
 
     condition = Condition.RESOURCE_LIMIT_EXCEEDED
@@ -506,7 +506,7 @@ class Forwarder:
         transfer.may_stream = not transfer.is_complete
         if transfer.may_stream and not port.is_over and not self._may_stream(transfer, entry):
             self.forget(transfer)
-            self._settlement.reject_for(transfer, StreamTimeBudgetExceeded())
+            self._settlement.reject_for(transfer, AddressStreamBudgetSpent())
             return
         self.dispatch(transfer)
 

@@ -52,7 +52,7 @@ class AmqpsConnection(Connection):
             count = tls.read(fd, pn.memory_at(pn_transport_tail(self._transport), size))
             if count <= 0:
                 if count == FAILED and tls.error is not None and not total:
-                    self.fault = self.fault or tls.words(tls.error)
+                    self.end_because(tls.words(tls.error))
                 return total or count
             self._take(count)
             total += count

@@ -16,7 +16,7 @@ cdef Py_ssize_t bounded(Py_ssize_t size, Py_ssize_t least, Py_ssize_t most)
 cdef class ByteStreams:
     cdef public FrameGuard _guard
     cdef public size_t _transport
-    cdef public object fault
+    cdef public object end_reason
     cdef public bint is_ending
     cdef public bint is_closing
     cdef public Py_ssize_t moved_bytes

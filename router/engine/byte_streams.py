@@ -66,7 +66,7 @@ class ByteStreams:
         self._guard = guard
         self._transport = pn.pn_transport()
         silence(self._transport)
-        self.fault: str | None = None
+        self.end_reason: str | None = None
         """Reason why the connection ended; None while it has not."""
         self.is_ending = False
         """Whether the end of the connection was reported; only bytes are still to be written."""
@@ -154,6 +154,10 @@ class ByteStreams:
             self._violation = PeerProtocolError("the engine lost count", condition=Condition.INTERNAL_ERROR)
             pn.report_error(self._transport, str(Condition.INTERNAL_ERROR), "the engine lost count")
 
+    def end_because(self, reason: str | None) -> None:
+        """Note why the connection ends. The first reason counts."""
+        self.end_reason = self.end_reason or reason
+
     def _break(self, passed: int) -> None:
         """Take no more from a peer that has violated the protocol, and tell it so."""
         guard = self._guard
@@ -161,7 +165,7 @@ class ByteStreams:
             pn_transport_process(self._transport, passed)
         if self._violation is not None:
             return
-        self.fault = self.fault or guard.description
+        self.end_because(guard.description)
         self._violation = PeerProtocolError(guard.description, condition=Condition(guard.condition))
         if guard.is_header_wrong:
             # The answer is the header that is served here, and then the end. The engine must not take it for TLS.
@@ -324,7 +328,7 @@ class ByteStreams:
         nobody. Such a connection would take messages for ever and pass on none.
         """
         if self._frames_written() - self._frames_before < self.unanswered and not self.is_ending:
-            self.fault = "answers beyond handle-max or channel-max"
+            self.end_because("answers beyond handle-max or channel-max")
             self.received_end()
         self.unanswered = 0
         self._guard.asked_bytes = 0

@@ -24,13 +24,14 @@ from router.binding.unbind_in_thread import begin_unbinding
 from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.core.policy.client_rights import ClientRights
+from router.core.policy.denial import Denied
 from router.core.policy.message_rate import MessageRate
 from router.dataplane.connection_port import Port
 from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.byte_streams import ANSWER_COPIES, ByteStreams
 from router.engine.inflight_rpc_calls import InflightRpcCalls
-from router.engine.links_awaiting_detach import ClosedLinks, RefusedLinks
+from router.engine.links_awaiting_detach import ClosedLinks, UndetachedLinkCount
 from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, MemoryMeter
 from router.engine.peer_identity import PeerIdentity
@@ -111,6 +112,9 @@ class Connection(ByteStreams):
         *,
         is_server: bool,
         identity: PeerIdentity | None = None,
+        host: str = "",
+        since: float = 0.0,
+        connector: int = 0,
         most_silence_s: float,
     ) -> None:
         channel_max = min(settings.max_sessions - 1, 32767)
@@ -133,10 +137,10 @@ class Connection(ByteStreams):
         """Number of links on which the peer sends messages."""
         self._most_sessions = 0
         self._session_links: dict[int, dict[int, IngressLink | EgressLink]] = {}
-        self.host, self.since, self.connector = "", 0.0, 0
+        self.host, self.since, self.connector = host, since, connector
         """Host and port of the peer, for management; time at which the socket was there, seconds; number of the
         connector among those of this router, 0 where the peer has dialled."""
-        self.refused = RefusedLinks()
+        self.refused = UndetachedLinkCount()
         self.was_of_use = False
         """Whether the peer's Open has come, or, of a neighbor, a control message."""
         self.told_refusal = ""
@@ -157,11 +161,11 @@ class Connection(ByteStreams):
         """Next link to be freed."""
         self._data_plane = data_plane
         self._handler = handler
-        self._collector = pn.pn_collector()
-        self._connection = pn.pn_connection()
         self._bind(settings, channel_max, most_silence_s)
 
     def _bind(self, settings: ConnectionSettings, channel_max: int, most_silence_s: float) -> None:
+        self._collector = pn.pn_collector()
+        self._connection = pn.pn_connection()
         pn.pn_connection_collect(self._connection, self._collector)
         if self.is_server:
             pn.pn_transport_set_server(self._transport)
@@ -202,6 +206,25 @@ class Connection(ByteStreams):
             self._owe_frame()
         self.port.touch()
 
+    def take_settings(self, settings: ConnectionSettings) -> None:
+        """Go by other settings of the same listener or connector: those that count while a connection is open."""
+        self.settings = settings
+
+    def note_use(self) -> None:
+        """Note that the peer's Open has come, or, of a neighbor, a control message that is understood."""
+        self.was_of_use = True
+
+    def note_refusal(self, reason: str) -> bool:
+        """Note why a link is refused. Returns: whether the one before had another reason."""
+        is_new, self.told_refusal = reason != self.told_refusal, reason
+        return is_new
+
+    def deny(self, denied: Denied) -> None:
+        """Close it, since policy refuses the client."""
+        self.is_denied = True
+        self.close(denied.condition, str(denied))
+        self.end()
+
     def permit(self, rights: ClientRights, rate: MessageRate | None) -> None:
         """Let a client have what policy gives it: before `open`, which announces the bounds.
 
@@ -241,7 +264,7 @@ class Connection(ByteStreams):
 
     def give_up(self, reason: str) -> None:
         """End it without a word: the engine could not write one."""
-        self.fault = self.fault or reason
+        self.end_because(reason)
         self.received_end()
         self.sent_end()
         self.port.touch()
@@ -424,7 +447,7 @@ class Connection(ByteStreams):
     def _count_unanswered(self) -> None:
         if self.peer is None:
             # Neither its role nor its virtual host is known. Proton lets this pass, and writes no Close before an Open.
-            self.fault = "a frame before Open"
+            self.end_because("a frame before Open")
             self.received_end()
             self.end()
             return
@@ -445,16 +468,15 @@ class Connection(ByteStreams):
             return
         self.is_ending = True
         self._note_broken_transport()  # proton tells that it is closed before why, where writing has failed first
-        if self.fault is None:
-            self.fault = proton_data.read_condition(pn.pn_connection_remote_condition(self._connection))
-        self.fault = self.fault or self._end_in_order()
+        self.end_because(proton_data.read_condition(pn.pn_connection_remote_condition(self._connection)))
+        self.end_because(self._end_in_order())
         self._handler.connection_ended(self)
         self.close()
 
     def _note_broken_transport(self) -> None:
         """Take the reason of proton's transport, if it has one and no other is known."""
         found = proton_data.read_condition(pn.pn_transport_condition(self._transport))
-        self.fault = self.fault or (BROKEN_OFF if found == PROTON_BROKEN_OFF else found)
+        self.end_because(BROKEN_OFF if found == PROTON_BROKEN_OFF else found)
 
     def _end_in_order(self) -> str:
         """Say in words which side ended it, where nothing was at fault."""

@@ -19,7 +19,7 @@ MOST_UNSETTLED: Final = 16
 memory."""
 
 
-class RefusedLinks:
+class UndetachedLinkCount:
     """Count of a connection's links that this side has refused or closed and its peer has not detached."""
 
     def __init__(self) -> None:

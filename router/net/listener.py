@@ -77,6 +77,7 @@ class AcceptedConnection:
 
     def ended(self) -> None:
         """Note that it has ended, and is to be cleared away now."""
+        self.is_ended = True
         self._ended(self)
 
     def give_up(self, reason: str) -> None:
@@ -179,6 +180,10 @@ class Listener:
         self._waiting_count = 0
         self._may_serve = trio.Event()
         self._told: set[Refusal] = set()
+
+    def take_settings(self, settings: ListenerSettings, files: int) -> None:
+        """Go by other settings, and another bound on descriptors, for the connections to come; it stays bound."""
+        self.settings, self.files = settings, files
 
     @property
     def refused(self) -> int:
@@ -347,7 +352,6 @@ class Listener:
         self._handshakes.pop(guest, None)
 
     def _ended(self, guest: AcceptedConnection) -> None:
-        guest.is_ended = True
         self._ended_of_host[guest.host] = self._ended_of_host.get(guest.host, 0) + 1
 
     async def _serve(self, sock: socket.socket, guest: AcceptedConnection, serve: Serve) -> None:

@@ -128,7 +128,7 @@ class Pump(PolledSocket):
     def give_up(self, reason: str) -> None:
         """Close a connection whose peer has not authenticated."""
         if self._connection.peer is None:
-            self._connection.fault = reason
+            self._connection.end_because(reason)
             self._hang_up()
 
     def abort(self) -> None:
@@ -146,8 +146,8 @@ class Pump(PolledSocket):
 
     def _lose(self, why: str) -> None:
         connection = self._connection
-        if connection.fault is None and not connection.is_ending:
-            connection.fault = why
+        if not connection.is_ending:
+            connection.end_because(why)
         connection.received_end()
         connection.sent_end()
         self._output_ended = True

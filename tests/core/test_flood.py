@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from router.core.ids_and_conditions import RouterId
-from router.core.linkstate.flood_copy_predictor import FloodCopyPredictor
+from router.core.linkstate.multicast_copy_predictor import MulticastCopyPredictor
 from router.core.linkstate.spf import Topology
 
 Copy = tuple[RouterId, RouterId, tuple[RouterId, ...]]
@@ -73,7 +73,9 @@ def _onward(
         if below & subscribers:
             found: tuple[RouterId, ...] | None = ()
             if is_flooding(child):
-                found = FloodCopyPredictor(topology, subscribers | {router}, is_flooding).trace(ingress, router, child)
+                found = MulticastCopyPredictor(topology, subscribers | {router}, is_flooding).trace(
+                    ingress, router, child
+                )
             if found is not None:
                 copies.append((router, child, found or onward))
     return copies

@@ -73,7 +73,7 @@ def check_nothing_under_way(*routers: Runtime) -> None:
         assert [circuits._held, circuits._unsaid, circuits._unanswered, circuits._closing] == [{}, {}, set(), set()]
         assert len(circuits._handles) == len(port.circuits_out)
         assert connection_of(router).refused.count == 0
-        assert connection_of(router).fault is None
+        assert connection_of(router).end_reason is None
     one, other = map(port_of, routers)
     assert set(one.circuits_out) == set(other.circuits_in)
     assert set(other.circuits_out) == set(one.circuits_in)
@@ -607,7 +607,7 @@ def test_the_neighbor_ends_the_session_of_a_circuit_of_ours(bench: Bench, state:
     assert not open_circuit(router, "topic", "RAW").is_gone
     run(bench)
     assert len(others) == 2
-    assert connection_of(router).fault is None
+    assert connection_of(router).end_reason is None
 
 
 @pytest.mark.parametrize("how", ["detach", "end", "both"])

@@ -198,7 +198,7 @@ def test_each_end_has_its_reason(bench: Bench) -> None:
         end(client, connection)
         bench.run()
         assert not router.connections
-        return connection.fault
+        return connection.end_reason
 
     def refuse(_: Peer, connection: Connection) -> None:
         router.begin(bench.now)

@@ -360,7 +360,7 @@ def test_a_neighbor_that_detaches_the_control_links_unheard_is_left_and_why(benc
     bench.run()
     assert len(closing(end.read)) == 1
     assert not plug.connection.was_of_use
-    assert str(plug.connection.fault).endswith("wants no neighbor: qd:forbidden: not for routers")
+    assert str(plug.connection.end_reason).endswith("wants no neighbor: qd:forbidden: not for routers")
 
 
 @pytest.mark.parametrize("piece", [0, 1])

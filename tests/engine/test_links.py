@@ -484,7 +484,7 @@ def test_a_router_that_connects_where_clients_do_leaves_and_it_is_told_once(benc
         bench.advance(0.1)
     reason = "qd:forbidden: this listener is for clients, not for routers"
     assert [line["event"] for line in lines if line["log_level"] == "warning"] == ["attach_refused"]
-    assert str(dialled.connection.fault).endswith(f"wants no neighbor: {reason}")
+    assert str(dialled.connection.end_reason).endswith(f"wants no neighbor: {reason}")
     assert not dialled.connection.was_of_use
     assert not listening.connections
     assert not dialling.connections

@@ -64,7 +64,7 @@ async def deaf_peer(is_closed_by_us: bool) -> None:
                 runtime.turn(connection)
                 nursery.start_soon(beat, theirs)
     assert connection.is_closed
-    assert connection.fault is not None
+    assert connection.end_reason is not None
     runtime.remove_connection(connection)
     poller.close()
 

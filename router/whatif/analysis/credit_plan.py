@@ -54,7 +54,7 @@ class ClientCreditHabits:
 
 
 @attrs.frozen(kw_only=True)
-class CreditDemand:
+class OfferedMessages:
     """The messages of one row of the plan, as they are offered."""
 
     address: str
@@ -69,7 +69,7 @@ class CreditDemand:
 
 
 @attrs.frozen(kw_only=True)
-class PathCreditCounts:
+class PathsByCredit:
     """Numbers of paths to addresses. Demands for routers don't count: nobody says what credit there is."""
 
     known: int
@@ -80,7 +80,7 @@ class PathCreditCounts:
     """Paths of which the credit or the delay is not known."""
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]], model: Model) -> PathCreditCounts:
+    def of(cls, rows: Iterable[Mapping[str, Any]], model: Model) -> PathsByCredit:
         """Count rows of `credit_plan`, which are of *model*."""
         addresses = {address.text for address in model.addresses}
         found = [row["is_enough"] for row in rows if row["is_enough"] is not None or row["address"] in addresses]
@@ -116,13 +116,15 @@ def address_rows(
     routes: RoutingState, model: Model, terms: ClientCreditHabits, addresses: Collection[int] | None = None
 ) -> list[dict[str, Any]]:
     """Rows of paths to addresses, all or some: only for these the credit is known."""
-    pools: dict[tuple[str, int], list[CreditDemand]] = {}
+    pools: dict[tuple[str, int], list[OfferedMessages]] = {}
     for path in _address_paths(routes, model, terms, addresses):
         pools.setdefault((path.address, path.dst), []).append(path)
     return [row for paths in pools.values() for row in _pool_rows(routes.network, paths, terms)]
 
 
-def _pool_rows(network: Network, paths: list[CreditDemand], terms: ClientCreditHabits) -> Iterator[dict[str, object]]:
+def _pool_rows(
+    network: Network, paths: list[OfferedMessages], terms: ClientCreditHabits
+) -> Iterator[dict[str, object]]:
     """Rows of paths that share the credit of one router's subscribers."""
     configured = paths[0].configured
     work = _sum(None if path.busy_us is None else path.rate * path.busy_us for path in paths)
@@ -164,7 +166,7 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 def _address_paths(
     routes: RoutingState, model: Model, terms: ClientCreditHabits, addresses: Collection[int] | None
-) -> Iterator[CreditDemand]:
+) -> Iterator[OfferedMessages]:
     """Every flow to an address. What finds no credit is wanted at the nearest router, and counts as a need there."""
     sites = {(site.address, site.router): site for site in model.subscribers}
     wanted: dict[tuple[int, int, int], int] = {}
@@ -179,7 +181,7 @@ def _address_paths(
         delay, is_known = routes.longest_delay_us(src, dst)
         service_us = None if site.service_ms is None else round(site.service_ms * 1000)
         trip = 2 * delay + 4 * terms.client_us
-        yield CreditDemand(
+        yield OfferedMessages(
             address=text,
             src=src,
             dst=dst,
@@ -204,7 +206,7 @@ def _nearest(routes: RoutingState, flow: IngressEgressFlow) -> int | None:
 # Demands for routers
 
 
-def _router_paths(routes: RoutingState, terms: ClientCreditHabits) -> Iterator[CreditDemand]:
+def _router_paths(routes: RoutingState, terms: ClientCreditHabits) -> Iterator[OfferedMessages]:
     """Demands for routers, whose receivers' credit and time nobody says: the MOST_PAIRS with most work."""
     network = routes.network
     count = len(network.demand_src)
@@ -225,7 +227,7 @@ def _router_paths(routes: RoutingState, terms: ClientCreditHabits) -> Iterator[C
     if len(chosen) > MOST_PAIRS:
         chosen = chosen[np.lexsort((chosen, -network.demand_rate[chosen], -work[chosen]))][:MOST_PAIRS]
     for at in chosen.tolist():
-        yield CreditDemand(
+        yield OfferedMessages(
             address=network.routers[dsts[at]],
             src=srcs[at],
             dst=dsts[at],

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesh_config.models import Treatment
-from router.whatif.analysis.slowest_path_delays import SlowestPathDelays
+from router.whatif.analysis.ecmp_worst_delays import EcmpWorstDelays
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import TREATMENTS, Network
 
@@ -90,8 +90,8 @@ class RoutingState:
         return self._delays[pair]
 
     @cached_property
-    def _split_delays(self) -> SlowestPathDelays:
-        return SlowestPathDelays(self.network, self.kernel, self.failed_links)
+    def _split_delays(self) -> EcmpWorstDelays:
+        return EcmpWorstDelays(self.network, self.kernel, self.failed_links)
 
     def longest_delay_us(self, src: int, dst: int) -> tuple[int, bool]:
         """Delay like `delay_us`, but of the slowest shortest path where traffic is split over all of them."""

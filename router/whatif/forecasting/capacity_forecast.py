@@ -30,7 +30,7 @@ from router.whatif.forecasting.demand_history import (
     read_history,
 )
 from router.whatif.forecasting.history_check import check_history, no_router_known
-from router.whatif.forecasting.link_trends import LEAST, ForecastHorizon, number_of, soonest, trends
+from router.whatif.forecasting.link_trends import LEAST, ForecastSettings, number_of, soonest, trends
 from router.whatif.forecasting.models_with_forecast_demands import with_measured
 from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.formats.model_folder import write_model
@@ -74,7 +74,7 @@ MOST_PERIODS: Final = 520
 class Wanted:
     """Choices of a forecast: how far, of what, in which failures."""
 
-    outlook: ForecastHorizon
+    outlook: ForecastSettings
     period: str = "week"
     """One of CALENDARS."""
     level: str = "busy"
@@ -112,7 +112,7 @@ def choose(*, period: str, level: str, horizon: int, limit: float, confidence: f
     if not limit > 0 or not 0 < confidence < 1:
         raise ValueError(f"limit {limit}, confidence {confidence}; expected both above 0, and confidence below 1")
     return Wanted(
-        outlook=ForecastHorizon(horizon=horizon, confidence=confidence, limit=limit),
+        outlook=ForecastSettings(horizon=horizon, confidence=confidence, limit=limit),
         period=period,
         level=level,
         families=families,

@@ -22,7 +22,7 @@ EXACT: Final = 1e-18
 
 
 @attrs.frozen(kw_only=True)
-class ForecastHorizon:
+class ForecastSettings:
     """Horizon, confidence and limit of a forecast."""
 
     horizon: int
@@ -55,7 +55,7 @@ class _Line:
         return value
 
 
-def trends(values: DataFrame, keys: Sequence[str], *, periods: int, outlook: ForecastHorizon) -> DataFrame:
+def trends(values: DataFrame, keys: Sequence[str], *, periods: int, outlook: ForecastSettings) -> DataFrame:
     """Fit a line for each key.
 
     Args:

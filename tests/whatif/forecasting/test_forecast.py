@@ -24,7 +24,7 @@ from router.cli import main
 from router.cli.whatif.forecast import _say, rows_to_tell
 from router.whatif.forecasting.capacity_forecast import Wanted, check, forecast
 from router.whatif.forecasting.demand_history import Calendar, periods_of, rates_of, read_history
-from router.whatif.forecasting.link_trends import ForecastHorizon, trends
+from router.whatif.forecasting.link_trends import ForecastSettings, trends
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.formats.parquet_file import ParquetFileError
 from router.whatif.model.demands import Demand
@@ -368,7 +368,7 @@ def test_too_few_weeks_of_all_routers_are_an_error_that_names_one(spark: SparkSe
     write_history(tmp_path / "rates", steady(without=lambda router, hour: router == "C" and hour >= 336, weeks=4))
     words = "2 weeks in which every router was watched: `C` was in 2 of 4; expected 3 at least; in a model without `C`"
     with pytest.raises(RunError, match=words):
-        forecast(spark, tmp_path / "rates", triangle(), tmp_path / "out", Wanted(outlook=ForecastHorizon(horizon=9)))
+        forecast(spark, tmp_path / "rates", triangle(), tmp_path / "out", Wanted(outlook=ForecastSettings(horizon=9)))
 
 
 def test_an_hour_without_messages_whose_size_is_told_is_no_error(spark: SparkSession, tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_an_hour_without_messages_whose_size_is_told_is_no_error(spark: SparkSes
 
 def test_so_many_of_the_next_periods_are_within_the_band(spark: SparkSession) -> None:
     rng = random.Random(11)
-    outlook = ForecastHorizon(horizon=3, confidence=0.9, limit=1.0)
+    outlook = ForecastSettings(horizon=3, confidence=0.9, limit=1.0)
     series, last = [], []
     for key in range(1500):
         slope, level, noise = rng.uniform(-0.1, 0.1), rng.uniform(0, 2), rng.uniform(0.01, 0.5)
@@ -473,14 +473,14 @@ def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
         check(tmp_path / "rates", model, tmp_path / "rates")
     words = r"2 whole weeks in the history; expected 3 at least; a week is whole if 135 of its 168 hours \(80%\)"
     with pytest.raises(RunError, match=words):
-        forecast(spark, tmp_path / "rates", model, tmp_path / "out", Wanted(outlook=ForecastHorizon(horizon=9)))
+        forecast(spark, tmp_path / "rates", model, tmp_path / "out", Wanted(outlook=ForecastSettings(horizon=9)))
     long = [
         row(MONDAY + dt.timedelta(hours=3 * at), 3 * 3600, "A", word, 9) for at in range(8) for word in ("", "jobs")
     ]
     write_history(tmp_path / "long", long)
     words = "0 whole weeks in the history: nothing entered in any hour that .* longer than two hours count for nothing"
     with pytest.raises(RunError, match=words):
-        forecast(spark, tmp_path / "long", model, tmp_path / "out", Wanted(outlook=ForecastHorizon(horizon=9)))
+        forecast(spark, tmp_path / "long", model, tmp_path / "out", Wanted(outlook=ForecastSettings(horizon=9)))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bare", "long", "rates"]
 
 
@@ -565,7 +565,7 @@ def test_a_history_of_another_mesh_is_an_error(spark: SparkSession, tmp_path: Pa
     write_history(tmp_path / "few", [each for each in rows if each["router"] == "Z" or each["begun"] >= last])
     words = "none of the routers with whole weeks is in the model: `Z`; expected a history of the mesh"
     with pytest.raises(RunError, match=words):
-        forecast(spark, tmp_path / "few", triangle(), tmp_path / "out", Wanted(outlook=ForecastHorizon(horizon=9)))
+        forecast(spark, tmp_path / "few", triangle(), tmp_path / "out", Wanted(outlook=ForecastSettings(horizon=9)))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few", "other"]
 
 

@@ -29,7 +29,7 @@ from router.cli import main
 from router.cli.whatif.watch import CONNECT, ROWS, Screen
 from router.whatif.forecasting.capacity_forecast import Wanted, forecast
 from router.whatif.forecasting.demand_history import CALENDARS, Calendar
-from router.whatif.forecasting.link_trends import ForecastHorizon
+from router.whatif.forecasting.link_trends import ForecastSettings
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.mesh_model import Model
@@ -233,7 +233,7 @@ def assert_forecast_of(spark: SparkSession, folder: Path) -> None:
         subscribers=[SubscriberSite(address="watched", router="R3")],
         addresses=[AddressNode(text="watched", treatment=Treatment.BALANCED)],
     )
-    wanted = Wanted(outlook=ForecastHorizon(horizon=2), period="short")
+    wanted = Wanted(outlook=ForecastSettings(horizon=2), period="short")
     with mock.patch.dict(CALENDARS, short=Calendar(bucket_s=seconds, period_s=seconds)):
         forecast(spark, folder / "out", model, folder / "plan", wanted)
     demands = read_table(folder / "plan", "demand_period").to_pylist()

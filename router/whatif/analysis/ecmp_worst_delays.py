@@ -12,7 +12,7 @@ from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
 
 
-class SlowestPathDelays:
+class EcmpWorstDelays:
     """The slowest of all shortest paths, by both ends; worked out for one destination at a time, and kept."""
 
     def __init__(self, network: Network, kernel: Kernel, failed_links: Collection[int]) -> None:

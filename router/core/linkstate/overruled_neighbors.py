@@ -13,10 +13,10 @@ from router.core.linkstate.messages import RouterAdvertisement
 from router.core.linkstate.neighbors import Neighbors
 
 LATER_NEWS: Final = "others have heard later news of it"
-"""Reason for which a stale neighbor is refused."""
+"""Reason for which an overruled neighbor is refused."""
 
 
-class StaleNeighbors:
+class OverruledNeighbors:
     """Neighbors about which others report later news than they do themselves.
 
     A router overrules at once what is said in its name. A neighbor that does not within `hello_max_age_s` is not the

@@ -22,7 +22,7 @@ Edge = tuple[RouterId, RouterId]
 """A copy, by the router that sends it and the one that gets it."""
 
 
-class FloodCopyPredictor:
+class MulticastCopyPredictor:
     """The copies of multicasts to the subscribers at some routers.
 
     Args:
