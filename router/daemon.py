@@ -258,21 +258,12 @@ class Daemon:
     # Changes while it runs
 
     def read_files(self, settings: RouterSettings) -> CredentialStore:
-        """Read all files of TLS, users and passwords that *settings* name. Blocks. Raises: LocalError."""
+        """See `ChangeableDaemon.read_files`."""
         _load_modules(settings)
         return CredentialStore(settings, self.runtime.log)
 
     def prepare(self, plan: ChangePlan, new: RouterSettings, files: CredentialStore) -> Callable[[], None]:
-        """Take the files of TLS and of users that listeners and connectors need.
-
-        Args:
-            plan: what is to change.
-            new: settings afterwards.
-            files: has read those of the new settings.
-        Returns: what takes it back, should something else fail.
-        Raises:
-            LocalError: one of them cannot be used, and nothing has changed.
-        """
+        """See `ChangeableDaemon.prepare`."""
         changed: list[tuple[EndpointSettings, EndpointSettings]] = [*plan.altered, *plan.repaced]
         gone = [*plan.closed, *plan.ended, *(before for before, _ in changed), self.runtime.settings.http]
         come = [*plan.opened, *plan.added, *(after for _, after in changed), *_of_http(new)]
@@ -289,11 +280,11 @@ class Daemon:
         return {each.users_file for each in identities if each is not None and each.users_file is not None}
 
     def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
-        """Give it other settings for the connections to come; it stays bound."""
+        """See `ChangeableDaemon.alter_listener`."""
         listener.take_settings(settings, usable_files(self.runtime.settings, settings.role))
 
     def share_ports(self, leaving: Sequence[Listener], is_shared: bool) -> None:
-        """Let others be bound at the ports of *leaving* and of HTTP, as these are to be closed, or no more."""
+        """See `ChangeableDaemon.share_ports`."""
         for listener in leaving:
             listener.share_port(is_shared)
         self.http.share_port(is_shared)
@@ -301,16 +292,7 @@ class Daemon:
     def open_listener(
         self, settings: ListenerSettings, place: str, port: int | None = None, *, shares_port: bool = False
     ) -> Listener:
-        """Bind a listener, and accept.
-
-        Args:
-            settings: host, port and role.
-            place: address of the host.
-            port: that it had, where *settings* leave it to the system.
-            shares_port: bind it also where a listener that shares its port has this one.
-        Raises:
-            LocalError: it cannot be bound, or the router stops.
-        """
+        """See `ChangeableDaemon.open_listener`."""
         if self._accepting is None or self._nursery is None:
             raise LocalError("the router is stopping")
         files = usable_files(self.runtime.settings, settings.role)
@@ -321,57 +303,43 @@ class Daemon:
         return listener
 
     def close_listener(self, listener: Listener) -> None:
-        """Accept no more on it; its connections stay."""
+        """See `ChangeableDaemon.close_listener`."""
         self.listeners.remove(listener)
         self.stop_accepting(listener)
 
     def stop_accepting(self, listener: Listener) -> None:
-        """Close it, and leave it in the list."""
+        """See `ChangeableDaemon.stop_accepting`."""
         # The task that accepts closes it: nobody may wait for a descriptor that is closed.
         if listener in self._scopes:
             self._scopes.pop(listener).cancel()
 
     def accept_again(self, listener: Listener) -> None:
-        """Bind a closed listener anew, and accept.
-
-        Raises:
-            LocalError: it cannot be bound, or the router stops.
-        """
+        """See `ChangeableDaemon.accept_again`."""
         again = self.open_listener(listener.settings, listener.host, listener.port)
         self.listeners.remove(again)
         self.listeners[self.listeners.index(listener)] = again
 
     def prepare_http(self, settings: RouterSettings, place: str | None) -> HttpServer | None:
-        """Bind the HTTP listener that *settings* have, at the address *place* of its host; None where they have none.
-
-        It is bound also where a listener that shares its port has this one.
-
-        Raises:
-            LocalError: it cannot be bound, or what it needs is not installed.
-        """
+        """See `ChangeableDaemon.prepare_http`."""
         return self.http.prepare(settings, place, shares_port=True)
 
     def serve_http(self, server: HttpServer | None) -> None:
-        """Serve HTTP by *server* from now on; connections of the one before it end."""
+        """See `ChangeableDaemon.serve_http`."""
         self.http.take(server)
 
     def start(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Run *task* beside all else, once; a fault of ours in it is told of.
-
-        Raises:
-            LocalError: the router stops.
-        """
+        """See `ChangeableDaemon.start`."""
         if self._nursery is None or self._told_to_stop.is_set():
             raise LocalError("the router is stopping")
         self._nursery.start_soon(self._keep_up, task)
 
     def stop(self) -> None:
-        """Stop, as SIGTERM has it."""
+        """See `ChangeableDaemon.stop`."""
         self.runtime.log.info("stopping", signal="")
         self._told_to_stop.set()
 
     def add_connector(self, settings: ConnectorSettings) -> Connector:
-        """Begin to connect."""
+        """See `ChangeableDaemon.add_connector`."""
         connector = Connector(settings, self._rng)
         self.connectors.append(connector)
         if self._nursery is not None and not self._told_to_stop.is_set():
@@ -379,7 +347,7 @@ class Daemon:
         return connector
 
     def repace_connector(self, connector: Connector, settings: ConnectorSettings) -> None:
-        """Give it other pauses between its attempts; its connection goes on."""
+        """See `ChangeableDaemon.repace_connector`."""
         before = connector.settings
         connector.repace(settings)
         for connection in self.runtime.connections.values():
@@ -387,7 +355,7 @@ class Daemon:
                 connection.take_settings(connector.settings)
 
     def end_connector(self, connector: Connector) -> None:
-        """Connect no more, and close the connection once the request's answer, which may go by it, is written."""
+        """See `ChangeableDaemon.end_connector`."""
         self.connectors.remove(connector)
         connector.stop()
         self.runtime.mesh_presence.connector_removed(connector.settings, [each.settings for each in self.connectors])

@@ -5,12 +5,10 @@ Neighbors stay connected, so that it can be asked, told to serve again, or stopp
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol
-
 import trio
 
 from mesh_config.models import Role
+from router.changeable_daemon import ChangeableDaemon
 from router.core.errors import LocalError
 from router.core.events import TransitResumed
 from router.core.ids_and_conditions import Condition, ConnectionId
@@ -21,30 +19,12 @@ from router.net.listener import Listener
 from router.runtime import Runtime
 
 
-class DrainableDaemon(Protocol):
-    """The daemon, as far as a drain needs it."""
-
-    listeners: list[Listener]
-
-    def start(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Run *task* beside all else. Raises: LocalError when the router is stopping."""
-
-    def stop_accepting(self, listener: Listener) -> None:
-        """Accept no more on it; it stays in the list, closed."""
-
-    def accept_again(self, listener: Listener) -> None:
-        """Bind it anew, and accept. Raises: LocalError."""
-
-    def stop(self) -> None:
-        """Stop, as SIGTERM has it."""
-
-
 class Draining:
     """The drains of one router."""
 
-    def __init__(self, runtime: Runtime, sockets: DrainableDaemon) -> None:
+    def __init__(self, runtime: Runtime, daemon: ChangeableDaemon) -> None:
         self._runtime = runtime
-        self._sockets = sockets
+        self._daemon = daemon
         self._kept: ConnectionId | None = None
         """Connection of the client that has asked for the drain, which is kept."""
         self._is_to_stop = False
@@ -68,15 +48,15 @@ class Draining:
             raise LocalError("the router is stopping")
         self._is_to_stop |= is_to_stop
         if state is DrainState.DRAINED and is_to_stop:
-            self._sockets.stop()
+            self._daemon.stop()
         if state is not DrainState.SERVING:
             return
         self._over, self._kept = trio.Event(), kept
-        self._sockets.start(self._run)
+        self._daemon.start(self._run)
         self._runtime.enter(DrainState.DRAINING)
         for listener in self._client_listeners():
             if not listener.is_closed:
-                self._sockets.stop_accepting(listener)
+                self._daemon.stop_accepting(listener)
         self._runtime.log.info("draining", clients=len(self._clients()), within_s=self._runtime.settings.shutdown_s)
 
     def resume(self) -> None:
@@ -92,10 +72,10 @@ class Draining:
         try:
             for listener in self._client_listeners():
                 if listener.is_closed:
-                    self._sockets.accept_again(listener)
+                    self._daemon.accept_again(listener)
         except LocalError:
             for listener in self._client_listeners():
-                self._sockets.stop_accepting(listener)
+                self._daemon.stop_accepting(listener)
             raise
         runtime.enter(DrainState.SERVING)
         runtime.take_again()
@@ -104,7 +84,7 @@ class Draining:
         runtime.log.info("resumed")
 
     def _client_listeners(self) -> list[Listener]:
-        return [listener for listener in self._sockets.listeners if listener.settings.role is Role.NORMAL]
+        return [listener for listener in self._daemon.listeners if listener.settings.role is Role.NORMAL]
 
     def _clients(self) -> list[Connection]:
         """Clients, but for the one that has asked for the drain."""
@@ -128,7 +108,7 @@ class Draining:
                 runtime.log.info("drained", clients=len(self._clients()))
             self._over.set()
         if self._is_to_stop:
-            self._sockets.stop()
+            self._daemon.stop()
 
     async def _close_clients(self) -> None:
         """Close all clients; those that don't answer within a while without a word."""

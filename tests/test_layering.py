@@ -288,6 +288,7 @@ RINGS = (
     Ring("router.connection_server", ours=("router", "mesh_config.models"), others=("trio",)),
     Ring("router.clock_and_gc", others=("trio",)),
     Ring("router.graceful_stop", ours=("router.runtime", "router.core", "router.drain_state"), others=("trio",)),
+    Ring("router.changeable_daemon", ours=("router.net", "router.security.credential_store", "mesh_config")),
     Ring("router.draining", ours=("router", "mesh_config.models"), others=("trio",)),
     Ring("router.drain_state"),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),

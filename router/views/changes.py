@@ -17,9 +17,10 @@ from mesh_config.check_router import MOST_PATTERN_WORDS, count_pattern_words
 from mesh_config.connector_matching import target_of
 from mesh_config.findings import Finding
 from mesh_config.loader import parse_document
-from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
+from mesh_config.models import AddressSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.value_rules import fault_of, field_of
 from router import logs
+from router.changeable_daemon import ChangeableDaemon
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.core.linkstate.spf import load_algorithms
@@ -27,8 +28,7 @@ from router.draining import Draining
 from router.management.changes import ChangeError
 from router.management.config_log_and_memory_rows import AddressConfigRow, RouterLogRow
 from router.management.snapshot import ConnectionRow, ConnectorRow, ListenerRow, Row
-from router.net.connector import Connector
-from router.net.listener import Listener, address_of
+from router.net.listener import address_of
 from router.runtime import Runtime
 from router.views.config_log_and_memory_rows import address_config_rows
 from router.views.kept_treatments import kept_treatments
@@ -72,34 +72,20 @@ MOST_CREATED: Final = 1000
 """Maximum number of listeners, connectors, or addresses of a router that management may add to."""
 
 
-class ListenersAndConnectors(Protocol):
-    """The listeners and connectors of a router, as its daemon keeps them."""
+class ManagedDaemon(ChangeableDaemon, Protocol):
+    """A daemon that management can also have read its file again, drain and stop."""
 
-    listeners: list[Listener]
-    connectors: list[Connector]
     reloading: SettingsReloader
     draining: Draining
-
-    def open_listener(self, settings: ListenerSettings, place: str) -> Listener:
-        """Bind it, at the address *place* of its host, and accept. Raises: LocalError."""
-
-    def close_listener(self, listener: Listener) -> None:
-        """Accept no more on it; its connections stay."""
-
-    def add_connector(self, settings: ConnectorSettings) -> Connector:
-        """Begin to connect."""
-
-    def end_connector(self, connector: Connector) -> None:
-        """Connect no more, and close its connection."""
 
 
 class RuntimeChanges:
     """`management.changes.Changes` of a running router."""
 
-    def __init__(self, runtime: Runtime, sockets: ListenersAndConnectors | None) -> None:
-        """*sockets*: None where there are none, and none can be made."""
+    def __init__(self, runtime: Runtime, daemon: ManagedDaemon | None) -> None:
+        """*daemon*: None where there is none, and no listener or connector can be made."""
         self._runtime = runtime
-        self._sockets = sockets
+        self._daemon = daemon
         self._is_looking_up = False
         """Whether the host of a listener is being looked up, one at a time: a name server may take long."""
 
@@ -127,28 +113,28 @@ class RuntimeChanges:
         if isinstance(row, AddressConfigRow):
             self._delete_address(row)
             return
-        sockets = self._need_sockets()
+        daemon = self._need_daemon()
         if isinstance(row, ListenerRow):
-            for listener in sockets.listeners:
+            for listener in daemon.listeners:
                 if listener.port == int(row.port) and listener.host == row.host:
-                    sockets.close_listener(listener)
+                    daemon.close_listener(listener)
                     self._tell("listener deleted", listener.name)
                     return
         elif isinstance(row, ConnectorRow):
-            for connector in sockets.connectors:
+            for connector in daemon.connectors:
                 if connector_identity(connector.settings) == row.identity:
-                    sockets.end_connector(connector)
+                    daemon.end_connector(connector)
                     self._tell("connector deleted", connector.name)
                     return
         raise ChangeError(f"`{row.name}` is gone", status=404)
 
     def reload(self) -> Generator[None, None, dict[str, list[str]]]:
         """See `Changes.reload`."""
-        return (yield from self._need_sockets().reloading.reload())
+        return (yield from self._need_daemon().reloading.reload())
 
     def drain(self, kept: ConnectionId | None, *, is_to_stop: bool) -> dict[str, object]:
         """See `Changes.drain`."""
-        draining = self._need_sockets().draining
+        draining = self._need_daemon().draining
         try:
             draining.begin(kept, is_to_stop=is_to_stop)
         except LocalError as error:
@@ -158,15 +144,15 @@ class RuntimeChanges:
     def resume(self) -> dict[str, object]:
         """See `Changes.resume`."""
         try:
-            self._need_sockets().draining.resume()
+            self._need_daemon().draining.resume()
         except LocalError as error:
             raise ChangeError(str(error), status=CONFLICT) from error
         return {"state": str(self._runtime.drain_state)}
 
-    def _need_sockets(self) -> ListenersAndConnectors:
-        if self._sockets is None:
+    def _need_daemon(self) -> ManagedDaemon:
+        if self._daemon is None:
             raise ChangeError("this router has no sockets", status=501)
-        return self._sockets
+        return self._daemon
 
     def _tell(self, what: str, name: str) -> None:
         self._runtime.log.info("changed_by_management", what=what, name=name)
@@ -174,18 +160,18 @@ class RuntimeChanges:
     # Sockets
 
     def _create_listener(self, attributes: Mapping[str, object]) -> Generator[None, None, str]:
-        sockets = self._need_sockets()
+        daemon = self._need_daemon()
         if self._is_looking_up:
             raise ChangeError("the host of another listener is being looked up", status=CONFLICT)
-        self._check_name("listener", attributes, [each.settings.name for each in sockets.listeners])
-        _bound(sockets.listeners)
+        self._check_name("listener", attributes, [each.settings.name for each in daemon.listeners])
+        _bound(daemon.listeners)
         (settings,) = self._checked(listeners=[_settings(attributes, LISTENER)]).listeners
         self._is_looking_up = True
         try:
             if settings.role is Role.INTER_ROUTER:
                 yield from in_thread(load_algorithms)
             place = yield from in_thread(partial(address_of, settings))
-            listener = sockets.open_listener(settings, place)
+            listener = daemon.open_listener(settings, place)
         except LocalError as error:
             raise ChangeError(str(error)) from error
         finally:
@@ -195,17 +181,17 @@ class RuntimeChanges:
         return f"listener/{listener.host}:{listener.port}{named}"
 
     def _create_connector(self, attributes: Mapping[str, object]) -> Generator[None, None, str]:
-        sockets = self._need_sockets()
+        daemon = self._need_daemon()
         yield from in_thread(load_algorithms)  # for what may be the first neighbor
-        self._check_name("connector", attributes, [each.settings.name for each in sockets.connectors])
-        _bound(sockets.connectors)
+        self._check_name("connector", attributes, [each.settings.name for each in daemon.connectors])
+        _bound(daemon.connectors)
         wanted = {"role": "inter-router", **_settings(attributes, SOCKET)}
         (settings,) = self._checked(connectors=[wanted]).connectors
-        bound = tuple(attrs.evolve(each.settings, host=each.host, port=each.port) for each in sockets.listeners)
+        bound = tuple(attrs.evolve(each.settings, host=each.host, port=each.port) for each in daemon.listeners)
         alone = MeshSettings(routers={self._runtime.me: attrs.evolve(self._runtime.settings, listeners=bound)})
         if target_of(alone, self._runtime.me, settings) is not None:
             raise ChangeError(f"this router listens at {settings.host}:{settings.port}: it would connect to itself")
-        connector = sockets.add_connector(settings)
+        connector = daemon.add_connector(settings)
         self._tell("connector created", connector.name)
         named = f":{settings.name}" if settings.name else ""
         return f"connector/{settings.host}:{settings.port}{named}"

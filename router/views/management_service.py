@@ -26,7 +26,7 @@ from router.management.access import BY_NEIGHBOR, EVERYTHING, NOTHING, Access
 from router.management.node import BAD_REQUEST, INTERNAL_ERROR, Answer, ManagementNode, reply
 from router.management.rabbitmq_queue_lookup import answer_queue_request, refuse_queue_request
 from router.runtime import Runtime
-from router.views.changes import ListenersAndConnectors, RuntimeChanges
+from router.views.changes import ManagedDaemon, RuntimeChanges
 from router.views.receiver_existence import find_queue
 from router.views.runtime import RuntimeView
 
@@ -43,7 +43,7 @@ MAX_WAITING_BYTES: Final = 1024 * 1024
 
 
 def serve_management(
-    runtime: Runtime, sockets: ListenersAndConnectors | None = None, measure: Callable[[], float] | None = None
+    runtime: Runtime, daemon: ManagedDaemon | None = None, measure: Callable[[], float] | None = None
 ) -> RuntimeView:
     """Answer what is sent to `$management` of this router, by its clients or from anywhere in the mesh.
 
@@ -51,12 +51,12 @@ def serve_management(
 
     Args:
         runtime: of the router.
-        sockets: its listeners and connectors, which may be changed; None where there are none.
+        daemon: has its listeners and connectors; None where there are none.
         measure: seconds that the router has used; None for its clock.
     Returns: what it shows of the router.
     """
-    view = RuntimeView(runtime, *((sockets.listeners, sockets.connectors) if sockets is not None else ((), ())))
-    node = ManagementNode(view, RuntimeChanges(runtime, sockets))
+    view = RuntimeView(runtime, *((daemon.listeners, daemon.connectors) if daemon is not None else ((), ())))
+    node = ManagementNode(view, RuntimeChanges(runtime, daemon))
     service = ManagementService(runtime, node, measure if measure is not None else runtime.clock)
     runtime.tell_work(service.go_on)
     most_bytes = runtime.settings.forwarding.management_request_bytes

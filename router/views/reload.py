@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
@@ -20,6 +20,7 @@ from mesh_config.change_plan import ChangePlan, forwarding_as_it_runs, plan_chan
 from mesh_config.findings import Finding, SettingsError, has_errors
 from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import logs
+from router.changeable_daemon import ChangeableDaemon
 from router.core.addressing.address import AddressKind
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition, RouterId
@@ -55,59 +56,13 @@ NAMES_SAID: Final = 20
 """Maximum number of routers of the mesh, and of links, that the answer names as others than before."""
 
 
-class ReloadableDaemon(Protocol):
-    """The daemon, as far as a change of the settings needs it."""
-
-    listeners: list[Listener]
-    connectors: list[Connector]
-
-    def read_files(self, settings: RouterSettings) -> CredentialStore:
-        """Read all files of TLS, users and passwords that *settings* name. Raises: LocalError; blocks."""
-
-    def prepare(self, plan: ChangePlan, new: RouterSettings, files: CredentialStore) -> Callable[[], None]:
-        """Take the *files* of TLS and of users that sockets need. Raises: LocalError, and nothing has changed.
-
-        Returns: what takes it back, should something else fail.
-        """
-
-    def share_ports(self, leaving: Sequence[Listener], is_shared: bool) -> None:
-        """Let others be bound at the ports of *leaving* and of HTTP, as these are to be closed, or no more."""
-
-    def open_listener(self, settings: ListenerSettings, place: str, *, shares_port: bool) -> Listener:
-        """Bind it, at the address *place* of its host, and accept. Raises: LocalError."""
-
-    def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
-        """Give it other settings for the connections to come; it stays bound."""
-
-    def close_listener(self, listener: Listener) -> None:
-        """Accept no more on it; its connections stay."""
-
-    def add_connector(self, settings: ConnectorSettings) -> Connector:
-        """Begin to connect."""
-
-    def repace_connector(self, connector: Connector, settings: ConnectorSettings) -> None:
-        """Give it other pauses between its attempts; its connection goes on."""
-
-    def end_connector(self, connector: Connector) -> None:
-        """Connect no more, and close its connection."""
-
-    def prepare_http(self, settings: RouterSettings, place: str | None) -> HttpServer | None:
-        """Bind what is to serve HTTP, at the address *place* of its host. Raises: LocalError; nothing has changed."""
-
-    def serve_http(self, server: HttpServer | None) -> None:
-        """Serve HTTP by *server* from now on, and end what did so before."""
-
-    def start(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Run *task* beside all else. Raises: LocalError when the router is stopping."""
-
-
 class SettingsReloader:
     """The settings of one running router, as its file had them when it was read last."""
 
-    def __init__(self, runtime: Runtime, sockets: ReloadableDaemon, read: Read | None) -> None:
+    def __init__(self, runtime: Runtime, daemon: ChangeableDaemon, read: Read | None) -> None:
         """*read*: None for a router that was started without a file."""
         self._runtime = runtime
-        self._sockets = sockets
+        self._daemon = daemon
         self._read = read
         self._in_file = runtime.settings
         self._is_busy = False
@@ -138,7 +93,7 @@ class SettingsReloader:
                     raise ChangeError(_said(findings))
                 plan = plan_change(self._as_it_is(new), new)
                 places = yield from in_thread(partial(_places, plan, new.http))
-                files = yield from in_thread(partial(self._sockets.read_files, new))
+                files = yield from in_thread(partial(self._daemon.read_files, new))
             finally:
                 self._is_busy = False
             return self._take(new, mesh, plan, places, files)
@@ -186,8 +141,8 @@ class SettingsReloader:
     def _as_it_is(self, new: RouterSettings) -> RouterSettings:
         """Settings of the file as management has left its sockets, and with those it has created that *new* has too."""
         file = self._in_file
-        listeners = [each.settings for each in self._sockets.listeners]
-        connectors = [each.settings for each in self._sockets.connectors]
+        listeners = [each.settings for each in self._daemon.listeners]
+        connectors = [each.settings for each in self._daemon.connectors]
         places = {(each.host, each.port) for each in new.listeners}
         named_anew = [each for each in listeners if each not in file.listeners and (each.host, each.port) in places]
         kept = {*file.connectors, *new.connectors}
@@ -198,30 +153,30 @@ class SettingsReloader:
         )
 
     def _apply(self, plan: ChangePlan, new: RouterSettings, places: Places, files: CredentialStore) -> None:
-        sockets = self._sockets
+        daemon = self._daemon
         settings = self._after(plan, new)
         treatment_table(settings)  # what it refuses is refused before anything has changed
         http = self._bind(plan, new, places, files)
         for before, after in plan.altered:
-            for listener in _with(sockets.listeners, before):
-                sockets.alter_listener(listener, after)
+            for listener in _with(daemon.listeners, before):
+                daemon.alter_listener(listener, after)
         for gone in plan.closed:
-            for listener in _with(sockets.listeners, gone):
-                sockets.close_listener(listener)
+            for listener in _with(daemon.listeners, gone):
+                daemon.close_listener(listener)
         for left in plan.ended:
-            for connector in _with(sockets.connectors, left):
-                sockets.end_connector(connector)
+            for connector in _with(daemon.connectors, left):
+                daemon.end_connector(connector)
         for old, paced in plan.repaced:
-            for connector in _with(sockets.connectors, old):
-                sockets.repace_connector(connector, paced)
+            for connector in _with(daemon.connectors, old):
+                daemon.repace_connector(connector, paced)
         for come in plan.added:
-            sockets.add_connector(come)
+            daemon.add_connector(come)
         self._runtime.take_settings(settings)
         if "http" in plan.taken_over:
-            sockets.serve_http(http)
+            daemon.serve_http(http)
         if "vhosts" in plan.taken_over:
             self._runtime.policy.take_settings(new.vhosts, self._runtime.clock())
-            sockets.start(self._close_unwelcome)  # once the answer to who has asked is written
+            daemon.start(self._close_unwelcome)  # once the answer to who has asked is written
         if "log" in plan.taken_over:
             if new.log.level is not self._in_file.log.level:  # else that of the command line stays
                 logs.set_level(new.log.level)
@@ -233,17 +188,17 @@ class SettingsReloader:
         Raises:
             ChangeError: something has failed, and nothing has changed.
         """
-        sockets = self._sockets
+        daemon = self._daemon
         http: HttpServer | None = None
-        leaving = [listener for gone in plan.closed for listener in _with(sockets.listeners, gone)]
+        leaving = [listener for gone in plan.closed for listener in _with(daemon.listeners, gone)]
         with ExitStack() as undo, self._shared_ports(leaving):
             try:
-                undo.callback(sockets.prepare(plan, new, files))
-                if "http" in plan.taken_over and (http := sockets.prepare_http(new, places.get(new.http))) is not None:
+                undo.callback(daemon.prepare(plan, new, files))
+                if "http" in plan.taken_over and (http := daemon.prepare_http(new, places.get(new.http))) is not None:
                     undo.callback(http.close)
                 for each in plan.opened:
-                    opened = sockets.open_listener(each, places[each], shares_port=True)
-                    undo.callback(sockets.close_listener, opened)
+                    opened = daemon.open_listener(each, places[each], shares_port=True)
+                    undo.callback(daemon.close_listener, opened)
             except LocalError as error:
                 raise ChangeError(str(error)) from error
             undo.pop_all()
@@ -252,11 +207,11 @@ class SettingsReloader:
     @contextmanager
     def _shared_ports(self, leaving: Sequence[Listener]) -> Iterator[None]:
         """Let a listener be bound before the one is closed that has its port: on all addresses, or on one of them."""
-        self._sockets.share_ports(leaving, True)
+        self._daemon.share_ports(leaving, True)
         try:
             yield
         finally:
-            self._sockets.share_ports(leaving, False)
+            self._daemon.share_ports(leaving, False)
 
     async def _close_unwelcome(self) -> None:
         """Close the clients that would not be let in as they were, by the virtual hosts that there are now."""
