@@ -91,7 +91,7 @@ async def _sign_in(
         name, secret = prepare_name(user), prepare_password(password)
     except SaslError:
         name, secret = "", b""  # nobody's
-    if not await authentication.check_password(users, name, secret, host):
+    if not await authentication.throttle.check_password(users, name, secret, host):
         runtime.log.warning("sign_in_refused", host=host, reason="no such user, or a wrong password")
         return Verdict.WRONG
     return Verdict.WELCOME if runtime.policy.may_read_management(name, host) else Verdict.FORBIDDEN

@@ -10,7 +10,7 @@ import secrets
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
+from typing import Any, Final
 
 import attrs
 import trio
@@ -22,6 +22,7 @@ from router.engine.peer_identity import PeerIdentity
 from router.engine.tls_channel import TlsChannel
 from router.net.credential_files import CredentialFiles
 from router.net.handshake_socket import HandshakeFailed, HandshakeSocket, PeerLeft
+from router.net.password_throttle import PasswordThrottle
 from router.security.credential_store import CredentialStore, ticket_of
 from router.security.revocations import number_of
 from router.security.sasl_client import SaslClient
@@ -36,17 +37,7 @@ from router.security.sasl_frames import (
 from router.security.sasl_server import KerberosTokenCheck, PasswordCheck, SaslServer
 from router.security.scram import NONCE_BYTES
 from router.security.tls import certificate_user, failure_words
-from router.security.users import Users
 
-T = TypeVar("T")
-Args = TypeVarTuple("Args")
-
-WRONG_PASSWORD_PAUSE_S: Final = 1.0
-"""Delay of the answer to a wrong password, seconds: a peer that tries many has to wait, and no other one."""
-GUESSES_AT_ONCE: Final = 10
-"""Number of guesses pending from one host for each of which the delay grows by another `WRONG_PASSWORD_PAUSE_S`."""
-LONGEST_PAUSES: Final = 8
-"""Maximum delay of the answer to a wrong password, in `WRONG_PASSWORD_PAUSE_S`."""
 MOST_FRAMES: Final = 8
 """Maximum number of SASL frames from one peer."""
 HANDSHAKE: Final = 0x16
@@ -75,13 +66,7 @@ class PeerAuthentication:
         # None of trio's limiter for everybody: name servers that don't answer may hold all threads of that.
         self._handshakes = trio.CapacityLimiter(1)
         """Limiter by which one step of TLS at a time is done."""
-        self._checks = trio.CapacityLimiter(1)
-        """Limiter by which passwords and tickets are checked by one thread: the router has the other processors."""
-        self._hosts: dict[str, trio.Lock] = {}
-        """Hosts for which something is checked, one thing at a time: none can fill the line for the others."""
-
-        self._guesses: dict[str, int] = {}
-        """Number of wrong passwords whose answers wait, by host."""
+        self.throttle = PasswordThrottle()
 
     # Who connects here
 
@@ -167,12 +152,13 @@ class PeerAuthentication:
             answer = sasl.received(await _next_frame(wire, sasl))
             if isinstance(answer, PasswordCheck):
                 assert users is not None
-                answer = sasl.checked(await self._check(wire, users, answer, host))
+                mark = await self.throttle.find_mark(users, answer.user, answer.password, host, wire.has_left)
+                answer = sasl.checked(mark)
             elif isinstance(answer, KerberosTokenCheck):
-                await self._in_thread(wire, host, answer.step, answer.token)
+                await self.throttle.compute(host, wire.has_left, answer.step, answer.token)
                 answer = sasl.stepped()
             if sasl.is_guess:
-                await self._pause_guesser(host)
+                await self.throttle.pause_guesser(host)
             await wire.write(answer)
             if sasl.failure is not None:
                 raise HandshakeFailed(f"SASL: {sasl.failure}")
@@ -185,51 +171,6 @@ class PeerAuthentication:
                     password=sasl.mark,
                 )
         raise HandshakeFailed("SASL: too many frames")
-
-    async def _pause_guesser(self, host: str) -> None:
-        """Pause before the answer to a wrong password. Who has the right one waits for none of them."""
-        self._guesses[host] = self._guesses.get(host, 0) + 1
-        try:
-            await trio.sleep(WRONG_PASSWORD_PAUSE_S * min(LONGEST_PAUSES, 1 + self._guesses[host] // GUESSES_AT_ONCE))
-        finally:
-            self._guesses[host] -= 1
-            if not self._guesses[host]:
-                del self._guesses[host]
-
-    async def check_password(self, users: Users, user: str, password: bytes, host: str) -> bool:
-        """Check the password of a user of HTTP, at the pace that all have.
-
-        Args:
-            users: of the file.
-            user: its name.
-            password: prepared as SASL has it.
-            host: that it comes from, whose wrong passwords are answered late.
-        """
-        is_right = await self._check(None, users, PasswordCheck(user=user, password=password), host) is not None
-        if not is_right:
-            await self._pause_guesser(host)
-        return is_right
-
-    async def _check(self, wire: HandshakeSocket | None, users: Users, check: PasswordCheck, host: str) -> bytes | None:
-        """Check a password. Returns: the mark of the keys that it fits; None when it is wrong."""
-        mark = users.remembers(check.user, check.password)
-        if mark is not None:
-            return mark
-        return await self._in_thread(wire, host, users.check, check.user, check.password)
-
-    async def _in_thread(
-        self, wire: HandshakeSocket | None, host: str, function: Callable[[Unpack[Args]], T], *args: *Args
-    ) -> T:
-        """Call what computes for long: one call at a time, and each host in turn, unless its peer has left."""
-        lock = self._hosts.setdefault(host, trio.Lock())
-        try:
-            async with lock:
-                if wire is not None and wire.has_left():
-                    raise PeerLeft("the other side closed it")
-                return await trio.to_thread.run_sync(function, *args, limiter=self._checks)
-        finally:
-            if not lock.locked() and not lock.statistics().tasks_waiting:
-                self._hosts.pop(host, None)
 
     # Whom this router dials
 

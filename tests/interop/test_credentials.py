@@ -30,7 +30,7 @@ from mesh_config.models import (
 )
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError
-from router.net.peer_authentication import WRONG_PASSWORD_PAUSE_S
+from router.net.password_throttle import WRONG_PASSWORD_PAUSE_S
 from router.security.sasl_frames import SASL_HEADER, init_frame, mechanisms_frame, outcome_frame
 from router.security.users import new_keys, read_users, write_users
 from tests.helpers.certificates import Certificates

@@ -1,0 +1,182 @@
+"""Fields of certificates and of revocation lists, read from DER without OpenSSL: numbers, names and times.
+
+Nothing is verified here: OpenSSL does that when it loads a file, and in handshakes.
+
+Source: RFC 5280, 4.1 and 5.1; X.690, 8.1.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import calendar
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+import attrs
+
+from router.core.errors import LocalError
+from router.security.bounded_file import read_bounded
+
+T = TypeVar("T")
+Item = tuple[int, bytes]
+"""Tag and content of what is encoded."""
+INTEGER: Final = 0x02
+SEQUENCE: Final = 0x30
+UTC_TIME: Final = 0x17
+GENERALIZED_TIME: Final = 0x18
+VERSION: Final = 0xA0
+"""Tag before a certificate's version."""
+COMMON_NAME: Final = b"\x55\x04\x03"
+"""Object identifier 2.5.4.3."""
+
+
+@attrs.frozen(kw_only=True)
+class Certificate:
+    """What of a certificate is read."""
+
+    number: bytes
+    issuer: bytes
+    """As it is encoded: no other certificate has this issuer and this number."""
+    subject: bytes
+    validity: bytes
+
+    @property
+    def ends(self) -> float:
+        """Seconds since 1970. Raises: LocalError."""
+        times = list(der_items(self.validity))
+        if len(times) != 2:
+            raise LocalError("no certificate")
+        return _seconds(times[1])
+
+
+@attrs.frozen(kw_only=True)
+class RevocationList:
+    """What of a revocation list is read."""
+
+    issuer: bytes
+    this_update: Item
+    next_update: Item | None
+    entries: bytes
+    """As they are encoded: there may be very many."""
+
+    @property
+    def validity(self) -> tuple[float, float] | None:
+        """Begin and end, seconds since 1970; None without an end. Raises: LocalError."""
+        return (_seconds(self.this_update), _seconds(self.next_update)) if self.next_update is not None else None
+
+    def numbers(self) -> Iterator[bytes]:
+        """Numbers of the certificates that it revokes. Raises: LocalError."""
+        for _, entry in der_items(self.entries):
+            yield der_first(entry, INTEGER)
+
+
+def certificate_of(data: bytes) -> Certificate:
+    """Read a certificate in DER.
+
+    Raises:
+        LocalError: it is none.
+    """
+    # After an optional version: number, algorithm, issuer, validity, subject.
+    fields = [field for field in der_items(der_first(der_first(data))) if field[0] != VERSION]
+    if len(fields) < 5 or fields[0][0] != INTEGER:
+        raise LocalError("no certificate")
+    return Certificate(number=fields[0][1], issuer=fields[2][1], subject=fields[4][1], validity=fields[3][1])
+
+
+def revocation_list_of(data: bytes) -> RevocationList:
+    """Read a revocation list in DER.
+
+    Raises:
+        LocalError: it is none.
+    """
+    # After an optional version: algorithm, issuer, begin, perhaps the end, perhaps the entries, perhaps extensions.
+    fields = [field for field in der_items(der_first(der_first(data))) if field[0] != INTEGER]
+    if len(fields) < 3:
+        raise LocalError("no revocation list")
+    has_end = len(fields) > 3 and fields[3][0] in (UTC_TIME, GENERALIZED_TIME)
+    return RevocationList(
+        issuer=fields[1][1],
+        this_update=fields[2],
+        next_update=fields[3] if has_end else None,
+        entries=b"".join(content for tag, content in fields[3:] if tag == SEQUENCE),
+    )
+
+
+def certificates_in(path: str) -> list[Certificate]:
+    """The certificates of a file in PEM, in its order.
+
+    Raises:
+        LocalError: it cannot be read.
+    """
+    return _read_all(path, "CERTIFICATE", certificate_of, "no certificate")
+
+
+def revocation_lists_in(path: str) -> list[RevocationList]:
+    """The revocation lists of a file in PEM, in its order.
+
+    Raises:
+        LocalError: it cannot be read.
+    """
+    return _read_all(path, "X509 CRL", revocation_list_of, "no revocation list")
+
+
+def common_name(name: bytes) -> str:
+    """Common name in the name of a subject or issuer; empty where it has none."""
+    for _, parts in der_items(name):
+        for _, part in der_items(parts):
+            values = list(der_items(part))
+            if len(values) == 2 and values[0][1] == COMMON_NAME:
+                return values[1][1].decode("utf-8", "replace")
+    return ""
+
+
+def der_first(data: bytes, tag: int = SEQUENCE) -> bytes:
+    """Content of the first item, which has to be of that kind."""
+    for found, content in der_items(data):
+        if found == tag:
+            return content
+        break
+    raise LocalError("not what was expected in DER")
+
+
+def der_items(data: bytes) -> Iterator[Item]:
+    """The items that are encoded one after the other."""
+    at = 0
+    while at < len(data):
+        head = data[at : at + 2]
+        if len(head) < 2:
+            raise LocalError("DER that ends early")
+        size, at = head[1], at + 2
+        if size >= 0x80:
+            width = size & 0x7F
+            size, at = int.from_bytes(data[at : at + width], "big"), at + width
+        if at + size > len(data):
+            raise LocalError("DER that ends early")
+        yield head[0], data[at : at + size]
+        at += size
+
+
+def _read_all(path: str, kind: str, read: Callable[[bytes], T], missing: str) -> list[T]:
+    raw = read_bounded(path)
+    pem = f"-----BEGIN {kind}-----(.*?)-----END {kind}-----".encode()
+    try:
+        return [read(base64.b64decode(match[1])) for match in re.finditer(pem, raw, re.DOTALL)]
+    except (binascii.Error, LocalError):
+        raise LocalError(f"{path}: {missing} that can be read") from None
+
+
+def _seconds(item: Item) -> float:
+    """Seconds since 1970 of a time in DER, which is UTC."""
+    tag, text = item
+    if tag not in (UTC_TIME, GENERALIZED_TIME):
+        raise LocalError("no time")
+    try:
+        digits = text.decode("ascii").removesuffix("Z")
+        if tag == UTC_TIME:
+            digits = ("20" if int(digits[:2]) < 50 else "19") + digits
+        return calendar.timegm(time.strptime(digits, "%Y%m%d%H%M%S"))
+    except ValueError:
+        raise LocalError("no time") from None
