@@ -279,7 +279,8 @@ RINGS = (
         "router.cli",
         ours=(
             "router.daemon", "router.core", "router.bench", "router.management", "router.whatif",
-            "router.child_processes", "router.findings_log", "router.logs", "router.security", "mesh_config",
+            "router.child_processes", "router.daemon_thread", "router.findings_log", "router.logs", "router.security",
+            "mesh_config",
         ),
         others=("attrs", "click", "cproton", "oslo_config", "oslo_messaging", "proton", "rich", "structlog", "trio"),
     ),
@@ -289,6 +290,7 @@ RINGS = (
     Ring("router.clock_and_gc", others=("trio",)),
     Ring("router.graceful_stop", ours=("router.runtime", "router.core", "router.drain_state"), others=("trio",)),
     Ring("router.changeable_daemon", ours=("router.net", "router.security.credential_store", "mesh_config")),
+    Ring("router.daemon_thread"),
     Ring("router.draining", ours=("router", "mesh_config.models"), others=("trio",)),
     Ring("router.drain_state"),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import signal
 import sys
@@ -14,7 +15,7 @@ import click
 from mesh_config.check import check_router_and_mesh
 from mesh_config.findings import Finding, SettingsError
 from mesh_config.models import LogLevel, MeshSettings, RouterSettings
-from router import logs
+from router import daemon_thread, logs
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError
 from router.cli.options import file_argument
@@ -23,6 +24,9 @@ from router.daemon import OTHERS, STOPPING
 from router.daemon import run as run_daemon
 from router.findings_log import log_findings
 from router.security.bounded_file import check_bounded
+
+SIGNAL_LOOK_S = 0.05
+"""Time within which a signal is handled while the file is read, seconds."""
 
 
 @click.command()
@@ -74,15 +78,18 @@ def _handled(numbers: Sequence[signal.Signals], handler: Callable[[int, FrameTyp
             signal.signal(number, inherited)
 
 
-@contextmanager
-def _ended_by(numbers: Sequence[signal.Signals]) -> Iterator[None]:
-    """End the process, with status 0, on signals that are held back before and after: what is read may never come."""
-    with _handled(numbers, _end):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+def _read(file: str, router_id: str | None) -> tuple[RouterSettings, MeshSettings | None, tuple[Finding, ...]]:
+    """Read FILE in a thread: a pipe that nobody writes must not hold up a signal, which ends the process meanwhile."""
+    reading = daemon_thread.begin(functools.partial(check_router_and_mesh, file, router_id), "settings")
+    with _handled(STOPPING, _end):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
         try:
-            yield
+            while not reading.done():
+                # One that comes just before the wait is handled after it.
+                concurrent.futures.wait([reading], timeout=SIGNAL_LOOK_S)
         finally:
-            signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+            signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    return reading.result()
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -95,8 +102,7 @@ def _do_nothing(number: int, frame: FrameType | None) -> None:
 
 def _run(file: str, router_id: str | None, log_level: str | None) -> None:
     try:
-        with _ended_by(STOPPING):
-            settings, mesh, findings = check_router_and_mesh(file, router_id)
+        settings, mesh, findings = _read(file, router_id)
     except SettingsError as error:
         raise InvalidInputError(error) from error
     logs.configure(log_level or settings.log.level, form=settings.log.format, router=settings.id)

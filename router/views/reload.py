@@ -6,10 +6,8 @@ right as a whole is looked at further, and what can fail, such as binding, comes
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -19,7 +17,7 @@ import attrs
 from mesh_config.change_plan import ChangePlan, forwarding_as_it_runs, plan_change
 from mesh_config.findings import Finding, SettingsError, has_errors
 from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
-from router import logs
+from router import daemon_thread, logs
 from router.changeable_daemon import ChangeableDaemon
 from router.core.addressing.address import AddressKind
 from router.core.errors import LocalError
@@ -313,16 +311,7 @@ def _places(plan: ChangePlan, http: HttpSettings) -> Places:
 
 def in_thread(work: Callable[[], Result]) -> Generator[None, None, Result]:
     """Call *work* in a thread of its own, and pause meanwhile; what it raises is raised here."""
-    found: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            found.set_result(work())
-        except BaseException as error:  # it is raised where the result is taken
-            found.set_exception(error)
-
-    # A router that is told to stop doesn't wait for a name server.
-    threading.Thread(target=run, name="change", daemon=True).start()
+    found = daemon_thread.begin(work, "change")
     while not found.done():
         yield
     return found.result()
