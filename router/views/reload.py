@@ -6,17 +6,14 @@ right as a whole is looked at further, and what can fail, such as binding, comes
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import attrs
-
-from mesh_config.change_plan import ChangePlan, forwarding_as_it_runs, plan_change
+from mesh_config.change_plan import ChangePlan, plan_change
 from mesh_config.findings import Finding, SettingsError, has_errors
-from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
+from mesh_config.models import HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import daemon_thread, logs
 from router.changeable_daemon import ChangeableDaemon
 from router.core.addressing.address import AddressKind
@@ -34,6 +31,7 @@ from router.peer_event_handler import remote_address
 from router.runtime import Runtime, treatment_table
 from router.security.credential_store import CredentialStore
 from router.views.kept_treatments import kept_treatments, treatments_of
+from router.views.reload_merging import as_left_by_management, in_file_after, running_after
 
 if TYPE_CHECKING:  # an extra brings what it needs
     from router.net.http_server import HttpServer
@@ -44,7 +42,6 @@ Read = Callable[[], Found]
 
 Result = TypeVar("Result")
 Held = TypeVar("Held", Listener, Connector)
-Socket = TypeVar("Socket", ListenerSettings, ConnectorSettings)
 Places = Mapping[ListenerSettings | HttpSettings, str]
 """Addresses of the hosts of listeners, looked up."""
 CONFLICT: Final = 409
@@ -89,7 +86,9 @@ class SettingsReloader:
                 log_findings(self._runtime.log, findings)
                 if has_errors(findings):
                     raise ChangeError(_said(findings))
-                plan = plan_change(self._as_it_is(new), new)
+                listeners = [each.settings for each in self._daemon.listeners]
+                connectors = [each.settings for each in self._daemon.connectors]
+                plan = plan_change(as_left_by_management(self._in_file, new, listeners, connectors), new)
                 places = yield from in_thread(partial(_places, plan, new.http))
                 files = yield from in_thread(partial(self._daemon.read_files, new))
             finally:
@@ -121,8 +120,7 @@ class SettingsReloader:
             raise ChangeError(f"the router is {state}", status=CONFLICT)
         before, treatments = self._runtime.settings, self._runtime.fib.treatments
         self._apply(plan, new, places, files)
-        # What needs a restart stays in question until then.
-        self._in_file = _as_it_runs(self._in_file, new, plan)
+        self._in_file = in_file_after(self._in_file, new, plan)
         expected = ExpectedMesh.of(mesh) if mesh is not None else None
         presence = self._runtime.mesh_presence
         is_kept = treatments_of(self._runtime.settings) != treatments_of(before)
@@ -136,23 +134,9 @@ class SettingsReloader:
         self._runtime.log.info("reloaded", applied=len(applied), needs_restart=len(plan.needs_restart))
         return {"applied": applied, "needsRestart": list(plan.needs_restart)}
 
-    def _as_it_is(self, new: RouterSettings) -> RouterSettings:
-        """Settings of the file as management has left its sockets, and with those it has created that *new* has too."""
-        file = self._in_file
-        listeners = [each.settings for each in self._daemon.listeners]
-        connectors = [each.settings for each in self._daemon.connectors]
-        places = {(each.host, each.port) for each in new.listeners}
-        named_anew = [each for each in listeners if each not in file.listeners and (each.host, each.port) in places]
-        kept = {*file.connectors, *new.connectors}
-        return attrs.evolve(
-            file,
-            listeners=(*_still_there(file.listeners, listeners), *named_anew),
-            connectors=tuple(each for each in connectors if each in kept),
-        )
-
     def _apply(self, plan: ChangePlan, new: RouterSettings, places: Places, files: CredentialStore) -> None:
         daemon = self._daemon
-        settings = self._after(plan, new)
+        settings = running_after(self._runtime.settings, self._in_file, new, plan)
         treatment_table(settings)  # what it refuses is refused before anything has changed
         http = self._bind(plan, new, places, files)
         for before, after in plan.altered:
@@ -220,26 +204,6 @@ class SettingsReloader:
                 runtime.refuse(connection, Condition.CONNECTION_FORCED, f"{objection}: connect again")
         runtime.settle()
 
-    def _after(self, plan: ChangePlan, new: RouterSettings) -> RouterSettings:
-        """Settings by which the router goes once the plan is carried out."""
-        now = self._runtime.settings
-        # Those that management has created stay, unless the file has the same one.
-        places = {(each.prefix, each.pattern) for each in new.addresses}
-        created = [
-            each
-            for each in now.addresses
-            if each not in self._in_file.addresses and (each.prefix, each.pattern) not in places
-        ]
-        return attrs.evolve(
-            now,
-            listeners=new.listeners,
-            connectors=new.connectors,
-            addresses=(*new.addresses, *created),
-            tls=new.tls,
-            forwarding=forwarding_as_it_runs(now.forwarding, new.forwarding),
-            **{name: getattr(new, name) for name in plan.taken_over},
-        )
-
 
 def _objection(policy: Policy, connection: Connection) -> str:
     """Reason why a client may not stay; empty when it may, for routers, and for peers that aren't let in yet."""
@@ -256,13 +220,6 @@ def _objection(policy: Policy, connection: Connection) -> str:
         if rights and entry is not None and entry.kind is AddressKind.MOBILE and rights.is_outside(entry.text):
             return f"{entry.text} is in a virtual host of others now"
     return ""
-
-
-def _as_it_runs(old: RouterSettings, new: RouterSettings, plan: ChangePlan) -> RouterSettings:
-    """The new settings, with the old ones where they have not been taken over."""
-    kept = {name: getattr(old, name) for name in plan.needs_restart if hasattr(old, name)}
-    forwarding = forwarding_as_it_runs(old.forwarding, new.forwarding)
-    return attrs.evolve(new, **kept, forwarding=forwarding)
 
 
 def _mesh_changes(before: ExpectedMesh | None, after: ExpectedMesh | None, me: RouterId) -> Iterator[str]:
@@ -290,11 +247,6 @@ def _differences(what: str, old: Mapping[str, object], new: Mapping[str, object]
         if names:
             more = f" and {len(names) - NAMES_SAID} more" if len(names) > NAMES_SAID else ""
             yield f"{what} of the file: {', '.join(names[:NAMES_SAID])}{more} {change}"
-
-
-def _still_there(named: tuple[Socket, ...], held: Sequence[Socket]) -> tuple[Socket, ...]:
-    """Problems of *named* that are held; equal ones are counted."""
-    return tuple((Counter(named) & Counter(held)).elements())
 
 
 def _with(held: list[Held], settings: object) -> list[Held]:
