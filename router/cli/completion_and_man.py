@@ -13,6 +13,7 @@ from click.shell_completion import get_completion_class
 from router import __version__
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import unwritable
+from router.security.file_replacement import replace_file
 
 PROGRAM: Final = "amqp-mesh"
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -46,9 +47,9 @@ def man(ctx: click.Context, folder: str) -> None:
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        for context in contexts(click.Context(root.command, info_name=PROGRAM)):
+        for context in contexts(click.Context(root.command, info_name=PROGRAM, **root.command.context_settings)):
             name = context.command_path.replace(" ", "-")
-            (target / f"{name}.1").write_text(page(context), encoding="utf-8")
+            replace_file(str(target / f"{name}.1"), page(context), mode=0o666)
     except OSError as error:
         raise unwritable(error, error.filename or folder) from error
 

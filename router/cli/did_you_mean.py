@@ -41,8 +41,9 @@ class HintingChoice(click.Choice[str]):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            hint = did_you_mean(str(value), self.choices)
-            raise click.BadParameter(error.message + hint, ctx=error.ctx, param=error.param) from None
+            known = ", ".join(f"'{each}'" for each in self.choices)  # click has them in small letters
+            words = f"'{value}' is not one of {known}.{did_you_mean(str(value), self.choices)}"
+            raise click.BadParameter(words, ctx=error.ctx, param=error.param) from None
 
 
 def with_nearest_option(error: click.NoSuchOption) -> click.UsageError:

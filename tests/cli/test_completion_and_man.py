@@ -45,6 +45,7 @@ def test_each_command_has_a_manual_page_with_all_its_options(tmp_path: Path) -> 
     page = (tmp_path / "amqp-mesh-stat.1").read_text(encoding="utf-8")
     assert page.startswith('.TH "AMQP-MESH-STAT" "1"')
     assert all(f"\\-\\-{name}" in page for name in ("where", "watch", "ca", "timeout"))
+    assert ".B \\-h, \\-\\-help" in page
     for path in tmp_path.iterdir():
         lines = path.read_text(encoding="utf-8").splitlines()
         assert all(line.split()[0] in (".TH", ".SH", ".TP", ".PP", ".B", ".BR") for line in lines if line[:1] in ".'")

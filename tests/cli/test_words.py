@@ -67,6 +67,12 @@ def test_a_word_that_is_like_none_is_answered_with_those_that_there_are() -> Non
     assert "Did you mean" not in result.output
 
 
+def test_words_are_shown_as_they_are_written_though_small_letters_will_do() -> None:
+    result = CliRunner().invoke(main, ["stat", "--sasl", "PLAN"])
+    assert "'SCRAM-SHA-256'" in result.output
+    assert result.output.endswith("Did you mean 'PLAIN'?\n")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

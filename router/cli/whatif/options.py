@@ -60,8 +60,7 @@ fail_option: Final = click.option(
     metavar="FAMILY,...",
     multiple=True,
     default=("links:1,routers:1",),
-    show_default="links:1,routers:1",
-    help="Failures to run, as `run --fail`.",
+    help="Failures to run, as `run --fail`.  [default: links:1,routers:1]",
 )
 tries_option: Final = click.option(
     "--tries",

@@ -28,8 +28,8 @@ from router.cli.whatif.progress_bar import progress
     metavar="FAMILY,...",
     multiple=True,
     default=("links:1,routers:1",),
-    show_default="links:1,routers:1",
-    help="Failures to run: links:N, routers:N (every choice of N; N-M: of N to M), links:N+routers:M, srlg, sites.",
+    help="Failures to run: links:N, routers:N (every choice of N; N-M: of N to M), links:N+routers:M, srlg (groups of"
+    " links that fail together, such as those of one duct), sites.  [default: links:1,routers:1]",
 )
 @click.option(
     "--maintenance",
