@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import heapq
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -13,15 +15,16 @@ from mesh_config.check_security import neighbor_findings
 from mesh_config.check_vhosts import vhost_differences
 from mesh_config.connector_matching import (
     Link,
+    ListenerIndex,
     dials_itself,
-    has_other_addresses,
+    host_key,
     is_loopback,
     is_same_host,
     is_same_target,
     is_wildcard,
     links,
     may_share_machine,
-    target_of,
+    network_addresses,
 )
 from mesh_config.findings import Finding, SettingsError, Severity, Step, has_errors, in_order, key_path, nearest
 from mesh_config.loader import Document, FilePath, chosen, read_document, with_mesh
@@ -29,6 +32,10 @@ from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings
 from mesh_config.yaml_text import Place
 
 __all__ = ["Finding", "Severity", "check_file", "check_files", "check_mesh", "check_router", "has_errors"]
+
+
+MOST_HINTS = 20
+"""Maximum number of connectors out of a mesh for which the nearest of all its listeners is looked for."""
 
 
 def check_mesh(mesh: MeshSettings) -> tuple[Finding, ...]:
@@ -190,18 +197,25 @@ class _Bound:
     host: str
     port: int
     is_http: bool = False
+    addresses: frozenset[str]
+    """`network_addresses` of the router."""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}{' (HTTP)' if self.is_http else ''}"
 
 
+_Keys = tuple[str | None, str | None]
+"""`host_key` of a router's machine, and of an address; None for any."""
+
+
 def _bound(mesh: MeshSettings) -> Iterator[_Bound]:
     for key, router in mesh.routers.items():
+        make = functools.partial(_Bound, key=key, addresses=network_addresses(router))
         for index, each in enumerate(router.listeners):
             if each.port:
-                yield _Bound(key=key, steps=("listeners", index), host=each.host, port=each.port)
+                yield make(steps=("listeners", index), host=each.host, port=each.port)
         if router.http.port:
-            yield _Bound(key=key, steps=("http",), host=router.http.host, port=router.http.port, is_http=True)
+            yield make(steps=("http",), host=router.http.host, port=router.http.port, is_http=True)
 
 
 def _collisions(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
@@ -209,8 +223,10 @@ def _collisions(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
     for bound in _bound(mesh):
         by_port[bound.port].append(bound)
     for _, found in sorted(by_port.items()):
-        for place, bound in enumerate(found):
-            taken = next((other for other in found[:place] if _collide(mesh, bound, other)), None)
+        before = _BoundIndex(mesh)
+        for bound in found:
+            taken = next((other for other in before.near(bound) if _collide(mesh, bound, other)), None)
+            before.add(bound)
             if taken is not None:
                 where = _where(locate(taken.key, *taken.steps, "port"))
                 yield locate(bound.key, *bound.steps, "port").finding(
@@ -219,28 +235,64 @@ def _collisions(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
                 )
 
 
+class _BoundIndex:
+    """What is bound at one port, to find what one more may collide with and not to look at each."""
+
+    def __init__(self, mesh: MeshSettings) -> None:
+        self._mesh = mesh
+        self._by_keys: dict[_Keys, list[tuple[int, _Bound]]] = defaultdict(list)
+        self._count = 0
+
+    def add(self, bound: _Bound) -> None:
+        self._count += 1
+        self._by_keys[self._keys(bound)].append((self._count, bound))
+
+    def near(self, bound: _Bound) -> Iterator[_Bound]:
+        """Those before it that may be on its machine and at its address, in the order of the mesh."""
+        machine, address = self._keys(bound)
+        machines = (machine, None) if machine is not None else {each for each, _ in self._by_keys}
+        addresses = (address, None) if address is not None else {each for _, each in self._by_keys}
+        if len(machines) * len(addresses) < len(self._by_keys):
+            found = [self._by_keys.get(each, []) for each in itertools.product(machines, addresses)]
+        else:
+            found = [every for keys, every in self._by_keys.items() if keys[0] in machines and keys[1] in addresses]
+        return (each for _, each in heapq.merge(*found))
+
+    def _keys(self, bound: _Bound) -> _Keys:
+        host = self._mesh.routers[bound.key].host
+        return (
+            host_key(host) if host is not None else None,
+            None if is_wildcard(bound.host) else host_key(bound.host),
+        )
+
+
 def _collide(mesh: MeshSettings, one: _Bound, other: _Bound) -> bool:
     is_of_http = one.is_http or other.is_http
     if one.key == other.key:
         if is_of_http:  # told of the router alone
             return False
-    else:
-        routers = mesh.routers[one.key], mesh.routers[other.key]
-        # HTTP is on loopback and may be in `defaults`, so that its host doesn't tell of one machine.
-        if not may_share_machine(*routers) or (is_of_http and has_other_addresses(*routers)):
-            return False
+    # HTTP is on loopback and may be in `defaults`, so that its host doesn't tell of one machine.
+    elif (
+        is_of_http and one.addresses and other.addresses and one.addresses.isdisjoint(other.addresses)
+    ) or not may_share_machine(mesh.routers[one.key], mesh.routers[other.key]):
+        return False
     return is_wildcard(one.host) or is_wildcard(other.host) or is_same_host(one.host, other.host)
 
 
 def _dangling(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
     """Connectors between routers that reach no listener of the mesh."""
+    listeners, hints = ListenerIndex(mesh), 0
     for key, router in mesh.routers.items():
         for index, connector in enumerate(router.connectors):
             is_ours = connector.to in mesh.routers
-            if target_of(mesh, key, connector) is not None or connector.role is not Role.INTER_ROUTER:
+            if listeners.target_of(key, connector) is not None or connector.role is not Role.INTER_ROUTER:
                 continue
-            others = {name: each for name, each in mesh.routers.items() if name != key}
-            known = _addresses(others if not is_ours else {connector.to or "": mesh.routers[connector.to or ""]})
+            known = []
+            if is_ours:
+                known = _addresses({connector.to or "": mesh.routers[connector.to or ""]})
+            elif hints < MOST_HINTS:
+                hints += 1
+                known = _addresses({name: each for name, each in mesh.routers.items() if name != key})
             yield locate(key, "connectors", index, "to" if connector.to else "port").finding(
                 _dangling_message(mesh, router, connector),
                 expected="host and port of a listener for other routers"

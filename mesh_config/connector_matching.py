@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import heapq
 import ipaddress
+from collections import defaultdict
 from collections.abc import Iterator
+from typing import Final
 
 import attrs
 
 from mesh_config.findings import Finding
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.yaml_text import Place
+
+LOOPBACK: Final = "(loopback)"
+"""`host_key` of all hosts that only processes of the same machine reach."""
+LOCALHOST: Final = "localhost"
+MOST_HOSTS: Final = 65_536
+"""Maximum number of hosts whose kind is remembered."""
 
 
 @attrs.frozen(kw_only=True)
@@ -47,17 +57,31 @@ def is_wildcard(host: str) -> bool:
     return host in ("0.0.0.0", "::", "*", "")
 
 
+@functools.lru_cache(MOST_HOSTS)
+def host_key(host: str) -> str:
+    """Text that two hosts have in common which `is_same_host` may take for one: to look for such among many.
+
+    Source: a mesh of a thousand machines compares each host with all others, in half a million pairs.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        name = host.lower()
+        return LOOPBACK if name == LOCALHOST or name.endswith(f".{LOCALHOST}") else name
+    return LOOPBACK if address.is_loopback else str(address)
+
+
 def is_loopback(host: str) -> bool:
     """Whether only processes of the same machine reach that host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    return host_key(host) == LOOPBACK
 
 
 def is_same_host(one: str, other: str) -> bool:
     """Whether two names are certainly one address; `localhost` may be any loopback address."""
-    if one.lower() == other.lower() or (is_loopback(one) and is_loopback(other) and "localhost" in (one, other)):
+    if host_key(one) != host_key(other):
+        return False
+    names = one.lower(), other.lower()
+    if not is_loopback(one) or names[0] == names[1] or LOCALHOST in names:
         return True
     try:
         return ipaddress.ip_address(one) == ipaddress.ip_address(other)
@@ -75,13 +99,10 @@ def may_share_machine(one: RouterSettings, other: RouterSettings) -> bool:
     return one.host is None or other.host is None or is_same_host(one.host, other.host)
 
 
-def has_other_addresses(one: RouterSettings, other: RouterSettings) -> bool:
-    """Whether both routers listen for others at addresses of a network, and have none in common."""
-    addresses = [
-        {each.host.lower() for each in router.listeners if not is_wildcard(each.host) and not is_loopback(each.host)}
-        for router in (one, other)
-    ]
-    return all(addresses) and addresses[0].isdisjoint(addresses[1])
+def network_addresses(router: RouterSettings) -> frozenset[str]:
+    """The addresses of a network at which a router listens, by their `host_key`."""
+    hosts = (each.host for each in router.listeners if not is_wildcard(each.host) and not is_loopback(each.host))
+    return frozenset(map(host_key, hosts))
 
 
 def router_listener(router: RouterSettings) -> ListenerSettings | None:
@@ -116,9 +137,10 @@ def link_address(router: RouterSettings, *, needs_host: bool = True) -> tuple[st
 
 def links(mesh: MeshSettings) -> Iterator[Link]:
     """Every connector that reaches a listener of the mesh, in the order of the file."""
+    listeners = ListenerIndex(mesh)
     for key, router in mesh.routers.items():
         for index, connector in enumerate(router.connectors):
-            found = target_of(mesh, key, connector)
+            found = listeners.target_of(key, connector)
             if found is not None:
                 target, target_index = found
                 listener = mesh.routers[target].listeners[target_index]
@@ -132,14 +154,44 @@ def links(mesh: MeshSettings) -> Iterator[Link]:
                 )
 
 
-def target_of(mesh: MeshSettings, key: str, connector: ConnectorSettings) -> tuple[str, int] | None:
-    """Router and index of the listener that a connector of the router *key* reaches; None if it is none of the mesh."""
-    names = mesh.routers if connector.to is None else [connector.to] if connector.to in mesh.routers else []
-    for name in names:
-        for index, listener in enumerate(mesh.routers[name].listeners):
-            if _reaches(mesh.routers[key], connector, mesh.routers[name], listener):
+class ListenerIndex:
+    """The listeners of a mesh, to find the one that a connector reaches without a look at each."""
+
+    def __init__(self, mesh: MeshSettings) -> None:
+        self._routers = mesh.routers
+        self._by_place: defaultdict[tuple[int, str | None], list[tuple[int, str, int]]] = defaultdict(list)
+        """Number in the order of the mesh, router and index of listeners, by port and each `host_key` by which they may
+        be reached; None where no host rules them out."""
+        for number, (name, index, listener) in enumerate(
+            (name, index, listener)
+            for name, router in self._routers.items()
+            for index, listener in enumerate(router.listeners)
+        ):
+            host = self._routers[name].host
+            keys: set[str | None] = {host_key(listener.host)}
+            if host is not None:
+                keys.add(host_key(host))
+            if is_wildcard(listener.host):  # reached by loopback too
+                keys |= {LOOPBACK, None} if host is None else {LOOPBACK}
+            for key in keys:
+                self._by_place[listener.port, key].append((number, name, index))
+
+    def target_of(self, key: str, connector: ConnectorSettings) -> tuple[str, int] | None:
+        """Router and index of the listener that a connector of the router *key* reaches, the first in the mesh.
+
+        Returns: None if it is none of the mesh.
+        """
+        if connector.to is not None:
+            listeners = self._routers[connector.to].listeners if connector.to in self._routers else ()
+            found = [(connector.to, index) for index in range(len(listeners))]
+        else:
+            places = (self._by_place.get((connector.port, each), []) for each in (host_key(connector.host), None))
+            found = [(name, index) for _, name, index in heapq.merge(*places)]
+        for name, index in found:
+            target = self._routers[name]
+            if _reaches(self._routers[key], connector, target, target.listeners[index]):
                 return name, index
-    return None
+        return None
 
 
 def _reaches(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import operator
 import os
@@ -30,6 +29,7 @@ from router.drain_state import DrainState
 from router.draining import Draining
 from router.flight_recorder import SIGNAL
 from router.graceful_stop import CLOSE_PATIENCE_S, EXIT_S, stop_in_order
+from router.http_extra import http_service
 from router.http_server_manager import HttpServerManager
 from router.management.changes import ChangeError
 from router.mesh_presence import ExpectedMesh
@@ -466,8 +466,8 @@ def _load_modules(settings: RouterSettings) -> None:
     if any(one.role is Role.INTER_ROUTER for one in (*settings.listeners, *settings.connectors)):
         load_algorithms()
     if settings.http.port is not None:
-        with contextlib.suppress(ModuleNotFoundError):  # who binds the listener says what is to be installed
-            importlib.import_module("router.http_service")
+        with contextlib.suppress(LocalError):  # told when the listener is bound
+            http_service()
 
 
 def _of_http(settings: RouterSettings) -> list[EndpointSettings]:

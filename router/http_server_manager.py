@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import trio
 
 from mesh_config.models import Role, RouterSettings
-from router.core.errors import LocalError
+from router.http_extra import http_service
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.net.open_file_shares import usable_files
@@ -64,12 +63,7 @@ class HttpServerManager:
         """
         if settings.http.port is None:
             return None
-        try:
-            service = importlib.import_module("router.http_service")  # only who serves HTTP pays for loading it
-        except ModuleNotFoundError as error:
-            what = f"the setting `http` needs {error.name}, which is not installed"
-            raise LocalError(f"{what}: pip install '.[http]' in a clone of its repository") from error
-        server: HttpServer = service.http_server(
+        server: HttpServer = http_service().http_server(
             self._runtime,
             self._view,
             self._listeners,

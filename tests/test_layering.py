@@ -279,8 +279,8 @@ RINGS = (
         "router.cli",
         ours=(
             "router.daemon", "router.core", "router.bench", "router.management", "router.whatif",
-            "router.child_processes", "router.daemon_thread", "router.findings_log", "router.logs", "router.security",
-            "mesh_config",
+            "router.child_processes", "router.daemon_thread", "router.findings_log", "router.http_extra", "router.logs",
+            "router.security", "mesh_config",
         ),
         others=("attrs", "click", "cproton", "oslo_config", "oslo_messaging", "proton", "rich", "structlog", "trio"),
     ),
@@ -323,6 +323,7 @@ RINGS = (
     Ring("router.peer_event_handler", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.flight_recorder", ours=("router.core", "mesh_config.models")),
     Ring("router.http_service", ours=("router", "mesh_config")),
+    Ring("router.http_extra", ours=("router.core.errors",)),
     Ring("router.http_server_manager", ours=("router", "mesh_config"), others=("trio",)),
     Ring("router.closed_connection_traffic", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
     Ring("router.views.mesh_status_poller", ours=("router",), others=("attrs", "trio")),

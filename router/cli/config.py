@@ -50,7 +50,8 @@ def config() -> None:
     "with_named",
     is_flag=True,
     help="Also read the files that the settings name, as the routers would on this machine: certificates, "
-    "keys, revocation lists, users and passwords. --router limits it to one router.",
+    "keys, revocation lists, users and passwords; and see that what `http` needs is installed. --router limits it to "
+    "one router.",
 )
 @click.option("--router", "router_id", metavar="ID", help="With --files: read only the files that this router names.")
 @click.option("--json", "as_json", is_flag=True, help="Write the findings as a JSON list.")

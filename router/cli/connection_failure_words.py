@@ -120,7 +120,7 @@ class Credentials:
         if (lacked := self._lacked()) and (self.mechanism == "EXTERNAL" or NO_MECHANISM in said):
             return lacked
         if self.mechanism is None:
-            return ""
+            return self._other_way() if NO_MECHANISM in said else ""
         if OF_CYRUS.search(said) is None:
             how = ", or not without TLS (amqps://)" if self.mechanism == "PLAIN" and not self.is_encrypted else ""
             return f"it doesn't offer {self.mechanism} (--sasl){how}"
@@ -128,6 +128,15 @@ class Credentials:
             return ""
         package = "libsasl2-modules-gssapi-mit" if self.mechanism in OF_TICKETS else "libsasl2-modules"
         return f"Cyrus SASL has no {self.mechanism} on this machine (Debian: {package})"
+
+    def _other_way(self) -> str:
+        """Say what was given in vain, and what may do; empty when nothing was given, so that nothing is known."""
+        if self.has_certificate and self.has_password:
+            return "it offers no SASL mechanism for a password or a certificate: --sasl GSSAPI, with a Kerberos ticket?"
+        if self.has_certificate:
+            return "it offers no SASL mechanism for a certificate (EXTERNAL): --user and --password-file?"
+        how = "" if self.is_encrypted else ", or none without TLS (amqps://)"
+        return f"it offers no SASL mechanism for a password{how}: --certificate?" if self.has_password else ""
 
     def _lacked(self) -> str:
         """Options that the client would have to give, in words; empty when it has given all."""

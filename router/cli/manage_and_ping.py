@@ -93,8 +93,10 @@ def manage(
 
 def _check(operation: str, kind: str | None, named: Collection[str], attributes: Collection[str]) -> None:
     """Say what doesn't go with the operation, before a router would leave it out. Raises: UsageError."""
-    if operation == "query" and kind is None:
-        raise click.UsageError("query needs --type")
+    if operation in ("query", "create") and kind is None:
+        raise click.UsageError(f"{operation} needs --type")
+    if operation in OF_ENTITY and kind is None and not named:
+        raise click.UsageError(f"{operation} needs --name or --id of the entity, or --type where that has but one")
     if operation not in OF_ENTITY and named:
         goes = f"--name and --id go with {', '.join(OF_ENTITY)}"
         raise click.UsageError(f"{operation} is about no single entity: {goes}")

@@ -17,6 +17,7 @@ from mesh_config.models import HttpSettings, ListenerSettings, Mechanism, Router
 from mesh_config.user_names import RESERVED_NAMES
 from mesh_config.yaml_text import Place
 from router.core.errors import LocalError
+from router.http_extra import http_service
 from router.security.credential_store import CredentialStore
 from router.security.users import read_table
 
@@ -48,7 +49,17 @@ def referenced_file_findings(path: str, router_id: str | None = None) -> list[Fi
                     place = document.place(key, *steps, *setting)
                     found.append(place.finding(fault, expected=expected, severity=severity))
         found += _unknown_users(routers[key], functools.partial(document.place, key))
+        found += _missing_extra(routers[key], document.place(key, "http"))
     return found
+
+
+def _missing_extra(router: RouterSettings, at: Place) -> Iterator[Finding]:
+    """What the settings need that is not installed here."""
+    if router.http.port is not None:
+        try:
+            http_service()
+        except LocalError as error:
+            yield at.finding(str(error), expected="the extra `http` where this router runs")
 
 
 def _unknown_users(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:

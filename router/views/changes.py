@@ -14,7 +14,7 @@ import attrs
 from mesh_config import yaml_text
 from mesh_config.check import check_mesh, has_errors
 from mesh_config.check_router import MOST_PATTERN_WORDS, count_pattern_words
-from mesh_config.connector_matching import target_of
+from mesh_config.connector_matching import ListenerIndex
 from mesh_config.findings import Finding
 from mesh_config.loader import parse_document
 from mesh_config.models import AddressSettings, ListenerSettings, MeshSettings, Role, RouterSettings
@@ -189,7 +189,7 @@ class RuntimeChanges:
         (settings,) = self._checked(connectors=[wanted]).connectors
         bound = tuple(attrs.evolve(each.settings, host=each.host, port=each.port) for each in daemon.listeners)
         alone = MeshSettings(routers={self._runtime.me: attrs.evolve(self._runtime.settings, listeners=bound)})
-        if target_of(alone, self._runtime.me, settings) is not None:
+        if ListenerIndex(alone).target_of(self._runtime.me, settings) is not None:
             raise ChangeError(f"this router listens at {settings.host}:{settings.port}: it would connect to itself")
         connector = daemon.add_connector(settings)
         self._tell("connector created", connector.name)

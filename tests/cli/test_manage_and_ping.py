@@ -9,8 +9,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from click.testing import CliRunner
 
 from mesh_config.generators import generate
+from router.cli import main
 from router.cli.manage_and_ping import OPERATIONS
 from router.management.schema import NODE_OPERATIONS
 from tests.helpers.processes import MeshProcesses, wait_until
@@ -52,6 +54,16 @@ def test_manage_creates_reads_and_deletes(mesh: MeshProcesses) -> None:
     gone = call(mesh, "manage", "read", "--id", identity)
     assert gone.returncode == 1
     assert "no entity of any type" in gone.stderr
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [("create", "create needs --type"), ("query", "query needs --type"), ("read", "read needs --name or --id")],
+)
+def test_manage_says_which_options_name_the_entity(operation: str, said: str) -> None:
+    result = CliRunner().invoke(main, ["manage", operation])
+    assert result.exit_code == 2
+    assert said in result.output
 
 
 def test_manage_queries_any_router(mesh: MeshProcesses) -> None:
