@@ -89,6 +89,22 @@ def test_routers_that_live_and_miss_each_other_are_a_partition_a_dead_one_is_non
         assert play(tmp_path, series, played) == ""
 
 
+def test_a_partition_is_told_of_its_own_mesh_only(tmp_path: Path) -> None:
+    # The mesh of three is cut for two minutes; the smaller one, with a job of its own, is sound.
+    cut = {"a:1": "2x10 1x24 2x85", "b:1": "2x10 1x24 2x85", "c:1": "2x10 0x24 2x85"}
+    series = {
+        **{f'up{{instance="{router}",job="amqp-mesh"}}': "1x120" for router in cut},
+        **{f'amqp_mesh_routers_reachable{{instance="{router}",job="amqp-mesh"}}': told for router, told in cut.items()},
+        **{f'up{{instance="{router}",job="smaller"}}': "1x120" for router in ("d:1", "e:1")},
+        **{f'amqp_mesh_routers_reachable{{instance="{router}",job="smaller"}}': "1x120" for router in ("d:1", "e:1")},
+    }
+    alert = 'ALERTS{alertname="MeshPartitioned",alertstate="firing"}'
+    for at, count in (("45s", 0), ("2m", 3), ("4m", 0)):
+        samples = [{"labels": '{job="amqp-mesh"}', "value": count}] if count else []
+        played = {"promql_expr_test": [{"expr": f"count by (job) ({alert})", "eval_time": at, "exp_samples": samples}]}
+        assert play(tmp_path, series, played) == ""
+
+
 def test_a_link_that_was_lost_twice_has_its_alert_as_long_as_it_is_a_problem(tmp_path: Path) -> None:
     series = {
         'amqp_mesh_neighbor_losses_total{instance="a:1",job="amqp-mesh",neighbor="B"}': "0x5 1x5 2x180",
