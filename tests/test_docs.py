@@ -176,11 +176,12 @@ def test_sources_cite_no_paper_that_is_not_here() -> None:
 
 UNIT = Path(router.__file__).parent / "deployment" / "amqp-mesh@.service"
 FOREIGN = {
+    *{"DoNotSchedule", "OrderedReady", "ScheduleAnyway"},
     *{"ConfigOpts", "LinkSpeedRaw", "MessageDeliveryFailure", "MessagingTimeout"},
     *re.findall(r"^(\w+)=", UNIT.read_text(encoding="utf-8"), re.MULTILINE),
     *re.findall(r"- alert: (\w+)", (ROOT / "examples" / "monitoring" / "alerts.yaml").read_text(encoding="utf-8")),
 }
-"""Of oslo.config, oslo.messaging and GraphML; what the unit says to systemd; and alerts."""
+"""Of Kubernetes, oslo.config, oslo.messaging and GraphML; what the unit says to systemd; and alerts."""
 TOP = ("router", "mesh_config", "tests", "docs", "scripts", "requirements", "newsfragments", "examples")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,12 @@ PARTS: dict[tuple[str, str], dict[str, Any]] = {
 PODS = PARTS["StatefulSet", "amqp-mesh"]["spec"]
 POD = PODS["template"]["spec"]
 (CONTAINER,) = POD["containers"]
+VOLUMES = {volume["name"]: volume for volume in POD["volumes"]}
 PORTS = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
 PROBES = ("livenessProbe", "readinessProbe")
 WAIT_S = 60
+CHARACTER_BYTES = 6
+"""Most that a recording takes for what memory has a byte for: a character beyond ASCII, as JSON writes it."""
 
 
 @pytest.fixture
@@ -71,9 +75,10 @@ def test_services_choose_the_pods_and_their_ports() -> None:
 
 def test_a_pod_runs_the_image_as_that_wants_it() -> None:
     (entry,) = re.findall(r'^ENTRYPOINT \["amqp-mesh", "run", "(.*)"\]$', IMAGE, re.MULTILINE)
-    (mount,) = CONTAINER["volumeMounts"]
-    volumes = {volume["name"]: volume["configMap"]["name"] for volume in POD["volumes"]}
-    file = f"{mount['mountPath']}/{next(iter(PARTS['ConfigMap', volumes[mount['name']]]['data']))}"
+    mounts = {mount["name"]: mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
+    assert mounts.keys() == VOLUMES.keys()
+    settings = PARTS["ConfigMap", VOLUMES["settings"]["configMap"]["name"]]
+    file = f"{mounts['settings']}/{next(iter(settings['data']))}"
     assert file == entry
     variables = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in CONTAINER["env"]}
     words = [variables.get(word.removeprefix("$(").removesuffix(")"), word) for word in CONTAINER["args"]]
@@ -82,6 +87,38 @@ def test_a_pod_runs_the_image_as_that_wants_it() -> None:
     assert f"USER {user['runAsUser']}:{user['runAsGroup']}" in IMAGE
     (memory,) = re.findall(r"--memory=(\d+)g", IMAGE)
     assert CONTAINER["resources"]["limits"]["memory"] == f"{memory}Gi"
+
+
+def test_a_pod_has_room_for_the_recordings_that_a_router_writes(settings: MeshSettings) -> None:
+    assert CONTAINER["securityContext"]["readOnlyRootFilesystem"]
+    (place,) = [mount for mount in CONTAINER["volumeMounts"] if mount["name"] == "recordings"]
+    assert place == {"name": "recordings", "mountPath": "/tmp"}
+    # Nothing says otherwise: see `tempfile.gettempdir`.
+    assert not {"TMPDIR", "TEMP", "TMP"} & {each["name"] for each in CONTAINER["env"]}
+    assert "TMPDIR" not in IMAGE
+    most_mib = int(VOLUMES["recordings"]["emptyDir"]["sizeLimit"].removesuffix("Mi"))
+    for router in settings.routers.values():
+        assert router.recorder.directory is None
+        assert most_mib * 2**20 > CHARACTER_BYTES * router.recorder.max_bytes * router.recorder.max_files
+    assert f"{most_mib} MiB is more than six times `max_bytes` (8 MiB)" in PAGE
+    assert "--read-only --tmpfs /tmp " in IMAGE
+
+
+def test_no_router_waits_for_another_one_and_one_goes_at_a_time() -> None:
+    assert PODS["podManagementPolicy"] == "Parallel"
+    labels = {"matchLabels": PODS["template"]["metadata"]["labels"]}
+    budget = PARTS["PodDisruptionBudget", "amqp-mesh"]["spec"]
+    assert budget == {"maxUnavailable": 1, "selector": labels}
+    (spread,) = POD["topologySpreadConstraints"]
+    assert spread["labelSelector"] == labels
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    said = ("`podManagementPolicy: Parallel`", "`maxUnavailable: 1`", "`topologySpreadConstraints`", "`ScheduleAnyway`")
+    assert [words for words in said if words not in PAGE] == []
+
+
+def test_each_part_has_its_row() -> None:
+    rows = re.findall(r"^\| (\w+) `([\w-]+)` \|", PAGE, re.MULTILINE)
+    assert sorted(rows) == sorted(PARTS)
 
 
 def test_a_pod_has_the_time_that_a_stop_takes(settings: MeshSettings) -> None:
@@ -123,3 +160,18 @@ def test_each_probe_is_answered_as_the_kubelet_asks(mesh: tuple[MeshProcesses, d
             url = f"http://{LOOPBACK}:{number}{asked['path']}"
             with urlopen(Request(url, headers={"Host": f"10.1.2.3:{PORTS['http']}"}), timeout=WAIT_S) as answer:
                 assert answer.status == 200
+
+
+@pytest.mark.interop
+def test_a_recording_is_fetched_by_the_name_that_its_router_gives_it(
+    mesh: tuple[MeshProcesses, dict[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "how_to" / "send-a-recording.md").read_text(encoding="utf-8")
+    (name,) = re.findall(r"kubectl exec amqp-mesh-0 -- cat /tmp/(\S+-)\d{8}T\d{6}Z-\d+\.recording ", page)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # in the place of the container's /tmp
+    processes, _ = mesh
+    processes.start("amqp-mesh-0")
+    processes["amqp-mesh-0"].send_signal(signal.SIGUSR1)
+    path = Path(processes["amqp-mesh-0"].wait_log("recording_written").fields["path"])
+    assert path.parent == tmp_path
+    assert re.fullmatch(rf"{name}\d{{8}}T\d{{6}}Z-\d+\.recording", path.name)
