@@ -6,6 +6,7 @@ import ast
 import os
 import re
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -264,6 +265,14 @@ def test_how_to_contribute_has_each_program_that_writes_docs() -> None:
     programs = {path.name for path in (ROOT / "docs").glob("*.py")} - {"conf.py"}
     assert len(programs) > 6
     assert sorted(name for name in programs if f"`python docs/{name}" not in text) == []
+
+
+def test_each_extra_that_is_for_users_has_its_row() -> None:
+    tutorial = (ROOT / "docs" / "tutorials" / "first-mesh.md").read_text(encoding="utf-8")
+    section = tutorial.partition("### Extras\n")[2].partition("\n## ")[0]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    developers = {"audit", "dev", "dev-router", "lint", "test", "types"}
+    assert set(re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE)) == extras.keys() - developers
 
 
 SHOWN_FILE = re.compile(r"`([\w-]+\.\w+)`[^`]*:\n\n```\w+\n")
