@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
 import subprocess
@@ -49,6 +50,36 @@ def test_the_tutorial_shows_what_its_commands_write(shown_output: ModuleType, tm
         "run docs/shown_output.py docs/tutorials/what-if.md, then read what it has written"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "examples"], "it tells how to tidy up"
+
+
+@pytest.mark.slow
+def test_the_tutorial_says_why_availability_is_lower_with_the_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = " ".join(TUTORIAL.read_text(encoding="utf-8").split())
+    (double,) = re.findall(r"\(`--fail (links:1-2,\S+)`\)", page)
+    files = ROOT / "examples" / "what-if"
+    uncovered, lost, hours = [], [], []
+
+    def said_by(*words: str) -> str:
+        found = CliRunner().invoke(main, ["whatif", *words], catch_exceptions=False)
+        assert found.exit_code == 0, found.output
+        return found.stdout
+
+    monkeypatch.chdir(tmp_path)
+    for name, details in (("map", ["details"]), ("plan", ["details", "decision"])):
+        options = [word for each in details for word in ("--details", str(files / f"{each}.yaml"))]
+        demands = str(files / "demands.csv")
+        said_by("import", str(files / "Geant2012.graphml"), "-o", name, *options, "--demands", demands)
+        said_by("run", name, "-o", f"{name}-one", "--fail", "links:1,routers:1,srlg")
+        told = json.loads(Path(f"{name}-one", "summary.json").read_text(encoding="utf-8"))["availability"]
+        uncovered.append(f"{100 * told['residual']:.2f} %")
+        lost.append(told["lost_msgs_per_s"])
+        two = said_by("run", name, "-o", f"{name}-two", "--fail", double)
+        hours += re.findall(r"^Availability: .* at most (.*) a year are lost", two, re.MULTILINE)
+    assert lost[1] < lost[0]
+    assert f"last {uncovered[1]} of the time instead of {uncovered[0]}." in page
+    assert f"at most {hours[1]} a year are lost, and {hours[0]} before." in page
 
 
 FILE = re.compile(r"`([\w-]+\.\w+)`[^`]*:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
