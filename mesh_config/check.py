@@ -236,7 +236,7 @@ def _collisions(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
 
 
 class _BoundIndex:
-    """What is bound at one port, to find what one more may collide with and not to look at each."""
+    """Index of what is bound at one port, to find what one more may collide with."""
 
     def __init__(self, mesh: MeshSettings) -> None:
         self._mesh = mesh
@@ -248,7 +248,7 @@ class _BoundIndex:
         self._by_keys[self._keys(bound)].append((self._count, bound))
 
     def near(self, bound: _Bound) -> Iterator[_Bound]:
-        """Those before it that may be on its machine and at its address, in the order of the mesh."""
+        """Find those before it that may be on its machine and at its address, in the order of the mesh."""
         machine, address = self._keys(bound)
         machines = (machine, None) if machine is not None else {each for each, _ in self._by_keys}
         addresses = (address, None) if address is not None else {each for _, each in self._by_keys}

@@ -11,8 +11,9 @@ import signal
 import sys
 from typing import Final
 
-HELD_BACK: Final = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that stay blocked until the router has started, and come to it then."""
+HELD_BACK: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that stay blocked until the router can take them, and again when it has stopped: while Python ends, a second
+one would change the status that says that it stopped in order."""
 
 
 def main() -> None:

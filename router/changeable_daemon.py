@@ -1,4 +1,4 @@
-"""What a drain, a reload and management have a daemon do with its listeners, connectors and tasks.
+"""Interface of a daemon to what changes it while it runs: drains, reloads and management.
 
 `router.daemon.Daemon` is the only one that does it; it makes those who call it, so they can't import it.
 """

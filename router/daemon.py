@@ -20,7 +20,7 @@ from mesh_config.change_plan import ChangePlan
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import __version__, speed
 from router.binding.library import has_assertions
-from router.clock_and_gc import MonotonicClock, spare_collector
+from router.clock_and_gc import MonotonicClock, share_interpreter, spare_collector
 from router.connection_server import ConnectionServer
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition
@@ -169,6 +169,7 @@ class Daemon:
                     connector.stop()
                 await stop_in_order(runtime, self._settling, self.draining.under_way)
                 nursery.cancel_scope.cancel()
+            signal.pthread_sigmask(signal.SIG_BLOCK, (*STOPPING, *OTHERS))  # they would end a process that has stopped
         runtime.recorder.close()
         self._manager.close()
         runtime.log.info("stopped")
@@ -489,6 +490,7 @@ def run(settings: RouterSettings, mesh: MeshSettings | None = None, read: Read |
     async def main() -> None:
         daemon = Daemon(settings, mesh, read=read, clock=clock.current_time, has_thread=True)
         spare_collector()
+        share_interpreter()
         await daemon.run()
 
     trio.run(main, clock=clock)

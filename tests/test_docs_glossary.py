@@ -23,10 +23,10 @@ COMMON = """
     action answer arrival authenticated authentication backlog backpressure batch bucket budget byte call clock
     code codec comparison computation constant context controlplane copier copy counter credential database
     decode diff doubling duplicate duration entry envelope error event exclusion fair fanout file format grant
-    handler histogram identity ids internal key lifecycle limit list local manager meter node notifier policy
-    predictor protocol queue range rate report result route rule scanner scheduler scope segment selection
-    server service setting step sync table terminal throttle timer timing token total tracker transit type user
-    value view writer
+    handler histogram identity ids internal key lifecycle limit list local manager meter node notifier password
+    policy predictor protocol queue range rate report result route rule scanner scheduler scope segment
+    selection server service setting step sync table terminal throttle timer timing token total tracker transit
+    type user value view writer
 """
 """Words that programs use for what everybody takes them for."""
 INFLECTED = """

@@ -54,7 +54,7 @@ def referenced_file_findings(path: str, router_id: str | None = None) -> list[Fi
 
 
 def _missing_extra(router: RouterSettings, at: Place) -> Iterator[Finding]:
-    """What the settings need that is not installed here."""
+    """A finding for what the settings need and is not installed here."""
     if router.http.port is not None:
         try:
             http_service()

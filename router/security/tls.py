@@ -39,6 +39,7 @@ _ALTERNATIVE: Final = {
     CertificateField.URI: "URI",
 }
 _CERTIFICATE: Final = b"CERTIFICATE-----"
+_LIST: Final = b"X509 CRL-----"
 _PRIVATE_KEY: Final = b"PRIVATE KEY-----"
 """Ends of the lines that begin these in PEM, whatever kinds of them there are."""
 _ALERTS: Final = {
@@ -131,9 +132,12 @@ def _load(context: ssl.SSLContext, settings: TlsSettings) -> None:
             raise LocalError(f"{where}: no cipher suite that OpenSSL knows: {settings.ciphers}") from None
     if settings.certificate is not None:
         _load_certificate(context, settings, where)
-    for what, file in (("ca", settings.ca), ("crl", settings.crl)):
+    of_others = (("ca", settings.ca, _CERTIFICATE, "certificate"), ("crl", settings.crl, _LIST, "revocation list"))
+    for what, file, ending, content in of_others:
         if file is not None:
             _check(file, f"{where}: `{what}`")
+            if ending not in read_bounded(file):  # OpenSSL takes a file of the other kind, and then refuses everybody
+                raise LocalError(f"{where}: `{what}` {file} cannot be used: no {content} in PEM is in it")
             try:
                 context.load_verify_locations(file)
             except (OSError, ssl.SSLError) as error:
@@ -198,7 +202,6 @@ def _file_words(error: OSError) -> str:
         "KEY_VALUES_MISMATCH": "the key is not that of the certificate",
         "NO_START_LINE": "nothing in PEM is in it",
         "PEM_LIB": "what should be in it in PEM is not, or is damaged",
-        "NO_CERTIFICATE_OR_CRL_FOUND": "no certificate in PEM is in it",
         "EE_KEY_TOO_SMALL": "its key is too short",
         "CA_MD_TOO_WEAK": "its signature is too weak",
     }

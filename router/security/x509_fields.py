@@ -35,11 +35,11 @@ COMMON_NAME: Final = b"\x55\x04\x03"
 
 @attrs.frozen(kw_only=True)
 class Certificate:
-    """What of a certificate is read."""
+    """Fields of a certificate."""
 
     number: bytes
     issuer: bytes
-    """As it is encoded: no other certificate has this issuer and this number."""
+    """Name of the authority, as it is encoded: no other certificate has this issuer and this number."""
     subject: bytes
     validity: bytes
 
@@ -54,13 +54,13 @@ class Certificate:
 
 @attrs.frozen(kw_only=True)
 class RevocationList:
-    """What of a revocation list is read."""
+    """Fields of a revocation list."""
 
     issuer: bytes
     this_update: Item
     next_update: Item | None
     entries: bytes
-    """As they are encoded: there may be very many."""
+    """Revoked certificates, as they are encoded: there may be very many."""
 
     @property
     def validity(self) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""Which settings count at a reload, of three that may differ: the file before, the file now, and what runs.
+"""Merge of the settings that may differ at a reload: those of the file before, of the file now, and of what runs.
 
 They differ since management creates and deletes listeners, connectors and addresses, and since some settings need a
 restart. What each of the functions below takes, by setting:
@@ -88,5 +88,5 @@ def in_file_after(file: RouterSettings, new: RouterSettings, plan: ChangePlan) -
 
 
 def _still_there(named: tuple[Endpoint, ...], held: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
-    """Those of *named* that are held; equal ones are counted."""
+    """Settings that *named* and *held* have in common; equal ones are counted."""
     return tuple((Counter(named) & Counter(held)).elements())

@@ -198,6 +198,16 @@ def test_sigterm_and_sigint_stop_a_router_in_order(alpha: subprocess.Popen[str],
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_one_that_has_stopped_does_not_change_its_status(
+    alpha: subprocess.Popen[str], number: signal.Signals
+) -> None:
+    alpha.send_signal(number)
+    said_until(alpha, "stopped")
+    alpha.send_signal(number)  # Python takes tens of milliseconds to end
+    assert alpha.wait(STOP_S) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN], ids=["heeded", "ignored"])
 def test_one_that_is_told_to_stop_while_it_reads_its_file_ends_at_once(
     tmp_path: Path, number: signal.Signals, inherited: signal.Handlers
