@@ -7,6 +7,7 @@ import heapq
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 import attrs
 
@@ -34,7 +35,7 @@ from mesh_config.yaml_text import Place
 __all__ = ["Finding", "Severity", "check_file", "check_files", "check_mesh", "check_router", "has_errors"]
 
 
-MOST_HINTS = 20
+MOST_HINTS: Final = 20
 """Maximum number of connectors out of a mesh for which the nearest of all its listeners is looked for."""
 
 

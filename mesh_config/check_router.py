@@ -64,6 +64,7 @@ def router_findings(
     yield from _http_findings(router, at)
     yield from _repeated_names("listeners", router.listeners, at)
     yield from _repeated_names("connectors", router.connectors, at)
+    yield from _repeated_host_names(dialled, router.connectors, at)
     yield from _wildcard_findings(router, at)
     yield from _repeated_connectors(router.connectors, dialled, at)
     for index, connector in enumerate(router.connectors):
@@ -85,6 +86,22 @@ def _repeated_names(
             yield at(key, index, "name").finding(
                 f"{key}[{first}] is called `{name}` already", expected="a name of its own, or none"
             )
+
+
+def _repeated_host_names(
+    dialled: Sequence[ConnectorSettings], connectors: Sequence[ConnectorSettings], at: Callable[..., Place]
+) -> Iterator[Finding]:
+    """Connectors without a name that are called by their host and port, as another one is."""
+    first: dict[str, int] = {}
+    for index, connector in enumerate(connectors):
+        if connector.role is Role.INTER_ROUTER and any(connector is each for each in dialled):
+            before = first.setdefault(connector.effective_name, index)
+            if before != index and None in (connector.name, connectors[before].name):
+                yield at("connectors", index).finding(
+                    f"connectors[{before}] is called {connector.effective_name} too, by its "
+                    f"{'host and port' if connectors[before].name is None else 'name'}, in management and metrics",
+                    expected="one connector for each neighbor, or a `name` of its own",
+                )
 
 
 def _wildcard_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:
@@ -111,16 +128,11 @@ def _repeated_connectors(
         if first != index and connector.role is Role.INTER_ROUTER:
             line = at("connectors", first).line
             where = f" (line {line})" if line is not None else ""
-            is_nameless = connector.name is None and connectors[first].name is None
             yield at("connectors", index).finding(
-                f"a second connector to {connector.host}:{connector.port}, as connectors[{first}]{where}: "
-                + (
-                    "both are called by their host and port, in management and metrics too"
-                    if is_nameless
-                    else "one of their connections is active, the others stand by"
-                ),
-                expected="one connector for each neighbor" + (", or a name for the second" if is_nameless else ""),
-                severity=Severity.ERROR if is_nameless else Severity.WARNING,
+                f"a second connector to {connector.host}:{connector.port}, as connectors[{first}]{where}: one of"
+                " their connections is active, the others stand by",
+                expected="one connector for each neighbor",
+                severity=Severity.WARNING,
             )
 
 

@@ -132,7 +132,7 @@ class Daemon:
         runtime.tell_deadlines(changed=self._schedule, came=self._handle_deadline)
         _load_modules(self._settings)
         with trio.open_signal_receiver(*STOPPING, *OTHERS) as signals:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*STOPPING, *OTHERS))  # held back since the process began
+            before = signal.pthread_sigmask(signal.SIG_UNBLOCK, (*STOPPING, *OTHERS))
             async with trio.open_nursery() as nursery:
                 accepting = trio.CancelScope()
                 self._nursery = nursery
@@ -169,7 +169,8 @@ class Daemon:
                     connector.stop()
                 await stop_in_order(runtime, self._settling, self.draining.under_way)
                 nursery.cancel_scope.cancel()
-            signal.pthread_sigmask(signal.SIG_BLOCK, (*STOPPING, *OTHERS))  # they would end a process that has stopped
+            # `amqp-mesh run` holds them back, from the beginning to the end of its process.
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         runtime.recorder.close()
         self._manager.close()
         runtime.log.info("stopped")

@@ -391,8 +391,8 @@ class MeshPresence:
     def connector_removed(self, gone: ConnectorSettings, others: Iterable[ConnectorSettings]) -> None:
         """Forget a connector that was taken away, but what holds for *others*, those that stay, as well."""
         left = list(others)
-        if connector_name(gone) not in map(connector_name, left):
-            self.connectors.pop(connector_name(gone), None)
+        if gone.effective_name not in (each.effective_name for each in left):
+            self.connectors.pop(gone.effective_name, None)
         if gone.to is not None and gone.to not in {each.to for each in left}:
             self._dials.pop(gone.to, None)
 
@@ -577,11 +577,6 @@ def _kept(known: dict[Key, Presence], now: float) -> dict[Key, Presence]:
     )
     gone = {key for at, key in enumerate(strange) if at >= MOST_UNEXPECTED or now - known[key].since > KEPT_S}
     return {key: it for key, it in known.items() if key not in gone}
-
-
-def connector_name(settings: ConnectorSettings) -> str:
-    """The name of a connector for logs and management."""
-    return settings.name or f"{settings.host}:{settings.port}"
 
 
 def when(time: float | None, offset: float) -> int | None:

@@ -51,7 +51,7 @@ from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_open import PeerOpen
 from router.engine.rabbitmq_management_pairs import ManagementPairs
-from router.mesh_presence import MOST_REFUSED, TOLD_AGAIN_S, MeshPresence, connector_name
+from router.mesh_presence import MOST_REFUSED, TOLD_AGAIN_S, MeshPresence
 from router.neighbor_admission import (
     NeighborAddressRights,
     check_hello,
@@ -202,7 +202,7 @@ class PeerEventHandler:
         """Whether a connection is the next of many that come to nothing."""
         settings = connection.settings
         if isinstance(settings, ConnectorSettings):
-            return connector_name(settings) in self._futile
+            return settings.effective_name in self._futile
         came = self._misled.get((peer.container, settings.role), -math.inf)
         return self._data_plane.clock.now - came < TOLD_AGAIN_S
 
@@ -219,10 +219,10 @@ class PeerEventHandler:
         is_repeated = connection.id in self._repeated
         self._repeated.discard(connection.id)
         if isinstance(settings, ConnectorSettings):
-            before = self._futile.pop(connector_name(settings), None)
+            before = self._futile.pop(settings.effective_name, None)
             is_repeated = is_repeated and reason == before
             if not connection.was_of_use:
-                self._futile[connector_name(settings)] = reason
+                self._futile[settings.effective_name] = reason
         number, host = connection.id, connection.host
         if is_repeated:
             self._log.debug("connection_closed", connection=number, host=host, container=container, reason=reason)
@@ -438,7 +438,7 @@ class PeerEventHandler:
         except PeerProtocolError as error:
             self._ignored(connection, str(error))
             if isinstance(connection.settings, ConnectorSettings):
-                self._presence.connector_not_understood(connector_name(connection.settings), str(error))
+                self._presence.connector_not_understood(connection.settings.effective_name, str(error))
             return
         content = control.message
         if isinstance(content, Hello):
@@ -473,7 +473,7 @@ class PeerEventHandler:
             self._repeated.discard(connection.id)
             self._tell_opened(connection, connection.peer)
         if isinstance(connection.settings, ConnectorSettings):
-            self._presence.connector_up(connector_name(connection.settings), self._data_plane.clock.now)
+            self._presence.connector_up(connection.settings.effective_name, self._data_plane.clock.now)
 
     def _allowed(self, connection: Connection, update: MobileAddressUpdate) -> MobileAddressUpdate:
         allowed, refused = without_refused(update, connection.settings.allowed_prefixes)
@@ -543,7 +543,7 @@ class PeerEventHandler:
         if container:
             self._presence.connection_ended(container, reason, now)
         if isinstance(connection.settings, ConnectorSettings):
-            self._presence.connector_down(connector_name(connection.settings), reason, now)
+            self._presence.connector_down(connection.settings.effective_name, reason, now)
 
     def take_away(self, connection: Connection, links: list[IngressLink | EgressLink]) -> Exception | None:
         """Take away *links* of a connection that has ended. Returns: the first fault of ours with one of them."""

@@ -257,3 +257,8 @@ class ConnectorSettings(ConnectionSettings):
         default="amqp",
         pattern=PRINCIPAL_PATTERN,
     )
+
+    @property
+    def effective_name(self) -> str:
+        """Name for logs, management and metrics."""
+        return self.name or f"{self.host}:{self.port}"

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 import click
 
@@ -25,7 +26,7 @@ from router.daemon import run as run_daemon
 from router.findings_log import log_findings
 from router.security.bounded_file import check_bounded
 
-SIGNAL_LOOK_S = 0.05
+SIGNAL_LOOK_S: Final = 0.05
 """Time within which a signal is handled while the file is read, seconds."""
 
 
@@ -82,8 +83,8 @@ def _read(file: str, router_id: str | None) -> tuple[RouterSettings, MeshSetting
     """Read FILE in a thread: a pipe that nobody writes must not hold up a signal, which ends the process meanwhile."""
     reading = daemon_thread.begin(functools.partial(check_router_and_mesh, file, router_id), "settings")
     with _handled(STOPPING, _end):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)  # one that waits is handled in this call
             while not reading.done():
                 # One that comes just before the wait is handled after it.
                 concurrent.futures.wait([reading], timeout=SIGNAL_LOOK_S)

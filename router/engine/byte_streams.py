@@ -155,7 +155,7 @@ class ByteStreams:
             pn.report_error(self._transport, str(Condition.INTERNAL_ERROR), "the engine lost count")
 
     def end_because(self, reason: str | None) -> None:
-        """Note why the connection ends. The first reason counts."""
+        """Note why the connection ends. The first reason counts; a fault of bytes is noted as they are read."""
         self.end_reason = self.end_reason or reason
 
     def _break(self, passed: int) -> None:

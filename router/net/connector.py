@@ -44,7 +44,7 @@ class Connector:
     @property
     def name(self) -> str:
         """Name for logs and management."""
-        return self.settings.name or f"{self.settings.host}:{self.settings.port}"
+        return self.settings.effective_name
 
     async def run(self, serve: Serve, failed: Callable[[Connector], None]) -> None:
         """Connect and serve until `stop`.

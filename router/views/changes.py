@@ -191,6 +191,10 @@ class RuntimeChanges:
         alone = MeshSettings(routers={self._runtime.me: attrs.evolve(self._runtime.settings, listeners=bound)})
         if ListenerIndex(alone).target_of(self._runtime.me, settings) is not None:
             raise ChangeError(f"this router listens at {settings.host}:{settings.port}: it would connect to itself")
+        if settings.effective_name in [each.settings.effective_name for each in daemon.connectors]:
+            raise ChangeError(
+                f"there is a connector `{settings.effective_name}` already: give this one a name of its own"
+            )
         connector = daemon.add_connector(settings)
         self._tell("connector created", connector.name)
         named = f":{settings.name}" if settings.name else ""

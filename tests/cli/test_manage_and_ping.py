@@ -58,7 +58,11 @@ def test_manage_creates_reads_and_deletes(mesh: MeshProcesses) -> None:
 
 @pytest.mark.parametrize(
     ("operation", "said"),
-    [("create", "create needs --type"), ("query", "query needs --type"), ("read", "read needs --name or --id")],
+    [
+        ("create", "create needs --type"),
+        ("query", "query needs --type"),
+        *((each, f"{each} needs --name or --id") for each in ("read", "update", "delete")),
+    ],
 )
 def test_manage_says_which_options_name_the_entity(operation: str, said: str) -> None:
     result = CliRunner().invoke(main, ["manage", operation])

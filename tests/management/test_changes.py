@@ -269,6 +269,9 @@ def test_a_port_that_is_taken_and_a_name_that_is_taken_are_refused(
         create(client, "router.config.address", "once", prefix="twice")
     with pytest.raises(RefusedError, match="`once` is configured already"):
         create(client, "router.config.address", "other", prefix="once")
+    (near,) = (each.settings.connectors[0] for each in [mesh["R2"]] if each.settings.connectors)
+    with pytest.raises(RefusedError, match="already: give this one a name of its own"):
+        client.request("CREATE", {"type": "connector"}, {"host": near.host, "port": near.port}, router="R2")
     builtin = next(each for each in client.query("router.config.address") if each["isBuiltin"])
     with pytest.raises(RefusedError, match="is built in"):
         delete(client, "router.config.address", builtin["name"])

@@ -11,7 +11,6 @@ from router.management.metrics import metrics_page
 from router.management.snapshot import ConnectorRow
 from router.net.connector import Connector
 from router.net.http_server import HttpCounters
-from router.peer_event_handler import connector_name
 from router.views.metrics import RuntimeMetrics
 from router.views.problem_snapshots import ProblemScanner
 from router.views.runtime import RuntimeView
@@ -47,8 +46,8 @@ def test_a_connector_that_finds_another_dialect_has_failed_until_a_neighbor_spea
 
     assert state() == ("CONNECTING", "the other side has not said yet that it is a neighbor")
     assert float(metric()) == 0
-    a.mesh_presence.connector_not_understood(connector_name(settings), "no HELLO")
+    a.mesh_presence.connector_not_understood(settings.effective_name, "no HELLO")
     assert state() == ("FAILED", "what the other side says can't be read: no HELLO")
-    a.mesh_presence.connector_up(connector_name(settings), a.clock())
+    a.mesh_presence.connector_up(settings.effective_name, a.clock())
     assert state() == ("SUCCESS", "")
     assert float(metric()) == 1

@@ -19,7 +19,6 @@ from router.mesh_presence import (
     TOLD_AGAIN_S,
     ExpectedMesh,
     MeshPresence,
-    connector_name,
 )
 
 R1, R2, R3, STRANGER = map(RouterId, ("R1", "R2", "R3", "X"))
@@ -291,10 +290,10 @@ def test_links_of_a_large_dense_mesh_are_compared_a_few_at_a_time(presence: Mesh
 def test_a_connector_that_was_taken_away_is_no_reason_for_an_absence(presence: MeshPresence) -> None:
     one, other = ConnectorSettings(to="R2", port=1), ConnectorSettings(to="R2", port=1, cost=2)
     presence.dial_failed(R2, "Connection refused")
-    presence.connector_up(connector_name(one), 110.0)
+    presence.connector_up(one.effective_name, 110.0)
     presence.connector_removed(one, [other])
     assert "Connection refused" in presence.reason(R2)
-    assert connector_name(one) in presence.connectors
+    assert one.effective_name in presence.connectors
     presence.connector_removed(other, [])
     assert "connecting" not in presence.reason(R2)
     assert not presence.connectors

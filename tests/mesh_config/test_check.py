@@ -112,12 +112,11 @@ router:
         "a second connector to far:7, as connectors[0] (line 4): one of their connections is active, the others stand",
         "one connector for each neighbor",
     ),
-    row(
-        "two connectors to one place without a name",
-        "router:\n  id: A\n  connectors:\n  - {host: far, port: 7}\n  - {host: far, port: 7}  # here",
+    warning(
+        "two connectors to one place by two hosts",
+        "router:\n  id: A\n  connectors:\n  - {host: localhost, port: 7}\n  - {port: 7}  # here",
         "router.connectors[1]",
-        "a second connector to far:7, as connectors[0] (line 4): both are called by their host and port, in management",
-        "one connector for each neighbor, or a name for the second",
+        "a second connector to 127.0.0.1:7, as connectors[0] (line 4): one of their connections is active",
     ),
     row(
         "two listeners of one name",
@@ -725,6 +724,34 @@ routers:
     for each in said:
         assert (each.severity, each.line) == (Severity.WARNING, 2)
         assert "no connector goes by this `host`" in each.message
+
+
+@pytest.mark.parametrize(
+    ("connectors", "errors"),
+    [
+        ("{host: far, port: 7}, {host: far, port: 7}", ["connectors[0] is called far:7 too, by its host and port"]),
+        (
+            "{name: n, host: far, port: 7}, {host: far, port: 7}, {host: far, port: 7}",
+            ["connectors[1] is called far:7"],
+        ),
+        (
+            "{name: 'far:7', host: far, port: 7}, {host: far, port: 7}",
+            ["connectors[0] is called far:7 too, by its name"],
+        ),
+        ("{name: n, host: far, port: 7}, {host: far, port: 7}", []),
+        ("{host: localhost, port: 7}, {host: 127.0.0.1, port: 7}", []),
+        ("{to: B}, {to: C}", []),
+    ],
+)
+def test_a_connector_without_a_name_has_its_host_and_port_for_itself(
+    tmp_path: Path, connectors: str, errors: list[str]
+) -> None:
+    file = tmp_path / FILE
+    file.write_text(f"router: {{id: A, connectors: [{connectors}]}}", encoding="utf-8")
+    found = [
+        each.message for each in check_file(file) if each.severity is Severity.ERROR and "is called" in each.message
+    ]
+    assert [message.startswith(error) for message, error in zip(found, errors, strict=True)] == [True] * len(errors)
 
 
 def test_connectors_to_unknown_routers_are_not_taken_for_one_address(tmp_path: Path) -> None:

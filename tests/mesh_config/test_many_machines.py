@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,6 +74,16 @@ def test_those_that_are_compared_are_enough(rng: random.Random, monkeypatch: pyt
             assert found == [str(each) for each in check.check_mesh(mesh) if "collides" in each.message]
         collisions += len(found)
     assert collisions > 1000
+
+
+def test_the_nearest_listener_is_looked_for_as_often_as_is_worth_it() -> None:
+    listener = ListenerSettings(host="10.0.0.1", port=25672, role=Role.INTER_ROUTER)
+    out = tuple(ConnectorSettings(host=f"10.0.0.{2 + number}", port=25672) for number in range(check.MOST_HINTS + 5))
+    routers = {"A": RouterSettings(id="A", listeners=(listener,)), "B": RouterSettings(id="B", connectors=out)}
+    found = [
+        each for each in check.check_mesh(MeshSettings(routers=routers)) if "no router of this mesh" in each.message
+    ]
+    assert Counter(each.nearest for each in found) == {"10.0.0.1:25672": check.MOST_HINTS, None: 5}
 
 
 @pytest.mark.parametrize("by_host", [True, False], ids=["a host for each router", "an address for each listener"])

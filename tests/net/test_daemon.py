@@ -6,6 +6,7 @@ import gc
 import signal
 import socket
 import struct
+import sys
 import threading
 from collections.abc import AsyncIterator
 
@@ -17,9 +18,10 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, Role, RouterSettings
-from router.clock_and_gc import FULL_COLLECTION, spare_collector
+from router.clock_and_gc import FULL_COLLECTION, SWITCH_S, spare_collector
 from router.core.errors import LocalError
 from router.daemon import Daemon
+from router.daemon import run as run_daemon
 from router.drain_state import DrainState
 from router.net.listener import AcceptedConnection
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, write
@@ -57,6 +59,38 @@ async def test_a_timer_that_comes_late_is_told_of_once(
     for listener in daemon.listeners:
         listener.close()
     assert [line["seconds"] for line in lines if line["event"] == "stood_still"] == told
+
+
+async def test_signals_are_held_back_after_a_run_as_they_were_before_it() -> None:
+    for held in (set(), {signal.SIGTERM, signal.SIGINT}):
+        before = signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        try:
+            daemon = Daemon(RouterSettings(id="A"))
+            async with trio.open_nursery() as nursery:
+                await nursery.start(lambda task_status, daemon=daemon: daemon.run(task_status=task_status))
+                assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
+                daemon.stop()
+            assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == held
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_a_thread_that_computes_gives_the_interpreter_back_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, thresholds, during = sys.getswitchinterval(), gc.get_threshold(), 0.0
+    gc.freeze()  # what other tests have left takes seconds to look through
+
+    async def run(_: Daemon) -> None:
+        nonlocal during
+        during = sys.getswitchinterval()
+
+    monkeypatch.setattr(Daemon, "run", run)
+    try:
+        run_daemon(RouterSettings(id="A"))
+    finally:
+        sys.setswitchinterval(before)
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
+    assert during == pytest.approx(SWITCH_S)
 
 
 async def drained(daemon: Daemon) -> None:

@@ -140,6 +140,7 @@ def test_files_that_cannot_be_used_are_named(certificates: Certificates, tmp_pat
         ({"key": certificates.issue("B")}, "the key is not that of the certificate"),
         ({"ca": str(nothing)}, "`ca` .*nothing cannot be used: no certificate in PEM is in it"),
         ({"crl": str(nothing)}, "`crl` .*nothing cannot be used: no revocation list in PEM is in it"),
+        ({"ca": certificates.revoke()}, "`ca` .* cannot be used: no certificate in PEM is in it"),
         ({"crl": certificates.ca}, "`crl` .* cannot be used: no revocation list in PEM is in it"),
         ({"crl": str(tmp_path / "absent")}, "`crl` .*absent: cannot be read: No such file"),
         ({"ciphers": "NOTHING"}, "no cipher suite that OpenSSL knows: NOTHING"),
