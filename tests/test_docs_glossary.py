@@ -30,9 +30,9 @@ COMMON = """
 """
 """Words that programs use for what everybody takes them for."""
 INFLECTED = """
-    all and arrived arriving attached awaiting changed check close closed current denial denied due ended
-    escaping excluded failed first fixed foreign held incoming inflight install invalid kept kind known large
-    last left lowered management many message outgoing outside over own pair part place player polled progress
+    all and arrived attached awaiting changed check close closed current denial denied due ended escaping
+    excluded failed first fixed foreign held incoming inflight install invalid kept kind known large last left
+    lowered management many message outgoing outside over own pair part partly place player polled progress
     queued raised reading record recorded recording refusal refused remote reopened replayable return rewriting
     right selection send sent shared skipping spent tell throttled to told too toward undetached unknown
     unreadable unsupported up violating violation waiting withdraw withdrew

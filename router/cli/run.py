@@ -16,7 +16,7 @@ import click
 from mesh_config.check import check_router_and_mesh
 from mesh_config.findings import Finding, SettingsError
 from mesh_config.models import LogLevel, MeshSettings, RouterSettings
-from router import daemon_thread, logs
+from router import background_call, logs
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError
 from router.cli.options import file_argument
@@ -81,7 +81,7 @@ def _handled(numbers: Sequence[signal.Signals], handler: Callable[[int, FrameTyp
 
 def _read(file: str, router_id: str | None) -> tuple[RouterSettings, MeshSettings | None, tuple[Finding, ...]]:
     """Read FILE in a thread: a pipe that nobody writes must not hold up a signal, which ends the process meanwhile."""
-    reading = daemon_thread.begin(functools.partial(check_router_and_mesh, file, router_id), "settings")
+    reading = background_call.begin(functools.partial(check_router_and_mesh, file, router_id), "settings")
     with _handled(STOPPING, _end):
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)  # one that waits is handled in this call

@@ -473,7 +473,7 @@ class ControlPlane:
 
     def _settle(self, now: float) -> list[Action]:
         change = self._link_state.settle(now)
-        for claim in self._link_state.overruled_neighbors.take_believed():
+        for claim in self._link_state.superseded_instances.take_believed():
             self._addresses.on_advertised(claim.id, claim.mobile_seq, now)
         if change is not None:
             self._install(change, now)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from mesh_config.change_plan import ChangePlan, plan_change
 from mesh_config.findings import Finding, SettingsError, has_errors
 from mesh_config.models import HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
-from router import daemon_thread, logs
+from router import background_call, logs
 from router.changeable_daemon import ChangeableDaemon
 from router.core.addressing.address import AddressKind
 from router.core.errors import LocalError
@@ -263,7 +263,7 @@ def _places(plan: ChangePlan, http: HttpSettings) -> Places:
 
 def in_thread(work: Callable[[], Result]) -> Generator[None, None, Result]:
     """Call *work* in a thread of its own, and pause meanwhile; what it raises is raised here."""
-    found = daemon_thread.begin(work, "change")
+    found = background_call.begin(work, "change")
     while not found.done():
         yield
     return found.result()

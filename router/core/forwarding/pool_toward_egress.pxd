@@ -20,7 +20,7 @@ cdef class IncomingCircuit(Claimant):
     cdef public Py_ssize_t late
 
 
-cdef class ArrivingMessage:
+cdef class PartlyArrivedMessage:
     cdef public IncomingCircuit circuit
     cdef public double since
     cdef public bint is_late
@@ -55,9 +55,9 @@ cdef class PoolTowardEgress(CreditPool):
     cpdef object drained(self, object key, Py_ssize_t credit)
     @cython.locals(circuit=IncomingCircuit)
     cpdef object expect_answers(self, double now)
-    @cython.locals(message=ArrivingMessage, due=double)
+    @cython.locals(message=PartlyArrivedMessage, due=double)
     cpdef object expect_wholes(self, double now)
-    @cython.locals(unfinished=ArrivingMessage)
+    @cython.locals(unfinished=PartlyArrivedMessage)
     cdef _forget_coming(self, object message)
     cpdef object recall(self, IncomingCircuit circuit, double now)
     @cython.locals(dealt=Py_ssize_t)

@@ -68,7 +68,7 @@ class IncomingCircuit(Claimant):
         """Number of messages whose ends are overdue; their credit is for others."""
 
 
-class ArrivingMessage:
+class PartlyArrivedMessage:
     """Message of a circuit that is not there as a whole: it is counted, and not to be sent yet."""
 
     __slots__ = ("circuit", "is_late", "since")
@@ -106,7 +106,7 @@ class PoolTowardEgress(CreditPool):
         """Claimant for all local publishers together."""
         self.core: OrderedDict[Key, None] = OrderedDict()
         """Messages that came on credit and wait: for a turn, or after a withdrawal or a change of path."""
-        self.coming: dict[Key, ArrivingMessage] = {}
+        self.coming: dict[Key, PartlyArrivedMessage] = {}
         """Messages of circuits that are not there as a whole."""
         self.late = 0
         """Number of messages in `coming` that are late."""
@@ -295,7 +295,7 @@ class PoolTowardEgress(CreditPool):
         if is_ready:
             self.core[message] = None
         else:
-            self.coming[message] = ArrivingMessage(circuit, now)
+            self.coming[message] = PartlyArrivedMessage(circuit, now)
             self._late_at = min(self._late_at, now + self.timing.drain_bound_s)
         return KEPT
 

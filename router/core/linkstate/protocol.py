@@ -47,9 +47,9 @@ from router.core.linkstate.messages import (
 )
 from router.core.linkstate.neighbor_sync import catch_up
 from router.core.linkstate.neighbors import Neighbors
-from router.core.linkstate.overruled_neighbors import LATER_NEWS, OverruledNeighbors
 from router.core.linkstate.routes import RouteComputation, RoutesDiff
 from router.core.linkstate.spf import Topology
+from router.core.linkstate.superseded_instances import LATER_NEWS, SupersededInstances
 from router.core.linkstate.throttle import Throttle
 
 RA_JITTER: Final = 0.25
@@ -97,7 +97,7 @@ class LinkState:
         self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
         """Time within which copies of one refresh arrive, seconds."""
         self.requests = LinkStateRequests(sender=sender, neighbors=neighbors, database=self.database, settings=settings)
-        self.overruled_neighbors = OverruledNeighbors(neighbors=neighbors, database=self.database, settings=settings)
+        self.superseded_instances = SupersededInstances(neighbors=neighbors, database=self.database, settings=settings)
         self._settings = settings
         self._rng = rng
         self._sender = sender
@@ -307,7 +307,7 @@ class LinkState:
             self._sender.tell_origin(received, claim, link_state_to(node.id))
         is_untold = is_news and node.is_behind
         if is_later_boot or is_untold:
-            self.overruled_neighbors.note(node, claim, now)
+            self.superseded_instances.note(node, claim, now)
         if is_untold:  # its own word is on its way, if that is true
             self.requests.want(node, now + self._settings.hello_interval_s / 4)
 
@@ -433,7 +433,7 @@ class LinkState:
             self._spf_at,
             self._own_at,
             self._overrule_at,
-            self.overruled_neighbors.due,
+            self.superseded_instances.due,
             self.requests.next_ask,
             self.database.next_aging,
             self._neighbors.next_silence,
@@ -448,8 +448,8 @@ class LinkState:
         self._greeter.elapse(now)
         if self._overrule_at <= now:
             self._overrule(now)
-        if self.overruled_neighbors.due <= now:
-            self.overruled_neighbors.refuse(now)
+        if self.superseded_instances.due <= now:
+            self.superseded_instances.refuse(now)
         if self._ra_at <= now:
             self._sender.flood(ALL_LINK_STATE_TO, self.own_advertisement())
             self._ra_at = now + self._ra_interval(now)
@@ -509,7 +509,7 @@ class LinkState:
             lost = [connection for router, connection in self._used.items() if used.get(router) != connection]
             gone = self._used.keys() - self._neighbors.active.keys()
             self._used = used
-            for claim in self.overruled_neighbors.believe(gone):
+            for claim in self.superseded_instances.believe(gone):
                 node = self.database.nodes[claim.id]
                 if claim.instance != node.instance:
                     self._restart(node, claim.instance, now)

@@ -36,18 +36,18 @@ from router.core.linkstate import (
     lsdb,
     messages,
     neighbors,
-    overruled_neighbors,
     protocol,
     rate_limit,
     routes,
     spf,
+    superseded_instances,
     throttle,
 )
 
 _MODULES: Final[Sequence[ModuleType]] = (
     fib_update_queue, address_list_parts, address_sync, addresses, control_forwarder, control_message_sender,
     controlplane, due_routers, duplicate_ids, events, hello_sender, link_state, link_state_requests, lsdb, messages,
-    neighbors, protocol, rate_limit, routes, spf, overruled_neighbors, throttle,
+    neighbors, protocol, rate_limit, routes, spf, superseded_instances, throttle,
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.whatif.analysis.availability import availability, calm_losses, unrated
-from router.whatif.analysis.credit_plan import ClientCreditHabits, PathsByCredit, address_rows, credit_rows
+from router.whatif.analysis.credit_plan import ClientCreditHabits, PathCountsByCredit, address_rows, credit_rows
 from router.whatif.analysis.paths_and_flows import RoutingState
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.analysis.spof import spof_rows
@@ -408,7 +408,7 @@ def _calm_credit(folder: Path, limits: Limits, model: Model) -> LimitResult:
     """Credit while nothing fails."""
     limit = "--enough-credit"
     rows = _credit_rows(folder, limits, model)
-    counts = PathsByCredit.of(rows, model)
+    counts = PathCountsByCredit.of(rows, model)
     without = without_credit(counts.unknown)
     short = [row for row in rows if row["is_enough"] is False]
     if short:

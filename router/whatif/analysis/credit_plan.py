@@ -69,7 +69,7 @@ class OfferedMessages:
 
 
 @attrs.frozen(kw_only=True)
-class PathsByCredit:
+class PathCountsByCredit:
     """Numbers of paths to addresses. Demands for routers don't count: nobody says what credit there is."""
 
     known: int
@@ -80,7 +80,7 @@ class PathsByCredit:
     """Paths of which the credit or the delay is not known."""
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]], model: Model) -> PathsByCredit:
+    def of(cls, rows: Iterable[Mapping[str, Any]], model: Model) -> PathCountsByCredit:
         """Count rows of `credit_plan`, which are of *model*."""
         addresses = {address.text for address in model.addresses}
         found = [row["is_enough"] for row in rows if row["is_enough"] is not None or row["address"] in addresses]

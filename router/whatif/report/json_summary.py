@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from router.whatif.analysis.credit_plan import PathsByCredit
+from router.whatif.analysis.credit_plan import PathCountsByCredit
 from router.whatif.report.run_facts import Facts, Row
 from router.whatif.report.verdicts import Verdict
 from router.whatif.wording import failure_of
@@ -58,7 +58,7 @@ def summary(facts: Facts, found: list[Verdict]) -> dict[str, object]:
         "addresses": [attrs.asdict(address) for address in facts.addresses[:LISTED]],
         "credit": {
             "paths": len(facts.credit),
-            **attrs.asdict(PathsByCredit.of(facts.credit, facts.model)),
+            **attrs.asdict(PathCountsByCredit.of(facts.credit, facts.model)),
             "worst": [row for row in facts.credit if row["is_enough"] is False][:LISTED],
         },
         "placement": list(facts.placement[:LISTED]),

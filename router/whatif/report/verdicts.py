@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from router.whatif.analysis.availability import Range, unrated
-from router.whatif.analysis.credit_plan import PathsByCredit
+from router.whatif.analysis.credit_plan import PathCountsByCredit
 from router.whatif.model.connected_components import ConnectedComponents
 from router.whatif.report.run_facts import Facts, Row, VariantFacts
 from router.whatif.wording import (
@@ -194,7 +194,7 @@ def _addresses(facts: Facts) -> Iterator[Verdict]:
 
 
 def _credit(facts: Facts) -> Iterator[Verdict]:
-    counts = PathsByCredit.of(facts.credit, facts.model)
+    counts = PathCountsByCredit.of(facts.credit, facts.model)
     label = "Paths short of credit"
     if not counts.known:
         return

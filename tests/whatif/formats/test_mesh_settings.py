@@ -27,7 +27,7 @@ routers:
   C:
     site: west
     listeners: [{port: 5903, role: inter-router}]
-    connectors: [{to: A, cost: 2}, {to: B}, {to: B, cost: 9}]
+    connectors: [{to: A, cost: 2}, {to: B}, {to: B, name: by-radio, cost: 9}]
   A:
     listeners: [{port: 5901, role: inter-router, cost: 3}, {port: 5911}]
   B:

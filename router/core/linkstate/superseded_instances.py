@@ -1,4 +1,4 @@
-"""Neighbors that others overrule: a connection to what ran before a restart, or to another router of that id."""
+"""Neighbors of which others report later news: they ran before a restart, or are another router of that id."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from router.core.linkstate.messages import RouterAdvertisement
 from router.core.linkstate.neighbors import Neighbors
 
 LATER_NEWS: Final = "others have heard later news of it"
-"""Reason for which an overruled neighbor is refused."""
+"""Reason for which a superseded instance is refused."""
 
 
-class OverruledNeighbors:
-    """Neighbors about which others report later news than they do themselves.
+class SupersededInstances:
+    """Instances of neighbors that are superseded, by what others report of them.
 
     A router overrules at once what is said in its name. A neighbor that does not within `hello_max_age_s` is not the
     router that the others speak of. When it has gone, what they say is taken for true.
