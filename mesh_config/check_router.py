@@ -64,7 +64,6 @@ def router_findings(
     yield from _http_findings(router, at)
     yield from _repeated_names("listeners", router.listeners, at)
     yield from _repeated_names("connectors", router.connectors, at)
-    yield from _repeated_host_names(dialled, router.connectors, at)
     yield from _wildcard_findings(router, at)
     yield from _repeated_connectors(router.connectors, dialled, at)
     for index, connector in enumerate(router.connectors):
@@ -88,22 +87,6 @@ def _repeated_names(
             )
 
 
-def _repeated_host_names(
-    dialled: Sequence[ConnectorSettings], connectors: Sequence[ConnectorSettings], at: Callable[..., Place]
-) -> Iterator[Finding]:
-    """Connectors without a name that are called by their host and port, as another one is."""
-    first: dict[str, int] = {}
-    for index, connector in enumerate(connectors):
-        if connector.role is Role.INTER_ROUTER and any(connector is each for each in dialled):
-            before = first.setdefault(connector.effective_name, index)
-            if before != index and None in (connector.name, connectors[before].name):
-                yield at("connectors", index).finding(
-                    f"connectors[{before}] is called {connector.effective_name} too, by its "
-                    f"{'host and port' if connectors[before].name is None else 'name'}, in management and metrics",
-                    expected="one connector for each neighbor, or a `name` of its own",
-                )
-
-
 def _wildcard_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:
     """Hosts that stand for every address where one is to be connected to."""
     hosts = [(("connectors", index, "host"), each.host) for index, each in enumerate(router.connectors)]
@@ -123,15 +106,20 @@ def _repeated_connectors(
 ) -> Iterator[Finding]:
     """Connectors that dial what one before them dials, whatever their names are."""
     known = [(index, each) for index, each in enumerate(connectors) if any(each is other for other in dialled)]
-    for index, connector in known:
+    for place, (index, connector) in enumerate(known):
         first = next(other for other, each in known if is_same_target(each, connector))
         if first != index and connector.role is Role.INTER_ROUTER:
             line = at("connectors", first).line
             where = f" (line {line})" if line is not None else ""
+            name = connector.effective_name
+            is_alike = any(
+                each.effective_name == name and None in (each.name, connector.name) for _, each in known[:place]
+            )
             yield at("connectors", index).finding(
                 f"a second connector to {connector.host}:{connector.port}, as connectors[{first}]{where}: one of"
-                " their connections is active, the others stand by",
-                expected="one connector for each neighbor",
+                " their connections is active, the others stand by"
+                + (f"; both are called {name} in the log, in management and in metrics" if is_alike else ""),
+                expected="one connector for each neighbor" + (", or a `name` of its own" if is_alike else ""),
                 severity=Severity.WARNING,
             )
 

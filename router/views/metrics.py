@@ -153,9 +153,9 @@ class RuntimeMetrics:
             into.set("listener_accepted", listener.accepted, name)
             for reason, count in listener.refusals.items():
                 into.set("listener_refused", count, name, reason.name.lower())
-        up = up_connectors(self._runtime, self._connectors)
-        for connector in self._connectors:
-            into.set("connector_up", connector in up, connector.name)
+        up = {connector.name for connector in up_connectors(self._runtime, self._connectors)}
+        for name in dict.fromkeys(connector.name for connector in self._connectors):  # two may be called alike
+            into.set("connector_up", name in up, name)
         into.set("http_connections", self._http.count)
         into.set("http_accepted", self._http.accepted)
         into.set("http_evicted", self._http.evicted)

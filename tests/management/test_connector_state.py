@@ -23,7 +23,8 @@ def test_a_connector_that_finds_another_dialect_has_failed_until_a_neighbor_spea
     bench.join(a, b)
     (connection,) = (each for each in a.connections.values() if not each.is_server)
     connector = Connector(ConnectorSettings(port=5671), random.Random(0))
-    settings = connection.settings = connector.settings
+    settings = connector.settings
+    connection.take_settings(settings)
     connector.status = "connected"
     view = RuntimeView(a, [], [connector])
 
@@ -32,7 +33,9 @@ def test_a_connector_that_finds_another_dialect_has_failed_until_a_neighbor_spea
         assert isinstance(row, ConnectorRow)
         return row.connection_status, row.connection_msg
 
-    metrics = RuntimeMetrics(a, [], [connector], lambda: True, HttpCounters(), ProblemScanner(a, [], []).find_problems)
+    # Two that are called alike are one series, or Prometheus would refuse them all.
+    alike = [connector, Connector(settings, random.Random(0))]
+    metrics = RuntimeMetrics(a, [], alike, lambda: True, HttpCounters(), ProblemScanner(a, [], []).find_problems)
 
     def metric() -> str:
         work = metrics_page(metrics, CollectorRegistry())
