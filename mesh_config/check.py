@@ -16,7 +16,6 @@ from mesh_config.check_security import neighbor_findings
 from mesh_config.check_vhosts import vhost_differences
 from mesh_config.connector_matching import (
     Link,
-    ListenerIndex,
     dials_itself,
     host_key,
     is_loopback,
@@ -166,9 +165,9 @@ def _together(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
     yield from _duplicate_ids(mesh, locate)
     yield from _collisions(mesh, locate)
     yield from vhost_differences(mesh, locate)
-    dangling = list(_dangling(mesh, locate))
-    yield from dangling
     found = list(links(mesh))
+    dangling = list(_dangling(mesh, found, locate))
+    yield from dangling
     for link in found:
         yield from _link_findings(link, locate)
     yield from _parallel(found, locate)
@@ -200,6 +199,13 @@ class _Bound:
     is_http: bool = False
     addresses: frozenset[str]
     """`network_addresses` of the router."""
+    machine: str | None
+    """`host_key` of the router's machine; None for any."""
+
+    @property
+    def keys(self) -> _Keys:
+        """Keys by which others that may be at the same place are found."""
+        return self.machine, None if is_wildcard(self.host) else host_key(self.host)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}{' (HTTP)' if self.is_http else ''}"
@@ -211,7 +217,8 @@ _Keys = tuple[str | None, str | None]
 
 def _bound(mesh: MeshSettings) -> Iterator[_Bound]:
     for key, router in mesh.routers.items():
-        make = functools.partial(_Bound, key=key, addresses=network_addresses(router))
+        machine = host_key(router.host) if router.host is not None else None
+        make = functools.partial(_Bound, key=key, addresses=network_addresses(router), machine=machine)
         for index, each in enumerate(router.listeners):
             if each.port:
                 yield make(steps=("listeners", index), host=each.host, port=each.port)
@@ -224,7 +231,7 @@ def _collisions(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
     for bound in _bound(mesh):
         by_port[bound.port].append(bound)
     for _, found in sorted(by_port.items()):
-        before = _BoundIndex(mesh)
+        before = _BoundIndex()
         for bound in found:
             taken = next((other for other in before.near(bound) if _collide(mesh, bound, other)), None)
             before.add(bound)
@@ -239,18 +246,17 @@ def _collisions(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
 class _BoundIndex:
     """Index of what is bound at one port, to find what one more may collide with."""
 
-    def __init__(self, mesh: MeshSettings) -> None:
-        self._mesh = mesh
+    def __init__(self) -> None:
         self._by_keys: dict[_Keys, list[tuple[int, _Bound]]] = defaultdict(list)
         self._count = 0
 
     def add(self, bound: _Bound) -> None:
         self._count += 1
-        self._by_keys[self._keys(bound)].append((self._count, bound))
+        self._by_keys[bound.keys].append((self._count, bound))
 
     def near(self, bound: _Bound) -> Iterator[_Bound]:
         """Find those before it that may be on its machine and at its address, in the order of the mesh."""
-        machine, address = self._keys(bound)
+        machine, address = bound.keys
         machines = (machine, None) if machine is not None else {each for each, _ in self._by_keys}
         addresses = (address, None) if address is not None else {each for _, each in self._by_keys}
         if len(machines) * len(addresses) < len(self._by_keys):
@@ -258,13 +264,6 @@ class _BoundIndex:
         else:
             found = [every for keys, every in self._by_keys.items() if keys[0] in machines and keys[1] in addresses]
         return (each for _, each in heapq.merge(*found))
-
-    def _keys(self, bound: _Bound) -> _Keys:
-        host = self._mesh.routers[bound.key].host
-        return (
-            host_key(host) if host is not None else None,
-            None if is_wildcard(bound.host) else host_key(bound.host),
-        )
 
 
 def _collide(mesh: MeshSettings, one: _Bound, other: _Bound) -> bool:
@@ -280,13 +279,13 @@ def _collide(mesh: MeshSettings, one: _Bound, other: _Bound) -> bool:
     return is_wildcard(one.host) or is_wildcard(other.host) or is_same_host(one.host, other.host)
 
 
-def _dangling(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
-    """Connectors between routers that reach no listener of the mesh."""
-    listeners, hints = ListenerIndex(mesh), 0
+def _dangling(mesh: MeshSettings, found: list[Link], locate: Locate) -> Iterator[Finding]:
+    """Connectors between routers that reach no listener of the mesh, where all that do are *found*."""
+    reaching, hints = {(link.router, link.index) for link in found}, 0
     for key, router in mesh.routers.items():
         for index, connector in enumerate(router.connectors):
             is_ours = connector.to in mesh.routers
-            if listeners.target_of(key, connector) is not None or connector.role is not Role.INTER_ROUTER:
+            if (key, index) in reaching or connector.role is not Role.INTER_ROUTER:
                 continue
             known = []
             if is_ours:

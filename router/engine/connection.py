@@ -468,8 +468,9 @@ class Connection(ByteStreams):
             return
         self.is_ending = True
         self._note_broken_transport()  # proton tells that it is closed before why, where writing has failed first
-        self.end_because(proton_data.read_condition(pn.pn_connection_remote_condition(self._connection)))
-        self.end_because(self._end_in_order())
+        if not self.end_reason:
+            condition = proton_data.read_condition(pn.pn_connection_remote_condition(self._connection))
+            self.end_because(condition or self._end_in_order())
         self._handler.connection_ended(self)
         self.close()
 

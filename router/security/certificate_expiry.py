@@ -9,9 +9,15 @@ from typing import Final
 
 import attrs
 
-from router.core.errors import LocalError
 from router.core.terminal_escaping import escaped
-from router.security.x509_fields import certificates_in, common_name, revocation_lists_in
+from router.security.x509_fields import (
+    CERTIFICATE,
+    REVOCATION_LIST,
+    certificates_in,
+    common_name,
+    reading,
+    revocation_lists_in,
+)
 
 CERTIFICATE_DAYS: Final = 30
 """Days before its end from which on a certificate is told of."""
@@ -56,10 +62,8 @@ def ends_in(path: str) -> list[CertificateExpiry]:
         LocalError: it cannot be read.
     """
     found = certificates_in(path)
-    try:
+    with reading(path, CERTIFICATE):
         return [CertificateExpiry(file=path, subject=common_name(each.subject), ends=each.ends) for each in found]
-    except LocalError:
-        raise LocalError(f"{path}: no certificate that can be read") from None
 
 
 def authorities_end_in(path: str) -> list[CertificateExpiry]:
@@ -82,13 +86,11 @@ def lists_end_in(path: str) -> list[CertificateExpiry]:
     """
     lists = revocation_lists_in(path)
     found: list[CertificateExpiry] = []
-    try:
+    with reading(path, REVOCATION_LIST):
         for each in lists:
-            if each.validity is not None:
-                begins, ends = each.validity
+            if (validity := each.validity) is not None:
+                begins, ends = validity
                 warned_s = LIST_PART * (ends - begins)
                 issuer = common_name(each.issuer)
                 found.append(CertificateExpiry(file=path, subject=issuer, ends=ends, is_list=True, warned_s=warned_s))
-    except LocalError:
-        raise LocalError(f"{path}: no revocation list that can be read") from None
     return found

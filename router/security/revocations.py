@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from router.core.errors import LocalError
 from router.security.work_slices import SlicePauses
-from router.security.x509_fields import RevocationList, certificate_of, revocation_lists_in
+from router.security.x509_fields import REVOCATION_LIST, RevocationList, certificate_of, reading, revocation_lists_in
 
 CertificateNumber = tuple[bytes, bytes]
 """Issuer of a certificate, as it is encoded, and its number there: no other one has both."""
@@ -33,10 +32,8 @@ def read_revoked(path: str) -> frozenset[CertificateNumber]:
         LocalError: it cannot be read.
     """
     lists = revocation_lists_in(path)
-    try:
+    with reading(path, REVOCATION_LIST):
         return frozenset(number for each in lists for number in _revoked_by(each))
-    except LocalError:
-        raise LocalError(f"{path}: no revocation list that can be read") from None
 
 
 def _revoked_by(found: RevocationList) -> Iterator[CertificateNumber]:

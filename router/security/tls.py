@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mesh_config.models import CertificateField, ClientCertificates, TlsSettings, TlsVersion
 from router.core.errors import LocalError
-from router.security.bounded_file import check_bounded, read_bounded
+from router.security.bounded_file import read_bounded
 from router.security.password_sources import read_secret
 from router.security.sasl_frames import SaslError
 from router.security.value_from_files import ValueFromFiles
@@ -135,8 +135,8 @@ def _load(context: ssl.SSLContext, settings: TlsSettings) -> None:
     of_others = (("ca", settings.ca, _CERTIFICATE, "certificate"), ("crl", settings.crl, _LIST, "revocation list"))
     for what, file, ending, content in of_others:
         if file is not None:
-            _check(file, f"{where}: `{what}`")
-            if ending not in read_bounded(file):  # OpenSSL takes a file of the other kind, and then refuses everybody
+            # OpenSSL takes a file of the other kind, and then refuses everybody.
+            if ending not in _read(file, f"{where}: `{what}`"):
                 raise LocalError(f"{where}: `{what}` {file} cannot be used: no {content} in PEM is in it")
             try:
                 context.load_verify_locations(file)
@@ -150,7 +150,7 @@ def _load_certificate(context: ssl.SSLContext, settings: TlsSettings, where: str
     assert settings.certificate is not None
     key = settings.key or settings.certificate
     for file in dict.fromkeys((settings.certificate, key)):
-        _check(file, f"{where}:")
+        _read(file, f"{where}:")
     secret = read_secret(settings.key_password_file, settings.key_password_env, f"the key of {where}") or ""
     was_asked = False
 
@@ -188,10 +188,10 @@ def _missing(certificate: str, key: str | None) -> str:
     return f"`key` {key} cannot be used: no private key in PEM is in it"
 
 
-def _check(file: str, what: str) -> None:
-    """Find out whether OpenSSL can open it, which would wait for a FIFO without end; *what* it is begins the error."""
+def _read(file: str, what: str) -> bytes:
+    """Read a file before OpenSSL opens it, which would wait for a FIFO without end; *what* it is begins the error."""
     try:
-        check_bounded(file)
+        return read_bounded(file)
     except LocalError as error:
         raise LocalError(f"{what} {error}") from None
 

@@ -13,6 +13,7 @@ import calendar
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import attrs
@@ -23,6 +24,8 @@ from router.security.bounded_file import read_bounded
 T = TypeVar("T")
 Item = tuple[int, bytes]
 """Tag and content of what is encoded."""
+CERTIFICATE: Final = "certificate"
+REVOCATION_LIST: Final = "revocation list"
 INTEGER: Final = 0x02
 SEQUENCE: Final = 0x30
 UTC_TIME: Final = 0x17
@@ -111,7 +114,7 @@ def certificates_in(path: str) -> list[Certificate]:
     Raises:
         LocalError: it cannot be read.
     """
-    return _read_all(path, "CERTIFICATE", certificate_of, "no certificate")
+    return _read_all(path, "CERTIFICATE", certificate_of, CERTIFICATE)
 
 
 def revocation_lists_in(path: str) -> list[RevocationList]:
@@ -120,7 +123,7 @@ def revocation_lists_in(path: str) -> list[RevocationList]:
     Raises:
         LocalError: it cannot be read.
     """
-    return _read_all(path, "X509 CRL", revocation_list_of, "no revocation list")
+    return _read_all(path, "X509 CRL", revocation_list_of, REVOCATION_LIST)
 
 
 def common_name(name: bytes) -> str:
@@ -159,13 +162,20 @@ def der_items(data: bytes) -> Iterator[Item]:
         at += size
 
 
-def _read_all(path: str, kind: str, read: Callable[[bytes], T], missing: str) -> list[T]:
+@contextmanager
+def reading(path: str, what: str) -> Iterator[None]:
+    """Have an error that comes from the content of a file name the file, and *what* was expected in it."""
+    try:
+        yield
+    except (binascii.Error, LocalError):
+        raise LocalError(f"{path}: no {what} that can be read") from None
+
+
+def _read_all(path: str, kind: str, read: Callable[[bytes], T], what: str) -> list[T]:
     raw = read_bounded(path)
     pem = f"-----BEGIN {kind}-----(.*?)-----END {kind}-----".encode()
-    try:
+    with reading(path, what):
         return [read(base64.b64decode(match[1])) for match in re.finditer(pem, raw, re.DOTALL)]
-    except (binascii.Error, LocalError):
-        raise LocalError(f"{path}: {missing} that can be read") from None
 
 
 def _seconds(item: Item) -> float:

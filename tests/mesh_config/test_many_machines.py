@@ -41,7 +41,7 @@ def a_mesh(rng: random.Random) -> MeshSettings:
 class AllBefore:
     """`check._BoundIndex` that rules nothing out."""
 
-    def __init__(self, mesh: MeshSettings) -> None:
+    def __init__(self) -> None:
         self._all: list[Any] = []
 
     def add(self, bound: Any) -> None:
