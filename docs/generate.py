@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 
@@ -28,28 +28,13 @@ Made from the program: `amqp-mesh COMMAND --help` says the same.
 """
 
 
-def commands(
-    command: click.Command, name: str, parent: click.Context | None = None
-) -> Iterator[tuple[click.Command, click.Context]]:
-    """`command` and all below it, each with its context."""
-    context = command.context_class(
-        command, info_name=name, parent=parent, terminal_width=100, max_content_width=100, **command.context_settings
-    )
-    yield command, context
-    if isinstance(command, click.Group):
-        for child_name in command.list_commands(context):
-            child = command.get_command(context, child_name)
-            if child is not None and not child.hidden:
-                yield from commands(child, child_name, context)
-
-
-def cli_page(program: click.Command) -> str:
-    """The page as Markdown: a section for each command with its help in full."""
+def cli_page(contexts: Iterable[click.Context]) -> str:
+    """The page as Markdown: a section for the command of each context with its help in full."""
     parts = [HEAD]
-    for command, context in commands(program, "amqp-mesh"):
+    for context in contexts:
         words = context.command_path
         level = min(2 + max(words.count(" ") - 1, 0), 4)
-        parts.append(f"{'#' * level} {words}\n\n```text\n{command.get_help(context)}\n```\n")
+        parts.append(f"{'#' * level} {words}\n\n```text\n{context.command.get_help(context)}\n```\n")
     return "\n".join(parts)
 
 
@@ -74,7 +59,9 @@ def main() -> None:
     tail = rest.partition(END_STATES)[2]
     CREDIT.write_text(f"{head}{BEGIN_STATES}\n{credit_states()}\n{END_STATES}{tail}", encoding="utf-8")
     program = importlib.import_module("router.cli").main  # it is found once the root is on the path
-    (REFERENCE / "cli.md").write_text(cli_page(program), encoding="utf-8")
+    contexts = importlib.import_module("router.cli.completion_and_man").contexts
+    page = cli_page(contexts(program, "amqp-mesh", terminal_width=100, max_content_width=100))
+    (REFERENCE / "cli.md").write_text(page, encoding="utf-8")
     tables = importlib.import_module("router.whatif.pipeline.table_layouts")
     (REFERENCE / "whatif-tables.md").write_text(tables.page(), encoding="utf-8")
 

@@ -15,6 +15,7 @@ import yaml
 
 from mesh_config.loader import load_mesh
 from mesh_config.models import MeshSettings, Role
+from router.cli import main
 from router.cli.run import run
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort
 
@@ -82,7 +83,7 @@ def test_a_pod_runs_the_image_as_that_wants_it() -> None:
     assert file == entry
     variables = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in CONTAINER["env"]}
     words = [variables.get(word.removeprefix("$(").removesuffix(")"), word) for word in CONTAINER["args"]]
-    assert run.make_context("run", [entry, *words]).params["router_id"] == "metadata.name"
+    assert run.make_context("run", [entry, *words], **main.context_settings).params["router_id"] == "metadata.name"
     user = POD["securityContext"]
     assert f"USER {user['runAsUser']}:{user['runAsGroup']}" in IMAGE
     (memory,) = re.findall(r"--memory=(\d+)g", IMAGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from click.shell_completion import get_completion_class
@@ -47,22 +47,32 @@ def man(ctx: click.Context, folder: str) -> None:
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        for context in contexts(click.Context(root.command, info_name=PROGRAM, **root.command.context_settings)):
+        for context in contexts(root.command, PROGRAM):
             name = context.command_path.replace(" ", "-")
             replace_file(str(target / f"{name}.1"), page(context), mode=0o666)
     except OSError as error:
         raise unwritable(error, error.filename or folder) from error
 
 
-def contexts(context: click.Context) -> Iterator[click.Context]:
-    """A command and all below it."""
+def contexts(
+    command: click.Command, name: str, parent: click.Context | None = None, **settings: Any
+) -> Iterator[click.Context]:
+    """The context of a command, and those of all below it.
+
+    Args:
+        command: The command.
+        name: What it is called by.
+        parent: The context of the command above it.
+        settings: What else a context of click takes, such as the width of the terminal; those below inherit it.
+    """
+    # With its own settings: click keeps the option for help as it was first asked for.
+    context = command.context_class(command, info_name=name, parent=parent, **command.context_settings, **settings)
     yield context
-    command = context.command
     if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
+        for below in command.list_commands(context):
+            child = command.get_command(context, below)
             if child is not None and not child.hidden:
-                yield from contexts(child.context_class(child, info_name=name, parent=context))
+                yield from contexts(child, below, context)
 
 
 def page(context: click.Context) -> str:

@@ -112,7 +112,7 @@ def test_a_number_with_its_unit_is_answered_with_the_one_without(words: str, nea
 
 
 def test_the_line_of_usage_breaks_within_no_word() -> None:
-    for context in contexts(click.Context(main, info_name="amqp-mesh")):
+    for context in contexts(main, "amqp-mesh"):
         program, *words = context.command_path.split()
         shown = CliRunner().invoke(main, [*words, "--help"], prog_name=program, terminal_width=80).output
         pieces = " ".join(context.command.collect_usage_pieces(context))
