@@ -17,6 +17,7 @@ from mesh_config.check import check_router_and_mesh
 from mesh_config.findings import Finding, SettingsError
 from mesh_config.models import LogLevel, MeshSettings, RouterSettings
 from router import background_call, logs
+from router.address_space_headroom import share_one_malloc_arena
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import InvalidInputError
 from router.cli.options import file_argument
@@ -51,7 +52,8 @@ def run(file: str, router_id: str | None, log_level: str | None) -> None:
     closes every connection and exits with status 0. Exit status 1: its settings are wrong, or a listener cannot be
     bound.
     """
-    # They come to the daemon when it listens, but for a stop while the file is read, which ends the process; the
+    share_one_malloc_arena()
+    # Signals come to the daemon when it listens, but for a stop while the file is read, which ends the process; the
     # others end nothing, also after it has stopped.
     # Nor must one be ignored, as SIGINT is by what a shell starts in the background: trio sets anew what is set for it,
     # and the system drops one that is held back when it is set to be ignored. So it isn't SIG_IGN that is set here.

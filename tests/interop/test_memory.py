@@ -3,6 +3,7 @@ others go on, `amqp-mesh stat` answers, and all goes on when it is over."""
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -159,6 +160,15 @@ def address_space() -> int:
     code = "import router.daemon, resource; pages = open('/proc/self/statm').read().split()[0]"
     code += "; print(int(pages) * resource.getpagesize())"
     return int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60).stdout)
+
+
+def test_threads_of_a_router_reserve_no_address_space_for_what_they_allocate(tmp_path: Path) -> None:
+    with MeshProcesses(generate("line", 1), tmp_path) as mesh:
+        mesh["R1"].start()
+        mesh["R1"].wait_started()
+        status = Path(f"/proc/{mesh['R1'].pid}/status").read_text(encoding="ascii")
+    peak = 1024 * int(re.findall(r"VmPeak:\s+(\d+) kB", status)[0])
+    assert peak < address_space() + 64 * MIB, "each arena takes 64 MiB"
 
 
 def test_a_router_with_too_little_address_space_does_not_start(tmp_path: Path) -> None:
