@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from router.cli.bench import bench
+from router.cli import main
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(bench, words, catch_exceptions=False)
+    return CliRunner().invoke(main, ["bench", *words], catch_exceptions=False)
 
 
 @pytest.fixture(scope="session")

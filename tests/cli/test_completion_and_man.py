@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,8 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from router.cli import COMMANDS, main
+
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -49,3 +52,37 @@ def test_each_command_has_a_manual_page_with_all_its_options(tmp_path: Path) -> 
     for path in tmp_path.iterdir():
         lines = path.read_text(encoding="utf-8").splitlines()
         assert all(line.split()[0] in (".TH", ".SH", ".TP", ".PP", ".B", ".BR") for line in lines if line[:1] in ".'")
+
+
+def test_tests_run_commands_through_the_program() -> None:
+    """Click keeps the option for help that a command has first: after it was run alone it has no `-h`."""
+    alone = [f"{path}:{line}" for path in TESTS.rglob("*.py") for line in commands_run_alone(path)]
+    assert alone == []
+
+
+def test_a_command_that_a_test_runs_alone_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "test_it.py"
+    imports = "from router.cli import main\nfrom router.cli.stat import stat\n"
+    path.write_text(f"{imports}CliRunner().invoke(stat, [])\nCliRunner().invoke(main, ['stat'])\n", encoding="utf-8")
+    assert commands_run_alone(path) == [3]
+
+
+def commands_run_alone(path: Path) -> list[int]:
+    """The lines of a test file that call `invoke` with what it imports from the command line, but for the program."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    names = {
+        alias.asname or alias.name
+        for node in modules
+        if (node.module or "").startswith("router.cli")
+        for alias in node.names
+    } - {"main"}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    return [
+        node.lineno
+        for node in calls
+        if isinstance(node.func, ast.Attribute)
+        and node.func.attr == "invoke"
+        and isinstance(node.args[0], ast.Name)
+        and node.args[0].id in names
+    ]

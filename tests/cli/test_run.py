@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from router.cli.run import run
+from router.cli import main
 from router.daemon import OTHERS
 from tests.helpers.processes import parse_log
 
@@ -75,7 +75,7 @@ def inheriting(number: signal.Signals, handler: signal.Handlers) -> Iterator[Non
     ],
 )
 def test_settings_that_are_wrong_end_it_with_1_and_one_readable_line(mesh: str, router_id: str, words: str) -> None:
-    result = CliRunner().invoke(run, [mesh, "--router", router_id])
+    result = CliRunner().invoke(main, ["run", mesh, "--router", router_id])
     assert result.exit_code == 1
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
@@ -83,14 +83,14 @@ def test_settings_that_are_wrong_end_it_with_1_and_one_readable_line(mesh: str, 
 
 
 def test_several_routers_and_none_named_end_it_with_1(mesh: str) -> None:
-    result = CliRunner().invoke(run, [mesh])
+    result = CliRunner().invoke(main, ["run", mesh])
     assert result.exit_code == 1
     assert "the file has several routers; expected --router with one of `" in result.stderr
 
 
 def test_a_missing_file_ends_it_with_1(tmp_path: Path) -> None:
     file = tmp_path / "absent.yaml"
-    result = CliRunner().invoke(run, [str(file)])
+    result = CliRunner().invoke(main, ["run", str(file)])
     assert result.exit_code == 1
     assert result.stderr == f"{file}: error: cannot be read: No such file or directory\n"
 
@@ -98,7 +98,7 @@ def test_a_missing_file_ends_it_with_1(tmp_path: Path) -> None:
 def test_tls_that_cannot_be_is_refused_and_not_served_in_the_clear(tmp_path: Path) -> None:
     file = tmp_path / "router.yaml"
     file.write_text("router:\n  id: A\n  listeners:\n  - port: 0\n    tls: absent\n", encoding="utf-8")
-    result = CliRunner().invoke(run, [str(file)])
+    result = CliRunner().invoke(main, ["run", str(file)])
     assert result.exit_code == 1
     assert result.stderr.startswith(f"{file}:5: error: router.listeners[0].tls: no TLS profile `absent`; expected ")
 
@@ -288,7 +288,7 @@ def stops(process: subprocess.Popen[str]) -> None:
 
 def test_a_command_that_fails_leaves_the_signals_of_its_process_as_they_were(mesh: str) -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    assert CliRunner().invoke(run, [mesh, "--router", "unread"]).exit_code == 1
+    assert CliRunner().invoke(main, ["run", mesh, "--router", "unread"]).exit_code == 1
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 

@@ -37,7 +37,6 @@ from mesh_config.models import (
     VhostSettings,
 )
 from router.cli import main
-from router.cli.manage_and_ping import manage
 from router.cli.management import ManagementClient
 from router.cli.management_errors import RefusedError
 from router.net.listener import bound_socket
@@ -605,7 +604,7 @@ def test_routers_and_links_that_the_file_has_anew_or_no_more_are_named(mesh: Mes
 
 def test_the_command_shows_what_was_changed(mesh: MeshProcesses) -> None:
     mesh.change(attrs.evolve(settings(mesh, "R3"), shutdown_s=2.0, site="there"))
-    found = CliRunner().invoke(manage, ["reload", "--url", mesh.url("R1"), "--router", "R3"])
+    found = CliRunner().invoke(main, ["manage", "reload", "--url", mesh.url("R1"), "--router", "R3"])
     assert found.exit_code == 0, found.output
     assert json.loads(found.output) == {"applied": ["shutdown_s changed"], "needsRestart": ["site"]}
 

@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from router.cli.stat import WHAT, stat
+from router.cli import main
+from router.cli.stat import WHAT
 from router.cli.stat import _kinds as kinds
 from router.cli.stat import _table as table
 from router.cli.stat import _write_csv as write_csv
@@ -164,7 +165,7 @@ def test_csv_without_rows_has_its_heading(what: str, capsys: pytest.CaptureFixtu
 def test_what_routers_answer_moves_no_cursor_in_errors() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
         pool.submit(refuse_with, server, "\x1b[2J\u202eno")
-        found = CliRunner().invoke(stat, ["--url", f"amqp://127.0.0.1:{server.getsockname()[1]}"])
+        found = CliRunner().invoke(main, ["stat", "--url", f"amqp://127.0.0.1:{server.getsockname()[1]}"])
     assert found.exit_code == 1
     assert r"\x1b[2J\u202eno" in found.output
 
@@ -200,7 +201,7 @@ def refuse_with(server: socket.socket, description: str) -> None:
     ],
 )
 def test_wrong_calls_are_refused_before_anything_is_asked(arguments: list[str], text: str) -> None:
-    found = CliRunner().invoke(stat, arguments)
+    found = CliRunner().invoke(main, ["stat", *arguments])
     assert found.exit_code == 2
     assert text in found.output
 

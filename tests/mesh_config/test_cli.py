@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from mesh_config.generators import generate
 from mesh_config.loader import load_mesh, load_router
-from router.cli.config import config
+from router.cli import main
 
 GOOD = "routers:\n  A: {listeners: [{port: 7, role: inter-router}]}\n  B: {connectors: [{to: A, cost: 3}]}\n"
 WARNING = "router: {id: A, listeners: [{host: 0.0.0.0}]}\n"
@@ -25,7 +25,7 @@ def files(tmp_path: Path) -> dict[str, str]:
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(config, words)
+    return CliRunner().invoke(main, ["config", *words])
 
 
 @pytest.mark.parametrize(
