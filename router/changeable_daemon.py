@@ -104,7 +104,7 @@ class ChangeableDaemon(Protocol):
     # Tasks
 
     def start(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Run *task* beside all else, once; a fault of ours in it is told of.
+        """Run *task* beside all else. After a fault of ours, which is told of, it is called again, until it returns.
 
         Raises:
             LocalError: the router stops.

@@ -95,18 +95,17 @@ class Draining:
         ]
 
     async def _run(self) -> None:
+        """Drain. After a fault of ours this is called again: it is over only when it went well."""
         runtime = self._runtime
-        try:
-            with trio.move_on_after(runtime.settings.shutdown_s):
-                await take_no_more(runtime, is_told=True)
-            if not runtime.data_plane.settlement.is_stopping:
-                runtime.stop_taking()  # there was no time for anything
-            await self._close_clients()
-        finally:
-            if runtime.drain_state is DrainState.DRAINING:
-                runtime.enter(DrainState.DRAINED)
-                runtime.log.info("drained", clients=len(self._clients()))
-            self._over.set()
+        with trio.move_on_after(runtime.settings.shutdown_s):
+            await take_no_more(runtime, is_told=True)
+        if not runtime.data_plane.settlement.is_stopping:
+            runtime.stop_taking()  # there was no time for anything
+        await self._close_clients()
+        if runtime.drain_state is DrainState.DRAINING:
+            runtime.enter(DrainState.DRAINED)
+            runtime.log.info("drained", clients=len(self._clients()))
+        self._over.set()
         if self._is_to_stop:
             self._daemon.stop()
 

@@ -8,7 +8,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import structlog
@@ -23,7 +23,9 @@ from router.core.errors import LocalError
 from router.daemon import Daemon
 from router.daemon import run as run_daemon
 from router.drain_state import DrainState
+from router.graceful_stop import none_left
 from router.net.listener import AcceptedConnection
+from router.runtime import Runtime
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, write
 
 
@@ -124,6 +126,32 @@ async def test_a_drained_router_that_resumes_has_the_port_that_the_system_chose(
         daemon.draining.resume()
         assert (daemon.listeners[0].port, daemon.listeners[0].is_closed) == (port, False)
         daemon.stop()
+
+
+async def test_a_drain_with_a_fault_is_over_once_it_was_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    daemon = Daemon(RouterSettings(id="A", listeners=(ListenerSettings(port=0),)))
+    faults = [ZeroDivisionError()]
+
+    async def fail_once(runtime: Runtime, is_so: Callable[[], bool]) -> None:
+        if faults:
+            raise faults.pop()
+        await none_left(runtime, is_so)
+
+    monkeypatch.setattr("router.draining.none_left", fail_once)
+    monkeypatch.setattr("router.daemon.FAULT_PAUSE_S", 0)
+    with capture_logs() as lines:
+        daemon.runtime.log = structlog.get_logger()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(lambda task_status: daemon.run(task_status=task_status))
+            await drained(daemon)
+            daemon.draining.resume()
+            daemon.stop()
+    events = [line["event"] for line in lines]
+    assert [event for event in events if event in ("turn_fault", "drained", "resumed")] == [
+        "turn_fault",
+        "drained",
+        "resumed",
+    ]
 
 
 async def test_a_client_that_was_shaking_hands_gets_a_close_of_a_drained_router() -> None:
