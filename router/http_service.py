@@ -10,6 +10,7 @@ from router.management.console.routes import console_routes
 from router.management.http_app import http_app
 from router.management.sign_in import Verdict
 from router.net.connector import Connector
+from router.net.handshake_socket import HandshakeFailed
 from router.net.http_server import HttpCounters, HttpServer
 from router.net.listener import Listener
 from router.net.peer_authentication import PeerAuthentication
@@ -85,7 +86,11 @@ async def _sign_in(
     host: str,
 ) -> Verdict:
     """Judge who says by HTTP who it is."""
-    users = await authentication.files.users_of(settings)
+    try:
+        users = await authentication.files.users_of(settings)
+    except HandshakeFailed as error:  # a reload has taken it away, and ends this connection
+        runtime.log.warning("sign_in_refused", host=host, reason=str(error))
+        return Verdict.WRONG
     assert users is not None
     try:
         name, secret = prepare_name(user), prepare_password(password)

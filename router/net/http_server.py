@@ -19,6 +19,7 @@ import trio
 from mesh_config.models import HttpSettings
 from mesh_config.usable_hosts import failure_words
 from router.core.errors import LocalError
+from router.net.handshake_socket import HandshakeFailed
 from router.net.http_connection import AsgiApp, ConnectionEndpoints, HttpConnection
 from router.net.listener import NO_BOUND, address_of, bound_socket, share_port
 
@@ -41,6 +42,14 @@ LINGER_PIECES: Final = 16
 """Maximum number of pieces read of what such a client still sends; they are thrown away."""
 LINGER_PIECE_BYTES: Final = 65536
 WRITTEN_PIECE_BYTES: Final = 65536
+NO_FAULTS: Final = (
+    OSError,
+    trio.BrokenResourceError,
+    trio.ClosedResourceError,
+    trio.BusyResourceError,
+    HandshakeFailed,
+)
+"""Errors by which a connection ends without a fault of ours: a reload takes away the files of one that still begins."""
 
 
 class SharedThrottle:
@@ -248,7 +257,7 @@ class HttpServer:
                 await HttpConnection(stream, endpoints, self._app, limit, paced.begin, paced.take_turn).serve()
                 await paced.end()
         except Exception as error:  # whatever a stranger has sent ends this connection and no other
-            if not _is_of_the_peer(error):
+            if not _is_no_fault(error):
                 self._fault(error)
         finally:
             sock.close()
@@ -264,8 +273,8 @@ def _bound(settings: HttpSettings, place: str, *, shares_port: bool) -> socket.s
         raise LocalError(f"cannot listen for HTTP on {where}: {failure_words(error, settings.host)}") from error
 
 
-def _is_of_the_peer(error: BaseException) -> bool:
-    """Whether an error says no more than that the peer is gone."""
+def _is_no_fault(error: BaseException) -> bool:
+    """Whether an error says no more than that the peer is gone, or that a reload has taken the TLS profile away."""
     if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_of_the_peer, error.exceptions))
-    return isinstance(error, (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError))
+        return all(map(_is_no_fault, error.exceptions))
+    return isinstance(error, NO_FAULTS)

@@ -9,6 +9,8 @@ import struct
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import structlog
@@ -17,7 +19,7 @@ from proton import UNDESCRIBED, Array, Data, symbol, ubyte
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, Role, RouterSettings
+from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, Role, RouterSettings, TlsSettings
 from router.clock_and_gc import FULL_COLLECTION, SWITCH_S, spare_collector
 from router.core.errors import LocalError
 from router.daemon import Daemon
@@ -26,6 +28,8 @@ from router.drain_state import DrainState
 from router.graceful_stop import none_left
 from router.net.listener import AcceptedConnection
 from router.runtime import Runtime
+from router.security.users import new_keys, write_users
+from tests.helpers.certificates import Certificates
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, write
 
 
@@ -332,3 +336,43 @@ async def test_of_http_servers_that_replace_each_other_none_stays_open() -> None
         nursery.cancel_scope.cancel()
     assert servers[-1] is not None
     assert servers[-1]._sock.fileno() < 0
+
+
+async def asked_without_files(settings: RouterSettings) -> tuple[bytes, list[str]]:
+    """Answer to a request by HTTP while its files are taken away by a reload, and the events of the log."""
+    daemon = Daemon(settings)
+    server = daemon.http._server
+    assert server is not None
+    with capture_logs() as lines:
+        daemon.runtime.log = structlog.get_logger()
+        daemon._credentials.take((), (), (), daemon._credentials)
+        answer = b""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(daemon.http.run, daemon._keep_up)
+            async with await trio.open_tcp_stream("127.0.0.1", server.port) as client:
+                await client.send_all(
+                    b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                    b"Authorization: Basic YWxpY2U6c2VjcmV0\r\n\r\n"
+                )
+                with trio.fail_after(20), suppress(trio.BrokenResourceError):
+                    while piece := await client.receive_some():
+                        answer += piece
+            nursery.cancel_scope.cancel()
+    return answer, [line["event"] for line in lines]
+
+
+async def test_a_sign_in_whose_users_a_reload_took_away_is_refused(tmp_path: Path) -> None:
+    users = str(tmp_path / "users")
+    write_users(users, {"alice": new_keys("secret", 4096)})
+    answer, events = await asked_without_files(RouterSettings(id="A", http=HttpSettings(port=0, users_file=users)))
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert events == ["sign_in_refused"]
+
+
+async def test_a_connection_by_https_whose_profile_a_reload_took_away_ends(tmp_path: Path) -> None:
+    profile = TlsSettings(name="web", certificate=Certificates(tmp_path).issue("A"))
+    answer, events = await asked_without_files(
+        RouterSettings(id="A", tls=(profile,), http=HttpSettings(port=0, tls="web"))
+    )
+    assert answer == b""
+    assert events == []
