@@ -19,6 +19,7 @@ import trio
 from mesh_config.models import HttpSettings
 from mesh_config.usable_hosts import failure_words
 from router.core.errors import LocalError
+from router.core.policy.message_rate import TokenBucket
 from router.net.handshake_socket import HandshakeFailed
 from router.net.http_connection import AsgiApp, ConnectionEndpoints, HttpConnection
 from router.net.listener import NO_BOUND, address_of, bound_socket, share_port
@@ -53,29 +54,22 @@ NO_FAULTS: Final = (
 
 
 class SharedThrottle:
-    """The pace of pieces and requests of all connections together: a token bucket.
+    """The pace of pieces and requests of all connections together.
 
     Args:
         per_s: turns of a second; as many may come at once after a calm second.
     """
 
     def __init__(self, per_s: float) -> None:
-        self._per_s = per_s
-        self._tokens = per_s
-        self._updated = -math.inf
+        self._bucket = TokenBucket(per_s, -math.inf)  # it was calm until now
         self._turn = trio.Lock()
 
     async def wait(self) -> None:
         """Wait for the next turn; turns are given in the order of the calls."""
         async with self._turn:
-            now = trio.current_time()
-            self._tokens = min(self._per_s, self._tokens + (now - self._updated) * self._per_s)
-            self._updated = now
-            if self._tokens < 1:
-                await trio.sleep((1 - self._tokens) / self._per_s)
-                self._updated = trio.current_time()
-                self._tokens = 1.0
-            self._tokens -= 1
+            if wait_s := self._bucket.wait(trio.current_time()):
+                await trio.sleep(wait_s)
+            self._bucket.take()
 
 
 class ThrottledStream(trio.abc.Stream):

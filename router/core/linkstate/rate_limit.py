@@ -1,6 +1,7 @@
 """Rate limit for the control messages of a neighbor: a number a second, and a burst when it was silent before.
 
-A router that joins tells all it knows at once, which is the burst; what goes on without end is no news of a mesh.
+A router that joins tells all it knows at once, which is the burst; what goes on without end is no news of a mesh. What
+is left is plain data, as all of a control plane that is recorded: `TokenBucket` is compiled.
 """
 
 from __future__ import annotations

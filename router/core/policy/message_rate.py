@@ -12,7 +12,7 @@ MIN_WAIT_S: Final = 0.01
 
 
 class TokenBucket:
-    """Messages that may be taken now: a number each second, and a second's worth at once."""
+    """Messages, or turns, that may be taken now: a number each second, and a second's worth at once."""
 
     __slots__ = ("_rate", "_tokens", "_updated")
 
