@@ -363,6 +363,8 @@ def _optional(name: str, value: object, kind: type[_T]) -> _T | None:
 
 
 def _read_message_id(value: object) -> MessageId | None:
+    if isinstance(value, int) and not 0 <= value < 2**64:
+        return None  # a number that no id can be: it could not be written back
     if value is None or isinstance(value, (str, int, bytes, UUID)):
         return value
     raise MalformedMessage(f"a message id is {type(value).__name__}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from itertools import pairwise
 from typing import Any, Final
 
@@ -19,7 +20,6 @@ from router.cli.management_errors import ForeignRouterError, ManagementError, Re
 from router.cli.stat_credit import ask_credit
 from router.core.addressing.address import AddressKind, parse_address, with_vhost
 from router.core.ids_and_conditions import RouterId
-from router.management.node import NOT_FOUND
 
 MOST_HOPS: Final = 64
 """Routers in a path at most: there is a loop while the mesh changes."""
@@ -317,7 +317,7 @@ def address_row(client: ManagementClient, me: str, text: str, *, router: str | N
         try:
             return client.read("router.address", identity=key, router=router)
         except RefusedError as error:
-            if error.status != NOT_FOUND:
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
     return None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -26,7 +27,7 @@ from router.cli.management_errors import ForeignRouterError, ManagementError, Re
 from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError
 from router.core.addressing.address import MANAGEMENT, router_address
 from router.core.ids_and_conditions import Condition, RouterId
-from router.management.node import FORBIDDEN, OWN_CONNECTION, SHOWN_ALONE
+from router.management.node import OWN_CONNECTION, SHOWN_ALONE
 
 PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""
@@ -53,7 +54,7 @@ SILENT: Final = (
 
 NO_NODE: Final = "{} answers, but not as a management node"
 FOREIGN: Final = "{} is no router of amqp-mesh: ask it with its own tools, a qdrouterd with qdstat and qdmanage"
-NO_NAME: Final = 400
+NO_NAME: Final = HTTPStatus.BAD_REQUEST
 """Status of a `qdrouterd` for what is read without a name, as of a router of amqp-mesh `router` may be."""
 
 
@@ -232,7 +233,7 @@ class ManagementClient:
         try:
             found: str = self.read("router")["id"]
         except RefusedError as refused:
-            if refused.status != FORBIDDEN:
+            if refused.status != HTTPStatus.FORBIDDEN:
                 raise
             self.sees_all = False
             (found,) = self.routers()  # who sees no more than its virtual host is told of this router alone
@@ -296,7 +297,7 @@ class ManagementClient:
             answer = self._requests[link].call(message)
         except SendException as error:
             if error.state == Delivery.REJECTED:
-                raise RefusedError(FORBIDDEN, f"this user may not ask {whom}: {RIGHTS}") from error
+                raise RefusedError(HTTPStatus.FORBIDDEN, f"this user may not ask {whom}: {RIGHTS}") from error
             raise ManagementError(f"{whom} cannot be reached from {self.url}{self._others(router)}") from error
         except Timeout as error:
             self._is_lost = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from http import HTTPStatus
 from typing import Protocol
 
 from router.core.ids_and_conditions import ConnectionId
@@ -12,7 +13,7 @@ from router.management.snapshot import Row
 class ChangeError(Exception):
     """A change that cannot be made; the message says what was expected, for whoever asked."""
 
-    def __init__(self, description: str, *, status: int = 400) -> None:
+    def __init__(self, description: str, *, status: int = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(description)
         self.status = status
 

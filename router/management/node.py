@@ -1,7 +1,7 @@
 """The management node: a request message in, its reply out.
 
-    reply = node.answer(request)          # None when nobody asked for one
-    work = node.work(request)             # the same by pieces: a generator that returns it
+    work = node.work(request, access)     # a generator, which pauses after each row
+    reply = yield from work               # None when nobody asked for one
 
 Nothing here waits, moves a message or knows the engine. An operation is a method in one of two tables, those of the
 node itself and those of one entity.
@@ -13,6 +13,7 @@ tests/vectors/mgmt.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from http import HTTPStatus
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -22,7 +23,7 @@ from mesh_config.models import ManagementRight
 from router.core.addressing.address import MANAGEMENT as MANAGEMENT_ADDRESS
 from router.core.addressing.address import is_reserved, router_address
 from router.core.ids_and_conditions import RouterId
-from router.engine.message_codec import IncrementalList, Message, MessageId, int32, plain_scalar
+from router.engine.message_codec import IncrementalList, Message, int32, plain_scalar
 from router.management.access import EVERYTHING, Access
 from router.management.changes import ChangeError, Changes, NoChanges
 from router.management.schema import (
@@ -40,15 +41,6 @@ from router.management.schema import (
     schema_text,
 )
 from router.management.snapshot import ConnectionRow, LazyRows, ManagementRow, Row, View
-
-OK: Final = 200
-CREATED: Final = 201
-NO_CONTENT: Final = 204
-BAD_REQUEST: Final = 400
-FORBIDDEN: Final = 403
-NOT_FOUND: Final = 404
-INTERNAL_ERROR: Final = 500
-NOT_IMPLEMENTED: Final = 501
 
 LOG_MODULE: Final = "ROUTER"
 """Module that GET-LOG names: there is one log."""
@@ -115,7 +107,7 @@ class Request:
 class Answer:
     """Content of a reply."""
 
-    status: int = OK
+    status: int = HTTPStatus.OK
     description: str = "OK"
     body: object = attrs.field(factory=dict)
 
@@ -158,25 +150,15 @@ class ManagementNode:
         assert {*self._long, *self._general} == set(GENERAL_OPERATIONS)
         assert {"RELOAD", *self._ordered} == set(CHANGING_OPERATIONS)
 
-    def answer(self, request: Message) -> Message | None:
-        """The reply, to be sent to its `to`; None for a request that names no address to reply to.
-
-        Every request that can be answered gets exactly one reply, whatever is wrong with it.
-        """
-        work = self.work(request)
-        while True:
-            try:
-                next(work)
-            except StopIteration as done:
-                found: Message | None = done.value
-                return found
-
     def work(self, request: Message, access: Access = EVERYTHING) -> Work:
         """Answer a request in pieces: pauses after each row, so that the caller may ask for the next one later.
+
+        Every request that can be answered gets exactly one reply, whatever is wrong with it.
 
         Args:
             request: to be answered.
             access: rights of who has sent it.
+        Returns: the reply, to be sent to its `to`; None for a request that names no address to reply to.
         """
         to = request.reply_to
         if not to or is_reserved(to):
@@ -194,7 +176,9 @@ class ManagementNode:
             held = f"only reading is allowed, and {request.operation} would change something"
             if access.right is ManagementRight.NONE:
                 held = "no management is allowed"
-            raise RefusedError(FORBIDDEN, f"{held}: see `management` of the user's group, or ask the router itself")
+            raise RefusedError(
+                HTTPStatus.FORBIDDEN, f"{held}: see `management` of the user's group, or ask the router itself"
+            )
         if request.operation in self._long:
             return (yield from self._long[request.operation](request))
         if request.operation in self._general:
@@ -207,13 +191,13 @@ class ManagementNode:
             known = (*NODE_OPERATIONS, *ENTITY_OPERATIONS)
             near = nearest(request.operation, known)
             hint = f"the nearest is {near}" if near else f"there are {', '.join(known)}"
-            raise RefusedError(NOT_IMPLEMENTED, f"no operation `{request.operation[:200]}`; {hint}")
+            raise RefusedError(HTTPStatus.NOT_IMPLEMENTED, f"no operation `{request.operation[:200]}`; {hint}")
         if request.type is None:
             request = yield from self._with_type(request)
         assert request.type is not None
         if request.operation not in request.type.operations:
             raise RefusedError(
-                NOT_IMPLEMENTED,
+                HTTPStatus.NOT_IMPLEMENTED,
                 f"{request.operation} of {request.type.short_name} is not possible; there is "
                 + ", ".join(request.type.operations),
             )
@@ -222,7 +206,7 @@ class ManagementNode:
     def _with_type(self, request: Request) -> Generator[None, None, Request]:
         """Complete a request with the type of the entity that it names, which may be left out with an identity."""
         if request.operation == "CREATE" or (request.name is None and request.identity is None):
-            raise RefusedError(BAD_REQUEST, f"{request.operation} needs the `type` of the entity")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f"{request.operation} needs the `type` of the entity")
         for kind in TYPES.values():
             for row in (yield from self._rows(kind, request.access)):
                 if (request.identity is None or row.identity == request.identity) and (
@@ -231,7 +215,7 @@ class ManagementNode:
                     return attrs.evolve(request, type=kind)
                 yield
         said = request.identity if request.identity is not None else request.name
-        raise RefusedError(NOT_FOUND, f"no entity of any type is `{str(said)[:200]}`")
+        raise RefusedError(HTTPStatus.NOT_FOUND, f"no entity of any type is `{str(said)[:200]}`")
 
     # One entity
 
@@ -252,8 +236,10 @@ class ManagementNode:
             if kind.is_singleton:
                 for row in rows:
                     return row
-                raise RefusedError(FORBIDDEN, f"{kind.short_name} is of the whole router, and not of a virtual host")
-            raise RefusedError(BAD_REQUEST, f"which {kind.short_name}? No `name` or `identity` is given")
+                raise RefusedError(
+                    HTTPStatus.FORBIDDEN, f"{kind.short_name} is of the whole router, and not of a virtual host"
+                )
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f"which {kind.short_name}? No `name` or `identity` is given")
         names: list[str] = []
         for row in rows:
             if (identity is None or row.identity == identity) and (name is None or row.name == name):
@@ -263,12 +249,12 @@ class ManagementNode:
             yield
         if name is not None and identity is not None:
             said = f"name `{name[:200]}` and identity `{identity[:200]}`"
-            raise RefusedError(NOT_FOUND, f"no {kind.short_name} has {said}")
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"no {kind.short_name} has {said}")
         wanted = name or identity or ""
         # Numbers that look alike are of others: who closes connection 27 instead of 17 has harmed a stranger.
         near = None if wanted.isdecimal() else nearest(wanted[:200], [name[:200] for name in names])
         hint = f"; the nearest is {near}" if near else ""
-        raise RefusedError(NOT_FOUND, f"no {kind.short_name} `{wanted[:200]}`{hint}")
+        raise RefusedError(HTTPStatus.NOT_FOUND, f"no {kind.short_name} `{wanted[:200]}`{hint}")
 
     def _create(self, request: Request) -> Steps:
         assert request.type is not None
@@ -281,7 +267,7 @@ class ManagementNode:
             raise RefusedError(error.status, str(error)) from error
         made = attrs.evolve(request, identity=identity, name=None)
         row = yield from self._find(made)
-        return Answer(status=CREATED, description="Created", body=request.type.values(row))
+        return Answer(status=HTTPStatus.CREATED, description="Created", body=request.type.values(row))
 
     def _update(self, request: Request) -> Steps:
         assert request.type is not None
@@ -299,14 +285,14 @@ class ManagementNode:
     def _delete(self, request: Request) -> Steps:
         row = yield from self._find(request)
         self._change(lambda: self._changes.delete(row))
-        return Answer(status=NO_CONTENT, description="No Content")
+        return Answer(status=HTTPStatus.NO_CONTENT, description="No Content")
 
     def _attributes(self, request: Request) -> dict[str, object]:
         """Attributes that a request gives; each has to be one of its type, and its value one that can be set."""
         kind, body = request.type, request.body
         assert kind is not None
         if not isinstance(body, Mapping) or not all(isinstance(name, str) for name in body):
-            raise RefusedError(BAD_REQUEST, f"the body of {request.operation} is a map of attributes")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f"the body of {request.operation} is a map of attributes")
         wanted: dict[str, object] = {}
         for key, value in body.items():
             name = str(key)
@@ -314,11 +300,11 @@ class ManagementNode:
                 continue
             if name not in kind.attributes:
                 what = f"attribute of {kind.short_name}"
-                raise RefusedError(BAD_REQUEST, str(UnknownNameError(what, name, list(kind.attributes))))
+                raise RefusedError(HTTPStatus.BAD_REQUEST, str(UnknownNameError(what, name, list(kind.attributes))))
             try:
                 wanted[name] = plain_scalar(value)
             except TypeError as error:
-                raise RefusedError(BAD_REQUEST, f"{name} is {error}; expected {SETTABLE}") from error
+                raise RefusedError(HTTPStatus.BAD_REQUEST, f"{name} is {error}; expected {SETTABLE}") from error
         return wanted
 
     def _change(self, order: Callable[[], Changed]) -> Changed:
@@ -333,7 +319,7 @@ class ManagementNode:
         kinds = _kinds(request)
         if request.key is not None and not all(kind.is_of_address for kind in kinds):
             able = ", ".join(kind.short_name for kind in TYPES.values() if kind.is_of_address)
-            raise RefusedError(BAD_REQUEST, f"`key` goes with a QUERY of {able}")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f"`key` goes with a QUERY of {able}")
         names = self._wanted(request, kinds)
         results = IncrementalList()
         total = 0
@@ -363,17 +349,17 @@ class ManagementNode:
         if body is None:
             return known
         if not isinstance(body, Mapping):
-            raise RefusedError(BAD_REQUEST, "the body of a QUERY is a map with `attributeNames`")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "the body of a QUERY is a map with `attributeNames`")
         names = body.get("attributeNames")
         if names is None:
             return known
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise RefusedError(BAD_REQUEST, "`attributeNames` is a list of strings")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "`attributeNames` is a list of strings")
         wanted = list(dict.fromkeys(map(str, names)))
         for name in wanted:
             if name not in known:
                 of = request.type.short_name if request.type is not None else "any entity"
-                raise RefusedError(BAD_REQUEST, str(UnknownNameError(f"attribute of {of}", name, known)))
+                raise RefusedError(HTTPStatus.BAD_REQUEST, str(UnknownNameError(f"attribute of {of}", name, known)))
         return wanted or known
 
     def _rows(
@@ -396,10 +382,10 @@ class ManagementNode:
     def _drain(self, request: Request) -> dict[str, object]:
         wanted = request.body if request.body is not None else {}
         if not isinstance(wanted, Mapping) or not set(wanted) <= {"stop"}:
-            raise RefusedError(BAD_REQUEST, "the body of a DRAIN is a map with nothing but `stop`")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "the body of a DRAIN is a map with nothing but `stop`")
         is_to_stop = wanted.get("stop", False)
         if not isinstance(is_to_stop, bool):
-            raise RefusedError(BAD_REQUEST, "`stop` is true or false")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "`stop` is true or false")
         return self._changes.drain(request.access.connection, is_to_stop=is_to_stop)
 
     def _get_types(self, request: Request) -> Answer:
@@ -428,7 +414,7 @@ class ManagementNode:
 
     def _get_log(self, request: Request) -> Steps:
         if request.access.vhost is not None:
-            raise RefusedError(FORBIDDEN, "the log is of the whole router, and not of a virtual host")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "the log is of the whole router, and not of a virtual host")
         found = IncrementalList()
         for line in self._view.log_lines(
             min(DEFAULT_LOG_LINES if request.limit is None else request.limit, MAX_LOG_LINES)
@@ -442,18 +428,10 @@ def reply(request: Message, answer: Answer) -> Message:
     """The message that carries *answer* to where *request* wants it."""
     return Message(
         to=request.reply_to,
-        correlation_id=_correlation(request),
+        correlation_id=request.correlation_id if request.correlation_id is not None else request.message_id,
         application_properties={"statusCode": int32(answer.status), "statusDescription": answer.description},
         body=answer.body,
     )
-
-
-def _correlation(request: Message) -> MessageId | None:
-    """Id by which the requester knows its request."""
-    found = request.correlation_id if request.correlation_id is not None else request.message_id
-    if isinstance(found, int) and not 0 <= found < 2**64:
-        return None  # a number that no id can be: it cannot be written back
-    return found
 
 
 def _kinds(request: Request) -> list[EntityType]:
@@ -464,7 +442,7 @@ def _read_request(message: Message, access: Access) -> Request:
     properties = message.application_properties
     operation = _text(properties, "operation")
     if operation is None:
-        raise RefusedError(BAD_REQUEST, "a request needs the application property `operation`")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "a request needs the application property `operation`")
     operation = operation.upper()  # qdmanage writes get-log
     count = _number(properties, "count")
     return Request(
@@ -493,13 +471,13 @@ def _type(properties: Mapping[str, object], *, is_general: bool) -> EntityType |
     try:
         return find_type(name)
     except UnknownNameError as error:
-        raise RefusedError(BAD_REQUEST, str(error)) from error
+        raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
 
 
 def _text(properties: Mapping[str, object], key: str) -> str | None:
     value = properties.get(key)
     if value is not None and not isinstance(value, str):
-        raise RefusedError(BAD_REQUEST, f"`{key}` is a string")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, f"`{key}` is a string")
     return None if value is None else str(value)
 
 
@@ -510,5 +488,5 @@ def _number(properties: Mapping[str, object], key: str) -> int | None:
     if key == "limit" and isinstance(value, str) and value.isdecimal() and len(value) < 10:
         value = int(value)  # as qdmanage writes what its schema does not have
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise RefusedError(BAD_REQUEST, f"`{key}` is a number from 0 on")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, f"`{key}` is a number from 0 on")
     return int(value)

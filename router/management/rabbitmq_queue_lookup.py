@@ -9,6 +9,7 @@ Source: RabbitMQ 4, AMQP 1.0 management, as its clients speak it; HTTP over AMQP
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote
 
@@ -23,14 +24,6 @@ COLLECTIONS: Final = (QUEUES, "exchanges", "bindings", "auth")
 """First words of the paths that RabbitMQ's clients ask for."""
 LONGEST_SHOWN: Final = 200
 """Characters of what was asked that an answer repeats."""
-
-OK: Final = 200
-BAD_REQUEST: Final = 400
-FORBIDDEN: Final = 403
-NOT_FOUND: Final = 404
-METHOD_NOT_ALLOWED: Final = 405
-MISDIRECTED: Final = 421
-"""HTTP's status of a request that another server has to answer."""
 
 
 class QueueRequestRefused(Exception):
@@ -66,35 +59,37 @@ def answer_queue_request(request: Message, find: FindQueue) -> Message:
         name = _asked_name(request)
         queue = find(name)
         if queue is None:
-            raise QueueRequestRefused(NOT_FOUND, f"no queue {_shown(name)}: nobody in the mesh receives from there")
+            raise QueueRequestRefused(
+                HTTPStatus.NOT_FOUND, f"no queue {_shown(name)}: nobody in the mesh receives from there"
+            )
     except QueueRequestRefused as error:
         # Not a map: RabbitMQ's Go client takes any map for a queue.
         return _answer(request, error.status, str(error))
-    return _answer(request, OK, _described(name, queue))
+    return _answer(request, HTTPStatus.OK, _described(name, queue))
 
 
-def refuse_queue_request(request: Message, reason: str, status: int = BAD_REQUEST) -> Message:
+def refuse_queue_request(request: Message, reason: str, status: int = HTTPStatus.BAD_REQUEST) -> Message:
     """The answer to a request that cannot be read to its end, or not be answered."""
     return _answer(request, status, reason)
 
 
 def _nothing_at(path: str) -> QueueRequestRefused:
-    return QueueRequestRefused(NOT_FOUND, f"nothing is at {_shown(path)}: there is `/queues/:name`")
+    return QueueRequestRefused(HTTPStatus.NOT_FOUND, f"nothing is at {_shown(path)}: there is `/queues/:name`")
 
 
 def _asked_name(request: Message) -> str:
     method, path = request.subject, request.to
     if request.reply_to != TO_PAIR:
-        raise QueueRequestRefused(BAD_REQUEST, f"the `reply-to` of a request is `{TO_PAIR}`")
+        raise QueueRequestRefused(HTTPStatus.BAD_REQUEST, f"the `reply-to` of a request is `{TO_PAIR}`")
     if not method or not path:
-        raise QueueRequestRefused(BAD_REQUEST, "a request has a method as `subject` and a path as `to`")
+        raise QueueRequestRefused(HTTPStatus.BAD_REQUEST, "a request has a method as `subject` and a path as `to`")
     first, *rest = path.partition("?")[0].removeprefix("/").split("/")
     if first not in COLLECTIONS:
         raise _nothing_at(path)
     if method != "GET":
         what = _shown(f"{method} {path}")
         raise QueueRequestRefused(
-            METHOD_NOT_ALLOWED,
+            HTTPStatus.METHOD_NOT_ALLOWED,
             f"{what} is not possible: a router has no queues, exchanges or bindings;"
             " an address is there while somebody receives from it",
         )
@@ -103,7 +98,7 @@ def _asked_name(request: Message) -> str:
     try:
         return unquote(rest[0], errors="strict")
     except UnicodeDecodeError as error:
-        raise QueueRequestRefused(BAD_REQUEST, f"{_shown(path)} is no UTF-8, percent-encoded") from error
+        raise QueueRequestRefused(HTTPStatus.BAD_REQUEST, f"{_shown(path)} is no UTF-8, percent-encoded") from error
 
 
 def _described(name: str, queue: AddressAsQueue) -> dict[str, object]:
@@ -123,12 +118,9 @@ def _described(name: str, queue: AddressAsQueue) -> dict[str, object]:
 
 
 def _answer(request: Message, status: int, body: object) -> Message:
-    message_id = request.message_id
-    if isinstance(message_id, int) and not 0 <= message_id < 2**64:
-        message_id = None  # a number that no id can be: it cannot be written back
     return Message(
         subject=str(status),
-        correlation_id=message_id,
+        correlation_id=request.message_id,
         application_properties={"http:response": "1.1"},
         body=body,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 import attrs
@@ -32,7 +33,7 @@ from router.net.listener import address_of
 from router.runtime import Runtime
 from router.views.config_log_and_memory_rows import address_config_rows
 from router.views.kept_treatments import kept_treatments
-from router.views.reload import CONFLICT, SettingsReloader, in_thread
+from router.views.reload import SettingsReloader, in_thread
 from router.views.socket_rows import connector_identity
 
 SOCKET: Final = {
@@ -138,7 +139,7 @@ class RuntimeChanges:
         try:
             draining.begin(kept, is_to_stop=is_to_stop)
         except LocalError as error:
-            raise ChangeError(str(error), status=CONFLICT) from error
+            raise ChangeError(str(error), status=HTTPStatus.CONFLICT) from error
         return {"state": str(self._runtime.drain_state), "withinSeconds": self._runtime.settings.shutdown_s}
 
     def resume(self) -> dict[str, object]:
@@ -146,7 +147,7 @@ class RuntimeChanges:
         try:
             self._need_daemon().draining.resume()
         except LocalError as error:
-            raise ChangeError(str(error), status=CONFLICT) from error
+            raise ChangeError(str(error), status=HTTPStatus.CONFLICT) from error
         return {"state": str(self._runtime.drain_state)}
 
     def _need_daemon(self) -> ManagedDaemon:
@@ -162,7 +163,7 @@ class RuntimeChanges:
     def _create_listener(self, attributes: Mapping[str, object]) -> Generator[None, None, str]:
         daemon = self._need_daemon()
         if self._is_looking_up:
-            raise ChangeError("the host of another listener is being looked up", status=CONFLICT)
+            raise ChangeError("the host of another listener is being looked up", status=HTTPStatus.CONFLICT)
         self._check_name("listener", attributes, [each.settings.name for each in daemon.listeners])
         _bound(daemon.listeners)
         (settings,) = self._checked(listeners=[_settings(attributes, LISTENER)]).listeners

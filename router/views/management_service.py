@@ -11,6 +11,7 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 
 import attrs
@@ -23,7 +24,7 @@ from router.core.policy.denial import Denied
 from router.engine import message_codec
 from router.engine.rabbitmq_management_pairs import ManagementPair
 from router.management.access import BY_NEIGHBOR, EVERYTHING, NOTHING, Access
-from router.management.node import BAD_REQUEST, INTERNAL_ERROR, Answer, ManagementNode, reply
+from router.management.node import Answer, ManagementNode, reply
 from router.management.rabbitmq_queue_lookup import answer_queue_request, refuse_queue_request
 from router.runtime import Runtime
 from router.views.changes import ManagedDaemon, RuntimeChanges
@@ -211,7 +212,9 @@ class ManagementService:
             encoded = b"" if answer is None else message_codec.encode_message(answer)
         except Exception as error:  # a fault of ours: it must end neither the router nor somebody's connection
             runtime.log.exception("management_fault")
-            fault = Answer(status=INTERNAL_ERROR, description=f"fault of the router: {type(error).__name__}")
+            fault = Answer(
+                status=HTTPStatus.INTERNAL_SERVER_ERROR, description=f"fault of the router: {type(error).__name__}"
+            )
             answer = reply(request, fault)
             encoded = message_codec.encode_message(answer)
         if answer is None or answer.to is None:
@@ -236,7 +239,7 @@ class ManagementService:
             except Exception as error:  # a fault of ours: it must end neither the router nor somebody's connection
                 runtime.log.exception("management_fault")
                 fault = f"fault of the router: {type(error).__name__}"
-                answer = refuse_queue_request(request, fault, INTERNAL_ERROR)
+                answer = refuse_queue_request(request, fault, HTTPStatus.INTERNAL_SERVER_ERROR)
         if pair.reply_address is None:
             reason = "no receiver of its name is attached in its session"
             runtime.log.warning("management_request_ignored", reason=reason)
@@ -265,5 +268,7 @@ class ManagementService:
         """Answer what cannot be read, if it says before that where to."""
         request = error.read
         if request is not None and request.reply_to and not is_reserved(request.reply_to):
-            answer = reply(request, Answer(status=BAD_REQUEST, description=f"the request is not read: {error}"))
+            answer = reply(
+                request, Answer(status=HTTPStatus.BAD_REQUEST, description=f"the request is not read: {error}")
+            )
             self._publish(request.reply_to, message_codec.encode_message(answer), rights)

@@ -5,12 +5,14 @@ Who may send to an address may ask: it would learn the same by attaching a sende
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from router.core.addressing.address import AddressKind, is_private, is_reserved, masked, parse_address, with_vhost
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.denial import Denied
 from router.dataplane.links import SubscriberLink
-from router.management.rabbitmq_queue_lookup import FORBIDDEN, MISDIRECTED, QUEUES, AddressAsQueue, QueueRequestRefused
+from router.management.rabbitmq_queue_lookup import QUEUES, AddressAsQueue, QueueRequestRefused
 
 
 def find_queue(fib: Fib, name: str, rights: ClientRights | None, vhost: str, most_bytes: int) -> AddressAsQueue | None:
@@ -41,7 +43,7 @@ def find_queue(fib: Fib, name: str, rights: ClientRights | None, vhost: str, mos
             if queue is not None:
                 return queue
     if len(denied) == len(addresses):
-        raise QueueRequestRefused(FORBIDDEN, str(denied[0]))
+        raise QueueRequestRefused(HTTPStatus.FORBIDDEN, str(denied[0]))
     return None
 
 
@@ -52,7 +54,7 @@ def _find(fib: Fib, address: str) -> AddressAsQueue | None:
     parsed = parse_address(address, me=fib.me)
     if parsed.kind is AddressKind.ROUTER and parsed.router in fib.routes:
         raise QueueRequestRefused(
-            MISDIRECTED,
+            HTTPStatus.MISDIRECTED_REQUEST,
             f"only the router `{parsed.router}` knows whether anybody receives from `{masked(parsed.text)}`: ask there;"
             " of reply addresses in the manner of RabbitMQ every router knows",
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from mesh_config.change_plan import ChangePlan, plan_change
@@ -44,7 +45,6 @@ Result = TypeVar("Result")
 Held = TypeVar("Held", Listener, Connector)
 Places = Mapping[ListenerSettings | HttpSettings, str]
 """Addresses of the hosts of listeners, looked up."""
-CONFLICT: Final = 409
 FINDINGS_SAID: Final = 5
 """Maximum number of faults of a file that the answer tells of; the log has them all."""
 NAMES_SAID: Final = 20
@@ -79,7 +79,7 @@ class SettingsReloader:
             while waits and self._is_busy:
                 yield
             if self._is_busy:
-                raise ChangeError("the file is being read already", status=CONFLICT)
+                raise ChangeError("the file is being read already", status=HTTPStatus.CONFLICT)
             self._is_busy = True
             try:
                 new, mesh, findings = yield from in_thread(self._read)
@@ -117,7 +117,7 @@ class SettingsReloader:
             raise ChangeError(f"the file is of router `{new.id}` now, and this one is `{self._in_file.id}`")
         state = self._runtime.drain_state
         if state is not DrainState.SERVING:
-            raise ChangeError(f"the router is {state}", status=CONFLICT)
+            raise ChangeError(f"the router is {state}", status=HTTPStatus.CONFLICT)
         before, treatments = self._runtime.settings, self._runtime.fib.treatments
         self._apply(plan, new, places, files)
         self._in_file = in_file_after(self._in_file, new, plan)

@@ -267,6 +267,18 @@ def test_whoever_names_where_to_reply_is_told_what_is_wrong(bench: Bench, at: in
     assert reply.properties["statusDescription"] == f"the request is not read: {reason}"
 
 
+@pytest.mark.parametrize("at", [0, 5])
+def test_a_number_that_no_message_id_can_be_is_not_written_back(bench: Bench, at: int) -> None:
+    router, _ = served(bench, 0)
+    sender, replies = asker(bench, router)
+    fields: list[object] = [None, None, "$management", None, replies.address, None]
+    fields[at] = -1
+    sender.send(properties_section(*fields))
+    bench.run()
+    (reply,) = (decode(one.data) for one in replies.messages)
+    assert (reply.properties["statusCode"], reply.correlation_id) == (400, None)
+
+
 def test_a_fault_of_ours_with_one_answer_keeps_nobody_else_from_theirs(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

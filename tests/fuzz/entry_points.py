@@ -37,7 +37,7 @@ from router.management.rabbitmq_queue_lookup import AddressAsQueue, answer_queue
 from tests.fuzz import mutation, twins
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, source, target, write
 from tests.helpers.sections import NULL, binary, section, string
-from tests.management.fakes import FakeView
+from tests.management.fakes import FakeView, answer
 from tests.wire import vectors
 
 IS_COMPILED: Final = speed.SPEED == speed.COMPILED
@@ -348,7 +348,7 @@ def check_management(data: bytes) -> Message | None:
         request = message_codec.decode_message(data, max_values=MAX_VALUES)
     except message_codec.UnreadableMessage as error:
         request = error.read or Message()
-    reply = _node().answer(request)
+    reply = answer(_node(), request)
     if reply is None:
         return None
     assert reply.to == request.reply_to
