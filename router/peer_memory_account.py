@@ -58,7 +58,15 @@ class Log(Protocol):
 
 
 class MemoryAccounts:
-    """Account of what is held for all connections, and of who is above the marks."""
+    """Account of what is held for all connections, and of who is above the marks.
+
+    Args:
+        data_plane: tells what it holds for each peer.
+        settings: the bounds.
+        connections: those of the router, which goes on changing them.
+        log: gets a line for each crossing of a mark.
+        look_at: told when `handle_deadline` is to be called, seconds.
+    """
 
     def __init__(
         self,
@@ -68,15 +76,6 @@ class MemoryAccounts:
         log: Log,
         look_at: Callable[[float], None],
     ) -> None:
-        """*connections*: those of the router, which goes on changing them.
-
-        Args:
-            data_plane: tells what it holds for each peer.
-            settings: the bounds.
-            connections: those of the router, which goes on changing them.
-            log: gets a line for each connection that is ended.
-            look_at: told when `handle_deadline` is to be called, seconds.
-        """
         self._data_plane = data_plane
         self._connections = connections
         self._log = log
