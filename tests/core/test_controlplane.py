@@ -30,7 +30,7 @@ from router.core.events import (
     WithdrawAddress,
     WithdrawRouter,
 )
-from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.control_message_sender import ControlMessageSender
 from router.core.linkstate.due_routers import MOST_AT_ONCE
 from router.core.linkstate.duplicate_ids import MOST_IDS, OLDER_PAUSE_S, DuplicateIds
@@ -846,6 +846,64 @@ def test_refused_connections_are_closed_with_a_reason() -> None:
     play.end()
     play >> ControlLinkDown(connection=TO_B)
     play.end()
+
+
+HELLO_TO = "amqp:/_local/qdhello"
+
+
+def reached(play: Playbook) -> set[RouterId]:
+    return {node.id for node in play.control.nodes() if node.next_hop is not None}
+
+
+def test_who_changes_its_id_by_a_hello_is_closed_and_leaves_others_alone() -> None:
+    play = star()
+    known, paths = play.control.known_routers, play.control.spf_runs
+    play >> got(TO_C, hello(RouterId("X0"), A), to=HELLO_TO)
+    assert [action for action in play.rest() if isinstance(action, CloseConnection)] == [
+        CloseConnection(connection=TO_C, condition=Condition.NOT_ALLOWED, description="router C changed its id to X0")
+    ]
+    for number in range(1000):
+        play >> got(TO_C, hello(RouterId(f"X{number}"), A), to=HELLO_TO)
+        assert not play.rest()
+    play.at(play.now + 1.0).rest()
+    assert play.control.known_routers == known
+    assert play.control.spf_runs <= paths + 2
+    assert reached(play) >= {B, D}
+    play.control.check_invariants()
+
+
+def test_a_changed_id_is_logged_with_both_ids() -> None:
+    assert reports(star(), got(TO_C, hello(D, A), to=HELLO_TO))[0] == Report.warning(
+        "router_id_changed", id=C, new_id=D, connection=TO_C
+    )
+
+
+@pytest.mark.parametrize("is_advertised", [False, True], ids=["hello", "advertisement"])
+def test_of_neighbors_that_come_by_ever_new_ids_no_more_than_fit_are_kept(is_advertised: bool) -> None:
+    most = 20
+    play = Playbook(plane(LinkStateSettings(max_routers=most)), ignore=(Report,))
+    met(play, TO_B, B)
+    for number in range(10 * most):
+        name = RouterId(f"X{number}")
+        play.at(play.now + 0.1) >> up(TO_C, name)
+        play >> got(
+            TO_C, advertisement(name, 1) if is_advertised else hello(name), to=TO_ALL if is_advertised else HELLO_TO
+        )
+        play >> ControlLinkDown(connection=TO_C)
+        if number % 10 == 0:
+            play >> got(TO_B, hello(B, A), to=HELLO_TO)
+        play.rest()
+        assert play.control.known_routers <= most
+    met(play, TO_D, D)  # and an honest one finds room
+    assert reached(play) == {B, D}
+    play.control.check_invariants()
+
+
+def test_neighbors_have_room_though_all_known_routers_are_reached() -> None:
+    play = Playbook(plane(LinkStateSettings(max_routers=2)), ignore=(Report,))
+    for connection, router in ((TO_B, B), (TO_C, C), (TO_D, D)):
+        met(play, connection, router)
+    assert reached(play) == {B, C, D}
 
 
 def test_an_unknown_event_is_our_own_fault() -> None:

@@ -185,6 +185,28 @@ def test_a_router_is_what_its_hello_says_not_what_its_open_said() -> None:
     assert machine.seen() == (X,)
 
 
+def test_a_router_that_changes_its_id_on_one_connection_is_refused() -> None:
+    machine = attached(up(C1, RouterId("container-7")), up(C2, Y))
+    machine.hear(C1, hello(X), 0.1)
+    machine.hear(C2, hello(Y), 0.1)
+    assert not machine.hear(C1, hello(RouterId("X2")), 0.2)
+    (refusal,) = machine.refusals
+    assert (refusal.connection, refusal.router, refusal.new_id) == (C1, X, "X2")
+    assert refusal.description == "router X changed its id to X2"
+    assert active(machine, X) is None
+    assert active(machine, RouterId("X2")) is None
+    assert active(machine, Y) == C2
+
+
+def test_a_standby_that_took_over_unheard_may_have_another_id_than_its_open_said() -> None:
+    machine = attached(up(C1), up(C2))
+    machine.hear(C1, hello(X), 0.1)
+    machine.detach(C1, 0.2)
+    assert active(machine, X) == C2
+    assert machine.hear(C2, hello(Y), 0.3)
+    assert (active(machine, X), active(machine, Y)) == (None, C2)
+
+
 # Several connections to one neighbor
 
 
@@ -354,6 +376,14 @@ def test_a_neighbor_that_says_hello_by_this_routers_id_is_refused_as_that() -> N
     (refusal,) = machine.refusals
     assert (refusal.connection, refusal.description) == (C1, "router id M is in use: this router has the same id")
     machine.check_invariants()
+
+
+def test_a_neighbor_in_use_that_says_hello_by_this_routers_id_is_lost_at_once() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, hello(), 0.1)
+    assert active(machine) == C1
+    assert not machine.hear(C1, hello(ME), 0.2)
+    assert active(machine) is None
 
 
 def test_a_hello_with_our_own_id_is_refused() -> None:

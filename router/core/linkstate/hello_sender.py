@@ -12,7 +12,7 @@ from router.core.events import CloseConnection, Report
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.core.linkstate.control_message_sender import HELLO_TO, ControlMessageSender
 from router.core.linkstate.messages import Hello
-from router.core.linkstate.neighbors import Neighbors
+from router.core.linkstate.neighbors import Neighbors, RefusedConnection
 
 HELLO_JITTER: Final = 0.1
 """Part by which intervals are shortened at most, at random, so that a thousand routers do not act in step."""
@@ -87,7 +87,7 @@ class HelloSender:
 
     def _refuse(self) -> None:
         for refusal in self._neighbors.take_refusals():
-            self._sender.do(Report.warning("duplicate_router_id", id=refusal.router, connection=refusal.connection))
+            self._sender.do(_report(refusal))
             self._sender.do(
                 CloseConnection(
                     connection=refusal.connection,
@@ -104,3 +104,9 @@ class HelloSender:
 
     def _due(self, now: float) -> float:
         return now + self._interval_s * (1 - HELLO_JITTER * self._rng.random())
+
+
+def _report(refusal: RefusedConnection) -> Report:
+    if refusal.new_id is None:
+        return Report.warning("duplicate_router_id", id=refusal.router, connection=refusal.connection)
+    return Report.warning("router_id_changed", id=refusal.router, new_id=refusal.new_id, connection=refusal.connection)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 import attrs
@@ -128,6 +128,22 @@ class LinkStateDatabase:
         """Whether one more router may be known, and by *neighbor*."""
         settings = self._settings
         return len(self.nodes) < settings.max_routers and self._brought[neighbor] < settings.max_neighbor_routers
+
+    def make_room(self, kept: Container[RouterId]) -> RouterId | None:
+        """Forget a router in favor of a new neighbor, if no room is left: the unreachable one unheard for longest.
+
+        Args:
+            kept: routers that are not forgotten.
+        Returns: the router forgotten; None when there is room, or no such router.
+        """
+        if len(self.nodes) < self._settings.max_routers:
+            return None
+        spare = (node for node in self.nodes.values() if not node.is_reachable and node.id not in kept)
+        oldest = min(spare, key=lambda node: (node.heard_at, node.id), default=None)
+        if oldest is None:
+            return None
+        self._forget(oldest)
+        return oldest.id
 
     def has_room_for(self, node: Node, peers: int, neighbor: RouterId) -> bool:
         """Whether *neighbor* may tell of as many peers of *node* as *peers*, beside those that it has told of."""

@@ -14,6 +14,9 @@ Of two routers with the same id that are neighbors of this one, the first stays 
 boot number, and the first speaks again after it. Were it the first router itself, started anew, the first connection
 would be dead or silent, and the new one accepted after `hello_max_age_s` at the latest.
 
+The first HELLO of a connection says the id of the router at its other end for as long as the connection lasts. One with
+another id is refused: what a neighbor may have and bring is counted by its id.
+
 Source: docs/reference/inter-router-protocol.md#neighbors.
 """
 
@@ -85,7 +88,9 @@ class ControlConnection:
 
     connection: ConnectionId
     router: RouterId
-    """Id of the neighbor in its HELLO; until there was one, in its Open."""
+    """Id of the neighbor in its first HELLO; until there was one, in its Open."""
+    is_named: bool = False
+    """Whether there was a HELLO: the id is what it says from then on."""
     cost: int
     pushes_lsu: bool
     local_conn_id: int
@@ -131,6 +136,8 @@ class RefusedConnection:
 
     connection: ConnectionId
     router: RouterId
+    new_id: RouterId | None = None
+    """Id to which `router` changed; None when it is refused because two routers have its id."""
     description: str
 
 
@@ -207,9 +214,14 @@ class Neighbors:
         Returns: whether it speaks for the neighbor; not so that of a challenger or of a connection just refused.
         """
         heard = self.connections[connection]
-        if hello.id == self.router_id:
-            self._refuse(heard, hello.id, "this router has the same id")
+        if hello.id == self.router_id or (heard.is_named and hello.id != heard.router):
+            if hello.id == self.router_id:
+                self._refuse(heard, hello.id, "this router has the same id")
+            else:
+                self._drop(heard, f"router {heard.router} changed its id to {hello.id}", hello.id)
+            self._choose(heard.router, now)
             return False
+        heard.is_named = True
         if hello.id != heard.router:
             self._leave(heard)
             self._choose(heard.router, now)
@@ -412,11 +424,15 @@ class Neighbors:
 
     def _refuse(self, connection: ControlConnection, taken: RouterId, why: str) -> None:
         """Forget a connection that is to be closed, as its peer goes by an id that is *taken*."""
+        self._drop(connection, f"router id {taken} is in use: {why}")
+
+    def _drop(self, connection: ControlConnection, description: str, new_id: RouterId | None = None) -> None:
         del self.connections[connection.connection]
         self._leave(connection)
-        description = f"router id {taken} is in use: {why}"
         self.refusals.append(
-            RefusedConnection(connection=connection.connection, router=connection.router, description=description)
+            RefusedConnection(
+                connection=connection.connection, router=connection.router, new_id=new_id, description=description
+            )
         )
 
     def _join(self, connection: ControlConnection, router: RouterId) -> None:

@@ -142,7 +142,7 @@ class LinkState:
         """
         if not self._neighbors.hear(received.connection, hello, now):
             return
-        node = self.database.node(hello.id, now, hello.id)
+        node = self._neighbor_node(hello.id, now)
         boot = self.database.judge(node, hello.instance, now)
         if boot is BootComparison.OLDER and node.heard_at + self._settings.hello_max_age_s <= now:
             if (route := self._sender.route(node.id)) is not None and route.next_hop != node.id:
@@ -179,7 +179,7 @@ class LinkState:
         if is_news or is_unknown_beyond or node.relayed_at + self.copy_age_s <= now:
             node.is_advertisement_spread = True
             node.relayed_at = now
-            told = () if is_news or is_unknown_beyond else self._told_along(received.trace or (message.id,))
+            told = () if is_news or is_unknown_beyond else self.routes.told_along(received.trace or (message.id,))
             self._sender.relay(received, message, ALL_LINK_STATE_TO, is_news=is_news, told=told)
         if is_news:
             self._sender.tell_origin(received, message, link_state_to(node.id))
@@ -188,18 +188,6 @@ class LinkState:
         elif message.ls_seq == node.ls_seq:
             self._confirm(node, now)
         return True
-
-    def _told_along(self, trace: tuple[RouterId, ...]) -> set[RouterId]:
-        """Routers that hear what has come by *trace* from a router of our kind in it.
-
-        The first has told all of its neighbors, and each further one those of its own that hear of it from none before.
-        """
-        found: set[RouterId] = set()
-        for router in trace:
-            node = self.database.nodes.get(router)
-            if node is not None and node.has_trees:  # DEV-39: so only routers of our kind do it
-                found.update(self.routes.topology.edges.get(router, ()))
-        return found
 
     def on_update(self, received: ControlReceived, message: LinkStateUpdate, now: float) -> None:
         """Handle an LSU, asked for or pushed.
@@ -317,10 +305,13 @@ class LinkState:
         if router == self.router_id or not self.database.is_plausible(router, instance, *sequences):
             return None
         neighbor = self._neighbors.connections[received.connection].router
-        if router not in self.database.nodes and router != neighbor and not self.database.has_room(neighbor):
+        if router == neighbor:
+            node = self._neighbor_node(router, now)
+        elif router in self.database.nodes or self.database.has_room(neighbor):
+            node = self.database.node(router, now, neighbor)
+        else:
             self._report_full(neighbor)
             return None
-        node = self.database.node(router, now, neighbor)
         boot = self.database.judge(node, instance, now)
         if boot is BootComparison.OLDER:
             if self.database.is_duplicate(node, now):
@@ -330,6 +321,15 @@ class LinkState:
             self._restart(node, instance, now)
         self.database.take_instance(node, instance, now)
         return node
+
+    def _neighbor_node(self, router: RouterId, now: float) -> Node:
+        """The node of a neighbor that speaks for itself, for which there is always room."""
+        if router not in self.database.nodes:
+            gone = self.database.make_room({each.router for each in self._neighbors.connections.values()})
+            if gone is not None:
+                self._on_restart(gone)
+                self._compute_after_hold_down(now)
+        return self.database.node(router, now, router)
 
     # What others say in this router's name
 

@@ -121,6 +121,18 @@ class RouteComputation:
         self._sender.take_routes(kept, self._sender.radius)
         return RoutesDiff(lost=tuple(sorted(lost)), found=(), moved=(), is_topology=False)
 
+    def told_along(self, trace: tuple[RouterId, ...]) -> set[RouterId]:
+        """Routers that hear what has come by *trace* from a router of our kind in it.
+
+        The first has told all of its neighbors, and each further one those of its own that hear of it from none before.
+        """
+        found: set[RouterId] = set()
+        for router in trace:
+            node = self._database.nodes.get(router)
+            if node is not None and node.has_trees:  # DEV-39: so only routers of our kind do it
+                found.update(self.topology.edges.get(router, ()))
+        return found
+
     def check_invariants(self) -> None:
         """Assert that routes, nodes and neighbors agree."""
         self.topology.check_invariants()
