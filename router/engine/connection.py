@@ -532,7 +532,7 @@ class Connection(ByteStreams):
         Returns: a state, and delivery-failed and undeliverable-here of a MODIFIED.
         """
         guard = self._guard
-        return default_outcome_of(guard.peer_sessions, name.encode()) if guard.has_default_outcomes else None
+        return default_outcome_of(guard.receivers, name.encode()) if guard.has_default_outcomes else None
 
     def weigh(self) -> None:
         """Count what is held because of its peer, and tell its port."""

@@ -25,7 +25,7 @@ def withdraw(transport: Handle, guard: FrameGuard, link: EgressLink, excess: int
             or the engine goes on counting below zero: its event of that would bring us here again without end.
     """
     try:
-        frame = flow_without_credit(guard.peer_sessions, link.name.encode(), excess)
+        frame = flow_without_credit(guard.peer_sessions, guard.receivers, link.name.encode(), excess)
     except ValueError as error:
         raise PeerProtocolError(f"credit taken back on the link {link.name!r}: {error}") from error
     if frame is None or guard.kept or pn.pn_transport_capacity(transport) < len(frame):

@@ -1,7 +1,8 @@
 import cython
 
 from router.guard.value_check cimport end_of, nul_of_address
-from router.guard.endpoints cimport OwnSession, PeerLink, PeerSession, Table, add_peer_link, pair, remove_peer_link
+from router.guard.endpoints cimport (
+    OwnSession, PeerLink, PeerSession, ReceiversByName, Table, add_peer_link, pair, remove_peer_link)
 from router.guard.sent_frame_tracker cimport SentFrameTracker
 from router.guard.handshake cimport HandshakeGuard
 from router.guard.performatives cimport size_at
@@ -28,9 +29,12 @@ cdef class EndpointGuard(HandshakeGuard):
     cdef public bint has_questions
     cdef list _questions
     cdef public Table peer_sessions
+    cdef public ReceiversByName receivers
     cdef public SentFrameTracker own
 
     cdef bint _break_at(self, const unsigned char *data, Py_ssize_t at, str condition, str description)
+    cdef object _forget(self, PeerLink link)
+    @cython.locals(link=PeerLink)
     cdef bint _check_rare(
         self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t code, Py_ssize_t channel,
         PeerSession session)
@@ -41,7 +45,7 @@ cdef class EndpointGuard(HandshakeGuard):
     @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, snd_mode=Py_ssize_t,
         rcv_mode=Py_ssize_t, nul=Py_ssize_t, name=bytes,
         link=PeerLink, outcome=tuple)
-    cdef bint _check_attach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
+    cdef bint _check_attach(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t channel, PeerSession session)
     cdef bint _check_open(self, const unsigned char *data, Py_ssize_t at)
     @cython.locals(handle=Py_ssize_t, closed=Py_ssize_t, link=PeerLink)
     cdef bint _check_detach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)

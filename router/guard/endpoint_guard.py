@@ -16,7 +16,16 @@ from typing import Final
 
 import cython
 
-from router.guard.endpoints import OwnSession, PeerLink, PeerSession, Table, add_peer_link, pair, remove_peer_link
+from router.guard.endpoints import (
+    OwnSession,
+    PeerLink,
+    PeerSession,
+    ReceiversByName,
+    Table,
+    add_peer_link,
+    pair,
+    remove_peer_link,
+)
 from router.guard.flow_answers import state_of_link, state_of_session, write_flow
 from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED, HandshakeGuard
 from router.guard.sent_frame_tracker import SentFrameTracker
@@ -81,6 +90,8 @@ class EndpointGuard(HandshakeGuard):
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
         self.peer_sessions = Table()
         """Sessions by the peer's channels."""
+        self.receivers = ReceiversByName()
+        """Links by which the peer receives."""
         self.own = SentFrameTracker(self.peer_sessions)
         """Tracker that is shown what this side writes."""
 
@@ -113,11 +124,12 @@ class EndpointGuard(HandshakeGuard):
         if session is None:
             return self._break_at(data, at, NOT_ALLOWED, f"performative {code:#x} without a session")
         if code == ATTACH:
-            return self._check_attach(data, at, session)
+            return self._check_attach(data, at, channel, session)
         if code == DETACH:
             return self._check_detach(data, at, session)
         self.peer_sessions.pop(channel)  # End
-        self.attach_bytes -= sum([link.large_bytes for _, link in session.links.items()])
+        for link in session.links.values():
+            self._forget(link)
         if session.own is not None:
             session.own.peer = None
             session.own = None
@@ -151,7 +163,7 @@ class EndpointGuard(HandshakeGuard):
         self.peer_sessions.put(channel, new)
         return True
 
-    def _check_attach(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
+    def _check_attach(self, data: bytes | memoryview, at: int, channel: int, session: PeerSession) -> bool:
         name = self.read_name(data)
         handle = self.read_uint(data)
         role = self.read_bool(data)
@@ -182,13 +194,14 @@ class EndpointGuard(HandshakeGuard):
             return self._break_at(data, at, NOT_ALLOWED, why)
         if session.links.get(handle) is not None:
             return self._break_at(data, at, HANDLE_IN_USE, f"an attach on handle {handle}")
-        link = PeerLink(name, role == 1, max(count, 0))
+        link = PeerLink(name, role == 1, channel, handle, max(count, 0))
         link.default_outcome = outcome
         self.has_default_outcomes |= outcome is not None
         link.large_bytes = max(0, size_at(data, at) - PLAIN_BYTES)
         self.attach_bytes += link.large_bytes
         self.asked_bytes += link.large_bytes
-        add_peer_link(session, handle, link)
+        add_peer_link(session, link)
+        self.receivers.add(link)
         return True
 
     def _check_detach(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
@@ -199,9 +212,14 @@ class EndpointGuard(HandshakeGuard):
         link: PeerLink | None = session.links.get(handle)
         if link is None:
             return self._break_at(data, at, UNATTACHED_HANDLE, f"a detach of handle {handle}")
-        self.attach_bytes -= link.large_bytes
+        self._forget(link)
         remove_peer_link(session, handle)
         return True
+
+    def _forget(self, link: PeerLink) -> None:
+        """Take a link that ends off what is counted and found."""
+        self.attach_bytes -= link.large_bytes
+        self.receivers.remove(link)
 
     # Flows with `echo`
 

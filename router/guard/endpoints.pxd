@@ -9,7 +9,7 @@ cdef class Table:
     cdef public Py_ssize_t count
 
     cpdef object get(self, Py_ssize_t number)
-    cpdef list items(self)
+    cpdef list values(self)
     cpdef object put(self, Py_ssize_t number, object value)
     cpdef object pop(self, Py_ssize_t number)
 
@@ -23,6 +23,9 @@ cdef class DispositionRange:
 cdef class PeerLink:
     cdef public bytes name
     cdef public bint is_receiver
+    cdef public Py_ssize_t channel
+    cdef public Py_ssize_t handle
+    cdef public Py_ssize_t place
     cdef public Py_ssize_t count
     cdef public Py_ssize_t credit
     cdef public bint drains
@@ -30,6 +33,16 @@ cdef class PeerLink:
     cdef public Py_ssize_t large_bytes
     cdef public tuple default_outcome
     cdef public OwnLink own
+
+
+cdef class ReceiversByName:
+    cdef dict _links
+
+    cpdef list named(self, bytes name)
+    @cython.locals(alike=list)
+    cpdef object add(self, PeerLink link)
+    @cython.locals(alike=list, last=PeerLink)
+    cpdef object remove(self, PeerLink link)
 
 
 cdef class OwnLink:
@@ -75,12 +88,13 @@ cdef class OwnSession:
 
 
 cpdef object pair(OwnSession own, PeerSession peer)
-@cython.locals(own=OwnSession, match=OwnLink, roles=bytearray, size=Py_ssize_t)
-cpdef object add_peer_link(PeerSession session, Py_ssize_t handle, PeerLink link)
+@cython.locals(own=OwnSession, match=OwnLink, roles=bytearray, size=Py_ssize_t, handle=Py_ssize_t)
+cpdef object add_peer_link(PeerSession session, PeerLink link)
 @cython.locals(peer=PeerSession, match=PeerLink)
 cpdef object add_own_link(OwnSession session, OwnLink link)
 @cython.locals(link=PeerLink, own=OwnLink)
 cpdef object remove_peer_link(PeerSession session, Py_ssize_t handle)
 @cython.locals(link=OwnLink, peer=PeerLink)
 cpdef object remove_own_link(OwnSession session, Py_ssize_t handle)
-cpdef object default_outcome_of(Table sessions, bytes name)
+@cython.locals(links=list, link=PeerLink)
+cpdef object default_outcome_of(ReceiversByName receivers, bytes name)

@@ -18,6 +18,8 @@ if not cython.compiled:  # else they come by the .pxd
 
 DENSE: Final = 64
 """Bound below which numbers always have their place in a list."""
+MOST_ALIKE: Final = 1000
+"""Maximum number of links of one name that are looked at. A name is to be unique (2.6.1)."""
 
 
 class Table:
@@ -35,10 +37,9 @@ class Table:
         found = self.dense[number] if number < len(self.dense) else None
         return found if found is not None or not self.far else self.far.get(number)
 
-    def items(self) -> list[tuple[int, Any]]:
-        """All of them, each with its number."""
-        near = [(number, value) for number, value in enumerate(self.dense) if value is not None]
-        return near + list(self.far.items())
+    def values(self) -> list[Any]:
+        """All of them."""
+        return [value for value in self.dense if value is not None] + list(self.far.values())
 
     def put(self, number: int, value: Any) -> None:
         """Put *value* where nothing is."""
@@ -78,10 +79,15 @@ class DispositionRange:
 class PeerLink:
     """A link at a handle of the peer."""
 
-    def __init__(self, name: bytes, is_receiver: bool, count: int) -> None:
+    def __init__(self, name: bytes, is_receiver: bool, channel: int, handle: int, count: int) -> None:
         self.name = name
         self.is_receiver = is_receiver
         """Whether the peer receives: it may send no transfers."""
+        self.channel = channel
+        """Channel of its session."""
+        self.handle = handle
+        self.place = 0
+        """Place among the links of its name in `ReceiversByName`."""
         self.count = count
         """Delivery-count of the peer, as it last stated it."""
         self.credit = 0
@@ -95,6 +101,37 @@ class PeerLink:
         """Outcome that the link's source has for what is settled without one, as `outcome_rewriting.default_outcome`
         returns it."""
         self.own: OwnLink | None = None
+
+
+class ReceiversByName:
+    """Links of all sessions by which the peer receives, by name: each is found without a look at the others."""
+
+    def __init__(self) -> None:
+        self._links: dict[bytes, list[PeerLink]] = {}
+        """Links of each name: one, unless the peer gives a name in several sessions."""
+
+    def named(self, name: bytes) -> list[PeerLink]:
+        """Links that have a name, not to be changed."""
+        return self._links.get(name, [])
+
+    def add(self, link: PeerLink) -> None:
+        """Note a link that the peer has attached, if it receives."""
+        if link.is_receiver:
+            alike = self._links.setdefault(link.name, [])
+            link.place = len(alike)
+            alike.append(link)
+
+    def remove(self, link: PeerLink) -> None:
+        """Forget a link that was added."""
+        if not link.is_receiver:
+            return
+        alike = self._links[link.name]
+        last = alike.pop()
+        if last is not link:
+            alike[link.place] = last
+            last.place = link.place
+        elif not alike:
+            del self._links[link.name]
 
 
 class OwnLink:
@@ -176,8 +213,9 @@ def pair(own: OwnSession, peer: PeerSession) -> None:
     own.was_answered = True
 
 
-def add_peer_link(session: PeerSession, handle: int, link: PeerLink) -> None:
+def add_peer_link(session: PeerSession, link: PeerLink) -> None:
     """Note a link that the peer has attached."""
+    handle = link.handle
     session.links.put(handle, link)
     roles = session.roles
     size = len(session.links.dense)
@@ -239,14 +277,16 @@ def remove_own_link(session: OwnSession, handle: int) -> None:
         del session.unpaired[link.name, link.is_receiver]
 
 
-def default_outcome_of(sessions: Table, name: bytes) -> tuple[int, bool, bool] | None:
+def default_outcome_of(receivers: ReceiversByName, name: bytes) -> tuple[int, bool, bool] | None:
     """The default outcome of a receiver's link that this side has not attached yet.
 
     Args:
-        sessions: of the peer, by its channels.
+        receivers: links by which the peer receives.
         name: of the link; where several sessions have one of it, and they don't agree, there is none.
     Returns: as `outcome_rewriting.default_outcome`.
     """
-    links = [session.unpaired.get((name, True)) for _, session in sessions.items()]
-    outcomes = {link.default_outcome for link in links if link is not None}
+    links = receivers.named(name)
+    if len(links) > MOST_ALIKE:
+        return None
+    outcomes = {link.default_outcome for link in links if link.own is None}
     return outcomes.pop() if len(outcomes) == 1 else None

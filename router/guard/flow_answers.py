@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from router.guard.endpoints import OwnLink, OwnSession, PeerLink, PeerSession, Table
+from router.guard.endpoints import OwnLink, OwnSession, PeerLink, PeerSession, ReceiversByName, Table
 from router.guard.guard_constants import HALF, MASK
 
 CLOSED_WINDOWS: Final = {2: b"\x40\x43", 3: b"\x40\x52\0", 6: b"\x40\x70\0\0\0\0"}
@@ -62,7 +62,7 @@ def _uint(value: int) -> bytes:
     return b"\x70" + value.to_bytes(4, "big")
 
 
-def flow_without_credit(sessions: Table, name: bytes, excess: int) -> bytes | None:
+def flow_without_credit(sessions: Table, receivers: ReceiversByName, name: bytes, excess: int) -> bytes | None:
     """A flow frame as the peer could have written it in place of its last one for a link of ours that sends.
 
     An engine may count credit below zero, which a flow that crosses transfers can state, by an unsigned number, and
@@ -70,33 +70,30 @@ def flow_without_credit(sessions: Table, name: bytes, excess: int) -> bytes | No
 
     Args:
         sessions: of the peer, by its channels.
+        receivers: links by which the peer receives.
         name: of the link.
         excess: by how much the credit is below zero.
     Returns: None when there is no such link.
     Raises:
         ValueError: the peer has given several links this name, which is to be unique (AMQP 1.0 part 2, 2.6.1).
     """
-    found = [
-        (channel, session, handle, link)
-        for channel, session in sessions.items()
-        for handle, link in session.links.items()
-        if link.is_receiver and link.name == name
-    ]
+    found = receivers.named(name)
     if not found:
         return None
     if len(found) > 1:
         raise ValueError(f"{len(found)} links have this name")
-    channel, session, handle, link = found[0]
+    link = found[0]
+    session: PeerSession = sessions.get(link.channel)
     fields = [
         session.stated_next if session.stated_next >= 0 else None,
         session.stated_window,
         session.stated_outgoing,
         session.stated_outgoing_window,
-        handle,
+        link.handle,
         (link.count + link.credit + excess) & MASK,
         0,
         None,
         bool(link.drains),
     ]
     body = write_flow(fields)
-    return (len(body) + 8).to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body
+    return (len(body) + 8).to_bytes(4, "big") + b"\x02\x00" + link.channel.to_bytes(2, "big") + body

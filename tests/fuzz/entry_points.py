@@ -462,8 +462,8 @@ def _verdict(module: Any, stream: bytes, bits: int, cuts: int) -> tuple[object, 
             start += passed - guard.kept
             buffer = buffer[passed - guard.kept :]
     assert all(at + len(content) <= start for at, content in corrections), "of whole frames only"
-    without = flow_without_credit(guard.peer_sessions, b"link", 5)
-    defaults = [link.default_outcome for _, at in guard.peer_sessions.items() for _, link in at.links.items()]
+    without = flow_without_credit(guard.peer_sessions, guard.receivers, b"link", 5)
+    defaults = [link.default_outcome for at in guard.peer_sessions.values() for link in at.links.values()]
     return start, "", "", False, corrections, guard.answers(), without, defaults
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from proton import UNDESCRIBED, Array, Data, Described, char, symbol, ubyte, ulong, ushort
 
 from router.guard.endpoint_guard import MAX_NAME_BYTES
+from router.guard.endpoints import MOST_ALIKE, PeerLink, ReceiversByName, Table, default_outcome_of
+from router.guard.flow_answers import flow_without_credit
 from router.guard.frame_guard import FrameGuard
 from tests.helpers import frames
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, encoded, source, target, write
@@ -293,7 +295,7 @@ def judged(frame: bytes) -> list[Any]:
     session = tested.peer_sessions.get(0)
     found += [session.next_incoming, session.stated_next, session.stated_window]
     found += [session.stated_outgoing, session.stated_outgoing_window]
-    return found + [(link.count, link.credit, link.drains) for _, link in session.links.items()]
+    return found + [(link.count, link.credit, link.drains) for link in session.links.values()]
 
 
 def extended(frame: bytes) -> bytes:
@@ -854,3 +856,74 @@ def test_however_an_outcome_is_damaged_python_can_read_what_goes_on(state: Any, 
         found.rewind()
         found.next()
         assert isinstance(repr(found.get_object()), str)
+
+
+# Links by name
+
+
+class WalkedTable(Table):
+    """A table that counts how often all that is in it is looked at."""
+
+    def __init__(self, whole: Table) -> None:
+        super().__init__()
+        self.dense, self.far, self.count = whole.dense, whole.far, whole.count
+        self.walks = 0
+
+    def values(self) -> list[Any]:
+        self.walks += 1
+        return super().values()
+
+
+def test_a_link_is_found_by_its_name_without_a_look_at_other_links_or_sessions() -> None:
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN + BEGIN + begin(channel=1))
+    default = Described(symbol("amqp:source:list"), ["a", *[None] * 7, Described(ulong(0x26), []), None, None])
+    for handle in range(100):
+        feed(tested, attach(handle, is_receiver=True, name=f"link{handle}"))
+    feed(tested, write(0x12, ["mine", 3, True, None, None, default, target("a")], channel=1))
+    feed(tested, write(0x13, [9, 100, 7, 50, 3, 20, 10, None, False, False], channel=1))
+    sessions = tested.peer_sessions = WalkedTable(tested.peer_sessions)
+    links = [WalkedTable(session.links) for session in sessions.dense]
+    for session, walked in zip(sessions.dense, links, strict=True):
+        session.links = walked
+    (found,) = frames.read(flow_without_credit(sessions, tested.receivers, b"mine", 5) or b"")
+    assert (found.channel, found.field(4), found.field(5), found.field(6)) == (1, 3, 35, 0)
+    assert default_outcome_of(tested.receivers, b"mine") == (0x26, False, False)
+    assert sessions.walks == sum(walked.walks for walked in links) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 3)), max_size=40))
+def test_links_are_found_by_name_whatever_was_attached_and_ended(steps: list[tuple[int, int, int]]) -> None:
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN + b"".join(begin(channel=channel) for channel in range(3)))
+    for channel, handle, kind in steps:
+        session = tested.peer_sessions.get(channel)
+        if session is None:
+            feed(tested, begin(channel=channel))
+        elif kind == 3:
+            feed(tested, write(0x17, [], channel=channel))
+        elif session.links.get(handle) is not None:
+            feed(tested, write(0x16, [handle, True], channel=channel))
+        else:
+            name = f"link{(channel + handle) % 2}"
+            feed(tested, attach(handle, is_receiver=kind > 0, name=name, channel=channel))
+    assert not tested.is_broken
+    links = [link for session in tested.peer_sessions.values() for link in session.links.values()]
+    for name in (b"link0", b"link1"):
+        named = [link for link in links if link.is_receiver and link.name == name]
+        found = tested.receivers.named(name)
+        assert {id(link) for link in found} == {id(link) for link in named}
+        assert len(found) == len(named)
+        if len(named) < 2:
+            frame = flow_without_credit(tested.peer_sessions, tested.receivers, name, 5)
+            assert (frame is None) == (not named)
+
+
+@pytest.mark.parametrize(("number", "outcome"), [(MOST_ALIKE, (0x26, False, False)), (MOST_ALIKE + 1, None)])
+def test_of_very_many_links_of_one_name_none_has_a_default_outcome(number: int, outcome: Any) -> None:
+    receivers = ReceiversByName()
+    for channel in range(number):
+        link = PeerLink(b"link", True, channel, 0, 0)
+        link.default_outcome = (0x26, False, False)
+        receivers.add(link)
+    assert default_outcome_of(receivers, b"link") == outcome
