@@ -15,14 +15,13 @@ Source: docs/reference/inter-router-protocol.md#circuits; docs/explanation/credi
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from mesh_config.models import Treatment
 from router.binding import proton_data
 from router.binding import proton_functions as pn
-from router.binding.proton_functions import Handle, text
+from router.binding.proton_functions import Handle
 from router.core.addressing.address import AddressKind, parse_address
 from router.core.errors import PeerProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
@@ -30,8 +29,8 @@ from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, is_router_id
 from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import EgressCircuitLink, IngressCircuitLink
+from router.engine.attach_fields import link_name, new_link_name, read_address, write_termini
 from router.engine.connection import Connection
-from router.engine.terminus_address import read_address
 
 # DEV-28: a qdrouterd takes and makes none.
 CIRCUIT: Final = "amqp-mesh.circuit"
@@ -89,7 +88,7 @@ class Circuits:
         session = self._session() if self._has_room() else None
         if session is None:
             return None
-        name = f"circuit.{secrets.token_urlsafe(11)}"
+        name = new_link_name("circuit")
         handle = pn.pn_sender(session, name.encode())
         _describe(handle, address, root, is_multicast=is_multicast)
         link_id = LinkId(next(self._ids))
@@ -246,7 +245,7 @@ class Circuits:
         """
         connection = self._connection
         port, session = connection.port, pn.pn_link_session(handle)
-        name = text(pn.pn_link_name(handle)) or ""
+        name = link_name(handle)
         if not self._has_room():
             raise PeerProtocolError("too many circuits", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         if connection.count_links(session):
@@ -320,14 +319,10 @@ def _bounded(number: int) -> int:
 
 
 def _describe(handle: Handle, address: str, root: RouterId, *, is_multicast: bool) -> None:
-    source, target = pn.pn_link_source(handle), pn.pn_link_target(handle)
-    for terminus, kind in ((source, pn.SOURCE), (target, pn.TARGET)):
-        pn.pn_terminus_set_type(terminus, kind)
-        pn.pn_terminus_set_expiry_policy(terminus, pn.EXPIRE_WITH_LINK)
+    _, target = write_termini(handle)
     pn.pn_terminus_set_address(target, address.encode())
     proton_data.write_symbol(pn.pn_terminus_capabilities(target), CIRCUIT)
     proton_data.write_map(pn.pn_link_properties(handle), {INGRESS if is_multicast else EGRESS: str(root)})
-    pn.pn_link_set_snd_settle_mode(handle, pn.SND_MIXED)
 
 
 def _root_of(handle: Handle) -> tuple[RouterId, bool]:

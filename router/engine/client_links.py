@@ -7,12 +7,11 @@ docs/reference/inter-router-protocol.md#dynamic-addresses; docs/how_to/oslo-mess
 from __future__ import annotations
 
 import itertools
-import secrets
 from collections.abc import Callable, Iterator
 
 from router.binding import proton_data
 from router.binding import proton_functions as pn
-from router.binding.proton_functions import Handle, text
+from router.binding.proton_functions import Handle
 from router.core.addressing.address import (
     AddressKind,
     dynamic_address,
@@ -34,16 +33,13 @@ from router.core.ids_and_conditions import Condition, LinkId
 from router.core.policy.denial import DenialKind, Denied
 from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import IngressLink, PublisherLink, SubscriberLink
+from router.engine.attach_fields import link_name, read_address, secret_part
 from router.engine.connection import Connection
 from router.engine.rabbitmq_management_pairs import ManagementPairs
-from router.engine.terminus_address import read_address
 
 VOLATILE_QUEUE = "rabbitmq:volatile-queue"
 """Capability of a source that asks for a reply address in the manner of RabbitMQ's Direct Reply-To."""
 ROUTER_CAPABILITY_PREFIX = "qd.router"
-RANDOM_BYTES = 18
-"""Random bytes in a name made here. Knowing the name is enough to send there, so it must not be guessed; management
-shows only part of it."""
 SERVICE_CAPABILITY_PREFIX = "qd."
 """Prefix of the other capabilities that a terminus may ask a qdrouterd for, such as `qd.waypoint` and `qd.fallback`."""
 
@@ -111,7 +107,7 @@ class AllClientLinks:
             if rights is not None:
                 rights.check_dynamic(DenialKind.RECEIVER)
             make = volatile_reply_address if is_volatile else dynamic_address
-            random = secrets.token_urlsafe(RANDOM_BYTES)
+            random = secret_part()
             address = make(self._fib.me, tagged(rights.tag, random) if rights is not None else random)
         elif is_paired := self.pairs.has(handle):
             address = self.pairs.replies(connection, handle)
@@ -126,7 +122,7 @@ class AllClientLinks:
             LinkId(next(self._ids)),
             connection.port,
             handle,
-            _name(handle),
+            link_name(handle),
             entry=entry,
             address=address,
             is_presettled=pn.pn_link_remote_snd_settle_mode(handle) == pn.SND_SETTLED,
@@ -161,7 +157,7 @@ class AllClientLinks:
         if pn.pn_terminus_is_dynamic(target):
             if rights is not None:
                 rights.check_dynamic(DenialKind.SENDER)
-            address = dynamic_target(secrets.token_urlsafe(RANDOM_BYTES))
+            address = dynamic_target(secret_part())
         is_paired = self.pairs.has(handle)
         if is_paired:
             entry = self.pairs.requests(connection, handle)
@@ -185,7 +181,7 @@ class AllClientLinks:
             LinkId(next(self._ids)),
             connection.port,
             handle,
-            _name(handle),
+            link_name(handle),
             window=window if entry is not None else first_window(window),
             most_window=window,
             most_bytes=_most_message_bytes(connection),
@@ -308,7 +304,3 @@ def refuse(handle: Handle, condition: str, description: str) -> None:
 def link_ids() -> Iterator[int]:
     """Numbers for links, from 1."""
     return itertools.count(1)
-
-
-def _name(handle: Handle) -> str:
-    return text(pn.pn_link_name(handle)) or ""

@@ -8,7 +8,6 @@ Source: docs/reference/inter-router-protocol.md#links.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,7 +15,7 @@ import attrs
 
 from router.binding import proton_data
 from router.binding import proton_functions as pn
-from router.binding.proton_functions import Handle, text
+from router.binding.proton_functions import Handle
 from router.core.addressing.address import CIRCUITS as CIRCUITS_ADDRESS
 from router.core.addressing.address import local_address
 from router.core.errors import PeerProtocolError
@@ -33,6 +32,7 @@ from router.dataplane.links import (
     IngressLargeMessagesLink,
     IngressLink,
 )
+from router.engine.attach_fields import link_name, new_link_name, write_termini
 from router.engine.circuits import CIRCUIT, Circuits
 from router.engine.connection import CIRCUITS, LSU_PUSH, NUMBERS, STREAMING_LINKS, Connection
 from router.engine.control_links import ControlLinks
@@ -40,6 +40,8 @@ from router.engine.message_codec import encode_control
 
 CONTROL: Final = "qd.router"
 DATA: Final = "qd.router-data"
+LINK: Final = "qdlink"
+"""Beginning of the names of links to a neighbor, but for circuits."""
 PRIORITIES: Final = 10
 """Number of data link pairs to a qdrouterd; between our own routers one is enough, since priority reorders nothing."""
 CIRCUITS_TO: Final = local_address(CIRCUITS_ADDRESS)
@@ -107,13 +109,11 @@ class NeighborLinks:
             self._attach(session, DATA, is_sender=False)
             self._attach(session, DATA, is_sender=True)
 
-    def _attach(self, session: Handle, capability: str, *, is_sender: bool) -> Handle:
-        name = f"qdlink.{secrets.token_urlsafe(11)}".encode()
-        handle: Handle = pn.pn_sender(session, name) if is_sender else pn.pn_receiver(session, name)
-        _describe(handle, capability)
-        pn.pn_link_open(handle)
+    def _attach(self, session: Handle, capability: str, *, is_sender: bool) -> None:
+        name = new_link_name(LINK).encode()
+        handle = pn.pn_sender(session, name) if is_sender else pn.pn_receiver(session, name)
+        _open(handle, capability)
         self._register(handle, capability)
-        return handle
 
     def accept(self, handle: Handle) -> None:
         """The peer attached a link, or answered one of ours.
@@ -135,8 +135,7 @@ class NeighborLinks:
                 raise PeerProtocolError("a connection has one control link each way")
             if len(self._connection.links) >= self._data_plane.current_settings.forwarding.max_links:
                 raise PeerProtocolError("too many links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-            _describe(handle, capability)
-            pn.pn_link_open(handle)
+            _open(handle, capability)
             self._register(handle, capability)
         elif self.circuits is not None:
             self.circuits.answered(handle)
@@ -147,7 +146,7 @@ class NeighborLinks:
         if capability == CONTROL:
             self.control.add(handle, is_sender)
         elif is_sender:
-            link = EgressDatagramLink(self._new_id(), self._connection.port, handle, _name(handle))
+            link = EgressDatagramLink(self._new_id(), self._connection.port, handle, link_name(handle))
             self._add_egress(link)
             if len(self._connection.port.data_links) < PRIORITIES:
                 self._connection.port.data_links.append(link)
@@ -166,7 +165,7 @@ class NeighborLinks:
         self._incoming += 1
         kind = IngressLargeMessagesLink if self._incoming > self._pairs else IngressDatagramLink
         port, window = self._connection.port, self._data_plane.current_settings.forwarding.router_window
-        link = kind(self._new_id(), port, handle, _name(handle), window=window)
+        link = kind(self._new_id(), port, handle, link_name(handle), window=window)
         self._connection.add_link(link)
         self._data_plane.add_data_link(link)
 
@@ -175,12 +174,9 @@ class NeighborLinks:
 
         Source: docs/reference/inter-router-protocol.md#streaming-links.
         """
-        session = self._connection.new_session()
-        name = f"qdlink.{secrets.token_urlsafe(11)}".encode()
-        handle = pn.pn_sender(session, name)
-        _describe(handle, DATA)
-        pn.pn_link_open(handle)
-        link = EgressLargeMessagesLink(self._new_id(), self._connection.port, handle, _name(handle))
+        handle = pn.pn_sender(self._connection.new_session(), new_link_name(LINK).encode())
+        _open(handle, DATA)
+        link = EgressLargeMessagesLink(self._new_id(), self._connection.port, handle, link_name(handle))
         self._add_egress(link)
         self._connection.port.touch()
         return link
@@ -227,7 +223,7 @@ class NeighborLinks:
                 known = self._control_ids.get(way)
                 if known is None or known[0] != handle:  # numbers are given to those alone that somebody looks at
                     known = self._control_ids[way] = (handle, next(self._ids))
-                found.append(ControlLinkView(known[1], way, handle, _name(handle), count))
+                found.append(ControlLinkView(known[1], way, handle, link_name(handle), count))
         return found
 
     def _tell(self, message: CircuitStates) -> None:
@@ -240,14 +236,8 @@ class NeighborLinks:
                 self._connection.fail(error)
 
 
-def _name(handle: Handle) -> str:
-    return text(pn.pn_link_name(handle)) or ""
-
-
-def _describe(handle: Handle, capability: str) -> None:
-    """Write the termini of a link between routers: the same from both sides, without an address."""
-    for terminus, kind in ((pn.pn_link_source(handle), pn.SOURCE), (pn.pn_link_target(handle), pn.TARGET)):
-        pn.pn_terminus_set_type(terminus, kind)
-        pn.pn_terminus_set_expiry_policy(terminus, pn.EXPIRE_WITH_LINK)
+def _open(handle: Handle, capability: str) -> None:
+    """Attach a link between routers: its termini are the same from both sides, without an address."""
+    for terminus in write_termini(handle):
         proton_data.write_symbol(pn.pn_terminus_capabilities(terminus), capability)
-    pn.pn_link_set_snd_settle_mode(handle, pn.SND_MIXED)
+    pn.pn_link_open(handle)

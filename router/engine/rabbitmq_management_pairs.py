@@ -9,7 +9,6 @@ Source: AMQP Link Pairing 1.0 (committee specification 01), 2.1; RabbitMQ 4, AMQ
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -18,19 +17,17 @@ import attrs
 
 from router.binding import proton_data
 from router.binding import proton_functions as pn
-from router.binding.proton_functions import Handle, text
+from router.binding.proton_functions import Handle
 from router.core.addressing.address import dynamic_address, parse_address
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import ConnectionId, LinkId
+from router.engine.attach_fields import link_name, read_address, secret_part
 from router.engine.connection import Connection
-from router.engine.terminus_address import read_address
 
 PAIR_ADDRESS: Final = "/management"
 """Address of both links of a pair. Without the property `paired` it is a mobile address as any other."""
 PAIRED: Final = "paired"
 """Link property that both links of a pair have."""
-RANDOM_BYTES: Final = 18
-"""Random bytes in the name of a pair's address: knowing the name is enough to send there."""
 
 PairKey = tuple[ConnectionId, Handle, str]
 """Key of a pair: connection, session, and the name that both links have."""
@@ -126,7 +123,7 @@ class ManagementPairs:
             del self._pairs[pair.key]
 
     def _new_address(self) -> str:
-        return dynamic_address(self._fib.me, secrets.token_urlsafe(RANDOM_BYTES))
+        return dynamic_address(self._fib.me, secret_part())
 
     def _pair(self, connection: Connection, handle: Handle) -> ManagementPair:
         """The pair of a new link: a second one of the same name, which AMQP doesn't allow, begins another pair."""
@@ -145,4 +142,4 @@ def _take(service: PairService, pair: ManagementPair, data: bytes, source: Conne
 
 
 def _key(connection: Connection, handle: Handle) -> PairKey:
-    return connection.id, pn.pn_link_session(handle), text(pn.pn_link_name(handle)) or ""
+    return connection.id, pn.pn_link_session(handle), link_name(handle)
