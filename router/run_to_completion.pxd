@@ -17,7 +17,7 @@ cdef class ConnectionTurns(RoundHandler):
     cdef public dict connections
     cdef public dict flushers
     cdef public list events
-    cdef public double control_deadline
+    cdef public double runtime_deadline
     cdef public double work_at
     cdef public double teardowns_at
     cdef public double account_at

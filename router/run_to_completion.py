@@ -57,8 +57,9 @@ class ConnectionTurns(RoundHandler):
         """Functions that write what a connection has to write, as far as the kernel takes it."""
         self.events: list[Event] = []
         """Events for the control plane, in the order in which they happened."""
-        self.control_deadline = inf
-        """The control plane's next deadline, seconds."""
+        self.runtime_deadline = inf
+        """Next deadline of what the runtime adds: the control plane and messages that wait for it, the log of denials,
+        and the memory of the mesh, seconds."""
         self.work_at = inf
         """Time at which work goes on that is done in pieces, seconds."""
         self.teardowns_at = inf
@@ -233,7 +234,7 @@ class ConnectionTurns(RoundHandler):
         """Time of the next deadline, seconds; infinity when there is none."""
         return min(
             self.data_plane.next_deadline(),
-            self.control_deadline,
+            self.runtime_deadline,
             self.work_at,
             self.teardowns_at,
             self.account_at,

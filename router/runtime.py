@@ -124,7 +124,7 @@ class Runtime(ConnectionTurns):
         )
         self.pairs = self._peers.pairs
         self._next_connection = 0
-        self.control_deadline = self.control.next_deadline()
+        self.runtime_deadline = self.control.next_deadline()
         self.traffic = ClosedConnectionTraffic()
         self.route_changes = RouteChangeCounts()
         self._freed = 0
@@ -139,7 +139,7 @@ class Runtime(ConnectionTurns):
             most_bytes=settings.forwarding.control_message_bytes,
             hello_pause_s=settings.link_state.hello_interval_s / 4,
             measure=self.clock,
-            look_at=self._look_at_waiting,
+            look_at=self._advance_runtime_deadline,
         )
 
     # Connections
@@ -207,7 +207,7 @@ class Runtime(ConnectionTurns):
         self.denials.note(
             denied, vhost, user, what, self.data_plane.clock.now, lambda: self._asker(denied, vhost, user)
         )
-        self._look_at_waiting(self.denials.due)
+        self._advance_runtime_deadline(self.denials.due)
 
     def _asker(self, denied: Denied, vhost: str, user: str) -> tuple[ConnectionId, str] | None:
         """The client that is denied something; None where it isn't known and its user has several connections."""
@@ -318,7 +318,7 @@ class Runtime(ConnectionTurns):
         """Time has passed: timers of the routing protocol and of waiting messages."""
         now = self.clock()
         self.data_plane.set_now(now)
-        if self.control_deadline <= now:
+        if self.runtime_deadline <= now:
             try:
                 self._carry_out(self.recorder.plane.handle_deadline(now=now))
             except Exception as error:  # a fault of ours there must not keep messages waiting
@@ -329,7 +329,7 @@ class Runtime(ConnectionTurns):
                 self.denials.report(now)
             if self.mesh_presence.due <= now:
                 self.mesh_presence.go_on(now)
-            self._look_at_control(now)
+            self._set_runtime_deadline(now)
         try:
             self.account.handle_deadline(now)
             self.data_plane.handle_deadline(now)
@@ -369,14 +369,14 @@ class Runtime(ConnectionTurns):
             self._install_anew(now)
         self.pacer.add(self.pacer.measure() - begin)
         self.pacer.charge(now)
-        self._look_at_control(now)
+        self._set_runtime_deadline(now)
 
-    def _look_at_control(self, now: float) -> None:
+    def _set_runtime_deadline(self, now: float) -> None:
         # What waits stands here too, so that the message path looks at one deadline less.
-        self.control_deadline = min(self._resync.deadline(now), self.pacer.at, self.denials.due, self.mesh_presence.due)
+        self.runtime_deadline = min(self._resync.deadline(now), self.pacer.at, self.denials.due, self.mesh_presence.due)
 
-    def _look_at_waiting(self, at: float) -> None:
-        self.control_deadline = min(self.control_deadline, at)
+    def _advance_runtime_deadline(self, at: float) -> None:
+        self.runtime_deadline = min(self.runtime_deadline, at)
 
     def _take_waiting(self, now: float) -> None:
         """Handle control messages that had to wait: one, and more while they take little."""
@@ -393,7 +393,7 @@ class Runtime(ConnectionTurns):
                     self.connection_fault(connection, error)
                 self.settle()
             self.pacer.rest(self.pacer.measure() - begin, now)
-        self._look_at_control(now)
+        self._set_runtime_deadline(now)
 
     def _control_fault(self, error: Exception, now: float) -> None:
         self.turn_fault(error)

@@ -52,6 +52,7 @@ class WaitingMessages:
         self.is_closed = False
         """Whether too much is held in this process: what is on no connection's account must not begin to wait."""
         self._deadlines: list[tuple[float, int, Transfer]] = []
+        """Heap of times. No `TimerQueue`: a message that leaves has nothing to do here, since its stage tells."""
         self._deadlines_room = DEADLINES_ROOM
         self._number = 0
         self.refused: dict[str, int] = {}

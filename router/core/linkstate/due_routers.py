@@ -1,4 +1,7 @@
-"""Routers that something is to be asked of, by time: those that are due are found without a look at the others."""
+"""Routers that something is to be asked of, by time: those that are due are found without a look at the others.
+
+Recordings hold the state of a control plane as plain values, so it can't use `TimerQueue`, whose fields are compiled.
+"""
 
 from __future__ import annotations
 
