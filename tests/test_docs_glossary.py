@@ -16,21 +16,21 @@ FOLDERS = ("core", "dataplane", "engine", "guard", "net")
 
 SPECIFIED = """
     accepted adjacency amqp anycast client endpoint epoll handshake http lsdb open peer rabbitmq received
-    resumed rpc section sequence socket spf subscription tcp tls topology trio vhost
+    receiver resumed rpc section sequence socket spf subscription tcp tls topology trio vhost
 """
 """Words of AMQP, routing, operating systems and libraries, each in the sense of its specification or manual."""
 COMMON = """
     action answer arrival authenticated authentication backlog backpressure batch bucket budget byte call clock
     code codec comparison computation constant context controlplane copier copy counter credential database
-    decode diff doubling duplicate duration entry envelope error event exclusion fair fanout file format grant
-    handler histogram identity ids internal key lifecycle limit list local manager meter node notifier password
+    decode diff doubling duplicate duration entry envelope error event exclusion fair fanout field file format grant
+    handler histogram identity ids internal key lifecycle limit list local manager meter name node notifier password
     policy predictor protocol queue range rate report result route rule scanner scheduler scope segment
     selection server service setting step sync table terminal throttle timer timing token total tracker transit
     type user value view writer
 """
 """Words that programs use for what everybody takes them for."""
 INFLECTED = """
-    all and arrived attached awaiting changed check close closed current denial denied due ended escaping
+    all and arrived attached awaiting by changed check close closed current denial denied due ended escaping
     excluded failed first fixed foreign held incoming inflight install invalid kept kind known large last left
     lowered management many message outgoing outside over own pair part partly place player polled progress
     queued raised reading record recorded recording refusal refused remote reopened replayable return rewriting
