@@ -15,10 +15,10 @@ from typing import Final
 import cython
 
 from router.core.addressing.address import AddressKind
-from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.anycast_scheduler import AnycastScheduler, EgressPath
 from router.core.forwarding.credit_actions import CreditAction, Key, ReturnCredit, TellWeight
 from router.core.forwarding.egress_load import EgressLoad
-from router.core.forwarding.fib import CLOSEST, AddressEntry
+from router.core.forwarding.fib import CLOSEST, AddressEntry, Route
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
@@ -193,42 +193,43 @@ class AnycastController(CreditController):
 
     def update_paths(self) -> None:
         """Tell the machine of routes and subscribers that have changed."""
-        context = self._context
-        now = context.clock.now
-        routes = {router: context.fib.route(router) for router in self.entry.remotes}
-        wanted = {router for router, route in routes.items() if route is not None}
+        now = self._context.clock.now
+        routes = self._routes()
+        connections: dict[RouterId, object] = {egress: route.connection for egress, route in routes.items()}
+        paths = {
+            egress: EgressPath(route.cost, route.next_hop, self.entry.remotes[egress])
+            for egress, route in routes.items()
+        }
         if self.entry.subscribers:
-            wanted.add(self._me)
-        for egress in sorted(router for router, pool in self.machine.pools.items() if pool.has_path):
-            if egress not in wanted:
+            connections[self._me] = None
+            paths[self._me] = EgressPath(0, None, self.local_load)
+            self._changed.update(dict.fromkeys(self._subscribers()))
+        for egress, connection in sorted(self._connections.items()):
+            if egress not in paths or connections[egress] != connection:
                 self._leave(egress)
-                for message in messages_of(self.machine.remove_path(egress, now)):
-                    self._try_elsewhere(message)
-        for egress in sorted(wanted):
-            route = routes.get(egress)
-            connection = None if egress == self._me or route is None else route.connection
-            if self._connections.get(egress, connection) != connection:
-                self._leave(egress)
-            self._connections[egress] = connection
-            if egress == self._me or route is None:
-                self.machine.set_path(egress, cost=0, next_hop=None, now=now, load=self.local_load)
-                self._changed.update(dict.fromkeys(self._subscribers()))
-            else:
-                load = self.entry.remotes[egress]
-                self.machine.set_path(egress, cost=route.cost, next_hop=route.next_hop, now=now, load=load)
-                if egress not in self.own and egress not in self.windowed:
-                    self.machine.circuit_lost(egress, now)  # so that it is made, now that it may be possible
-        if not wanted and self.entry.kind is not AddressKind.MOBILE:
+        self._connections = connections
+        lost = self.machine.set_paths(paths, now)
+        for egress in sorted(routes):
+            if egress not in self.own and egress not in self.windowed:
+                self.machine.circuit_lost(egress, now)  # so that it is made, now that it may be possible
+        for message in messages_of(lost):
+            self._try_elsewhere(message)
+        if not paths and self.entry.kind is not AddressKind.MOBILE:
             # Nobody else will tell the routers upstream that a requester is gone.
             for pool in list(self.machine.pools.values()):
                 for circuit in circuits_of(pool.circuits):
                     circuit.port.end_circuit(circuit)
         self._count_loads()
-        if bool(wanted) != self._is_reached:
-            self._is_reached = bool(wanted)
+        if bool(paths) != self._is_reached:
+            self._is_reached = bool(paths)
             for link in (*self.first, *self.second):
-                self.grant(link, 1 if wanted else -1)
+                self.grant(link, 1 if paths else -1)
         self.touch()
+
+    def _routes(self) -> dict[RouterId, Route]:
+        """Find how other routers with subscribers are reached."""
+        found = ((router, self._context.fib.route(router)) for router in self.entry.remotes)
+        return {router: route for router, route in found if route is not None}
 
     def _count_loads(self) -> None:
         """Count messages by their egress, if there is a choice."""
@@ -263,10 +264,6 @@ class AnycastController(CreditController):
         if link is not None:
             self._count_load(link, self.entry.remotes.get(root))
         return link
-
-    def _leave(self, place: RouterId) -> None:
-        self._connections.pop(place, None)
-        super()._leave(place)
 
     def _circuit_lost(self, place: RouterId) -> None:
         if place in self.machine.pools:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.anycast_scheduler import AnycastScheduler, EgressPath
 from router.core.forwarding.credit_actions import (
     KEPT,
     CreditAction,
@@ -290,19 +290,15 @@ class AnycastRouter(CreditRouter):
         self.do(lambda now: self._install(paths, now))
 
     def _install(self, paths: dict[RouterId, tuple[int, RouterId | None]], now: float) -> None:
-        for egress in [name for name, pool in self.machine.pools.items() if pool.has_path and name not in paths]:
-            self._leave(egress)
-            for message in self.machine.remove_path(egress, now):
-                assert isinstance(message, int)
-                self._mesh.released(message)
-        for egress, (cost, next_hop) in sorted(paths.items()):
-            if egress in self.own and self.own[egress][0] != next_hop:
+        for egress, (next_hop, _) in list(self.own.items()):
+            if egress not in paths or paths[egress][1] != next_hop:
                 self._leave(egress)
-            self.machine.set_path(egress, cost=cost, next_hop=next_hop, now=now)
+        lost = self.machine.set_paths({egress: EgressPath(*path) for egress, path in paths.items()}, now)
+        for message in lost:
+            assert isinstance(message, int)
+            self._mesh.released(message)
 
     def _leave(self, egress: RouterId) -> None:
-        if egress not in self.own:
-            return
         next_hop, link = self.own.pop(egress)
         link.end_sender()
         there = self._mesh.neighbor(next_hop)

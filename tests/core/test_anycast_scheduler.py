@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from router.core.forwarding.anycast_scheduler import AnycastScheduler, EgressPath
 from router.core.forwarding.credit_actions import REFUSED, CreditAction, Key
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
@@ -299,7 +300,7 @@ def test_the_last_subscriber_gone_takes_back_all_at_once_and_returns_what_waits(
     bench = local(1, "p", "q")
     bench.publish("p", "sent")
     bench.publish("q", "waits")
-    assert bench.machine.remove_path(HERE, bench.now) == ["waits"]
+    assert bench.lose_path() == ["waits"]
     assert all(order[0] == "grant" for order in bench.turn())
     assert bench.held("p") == bench.held("q") == 0
     assert bench.machine.published("q", "late", bench.now) == REFUSED, "nowhere to go"
@@ -704,8 +705,55 @@ def test_closest_waits_for_the_nearest_until_its_subscribers_are_gone() -> None:
     bench.credit(5, "far")
     bench.publish("p", 1)
     assert "send" not in names(bench.publish("p", 2))
-    assert bench.machine.remove_path(RouterId("near"), bench.now) == []
+    assert bench.lose_path("near") == []
     assert ("send", 2, "far") in bench.turn()
+
+
+def test_messages_wait_on_when_their_egress_is_replaced_by_another() -> None:
+    bench = local(1, "p")
+    bench.publish("p", "sent")
+    bench.publish("p", "waits")
+    there = RouterId("there")
+    assert bench.machine.set_paths({there: EgressPath(1, there)}, bench.now) == []
+    assert ("send", "waits", "there") in bench.credit(1, "there")
+
+
+def test_closest_keeps_credit_of_all_nearest_egresses_when_all_come_nearer() -> None:
+    bench = Bench(is_closest=True)
+    for egress in ("a", "b"):
+        bench.path(egress, cost=2, next_hop=egress)
+    bench.attach("p")
+    for egress in ("a", "b"):
+        bench.credit(10, egress)
+    for _ in range(4):
+        bench.publish("p")
+    before = [bench.pool(egress).local.out for egress in ("a", "b")]
+    bench.machine.set_paths({RouterId(egress): EgressPath(1, RouterId(egress)) for egress in ("a", "b")}, bench.now)
+    assert [bench.pool(egress).local.out for egress in ("a", "b")] == before
+    assert min(before) > 0
+
+
+class CountedId(str):
+    """Id of a router whose comparisons are counted."""
+
+    __slots__ = ()
+    count = 0
+
+    def __lt__(self, other: str) -> bool:
+        CountedId.count += 1
+        return str.__lt__(self, other)
+
+
+@pytest.mark.parametrize("is_closest", [False, True])
+def test_paths_to_many_egresses_are_put_in_order_once(is_closest: bool) -> None:
+    machine = AnycastScheduler(is_closest=is_closest)
+    count = 500
+    paths = {RouterId(CountedId(f"{number:04}")): EgressPath(1, RouterId("hop")) for number in range(count)}
+    for _ in range(2):
+        CountedId.count = 0
+        machine.set_paths(paths, 0.0)
+        assert CountedId.count < 10 * count, "comparing all for each would take far more"
+    assert len(machine.candidates) == count
 
 
 def test_closest_takes_equally_near_egresses_by_turns() -> None:
@@ -801,7 +849,7 @@ def test_a_circuit_may_come_before_its_path_is_known() -> None:
     assert bench.circuit("c", "far", 2, "egress") == []
     assert bench.path("egress", cost=1, next_hop="near") == [("weigh", "egress", 2)]
     assert bench.credit(2, "egress") == [("grant_circuit", "c", 2)]
-    bench.machine.remove_path(RouterId("egress"), bench.now)
+    bench.lose_path("egress")
     bench.turn()
     assert bench.machine.arrived(RouterId("egress"), "c", "m", bench.now) == REFUSED, "nowhere to go"
     bench.machine.remove_circuit(RouterId("egress"), "c")

@@ -9,7 +9,7 @@ import pytest
 from proton import int32, symbol
 
 from router.binding.proton_functions import pn_link_credit
-from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.anycast_scheduler import AnycastScheduler, EgressPath
 from router.core.forwarding.timer_queue import SPARE
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import MAX_WEIGHT
@@ -180,7 +180,7 @@ def test_deadlines_of_brokers_do_not_pile_up(bench: Bench) -> None:
 def deal_among(count: int) -> float:
     """CPU seconds of a turn that deals credit to so many circuits."""
     machine = AnycastScheduler()
-    machine.set_path(RouterId("A"), cost=0, next_hop=None, now=0.0)
+    machine.set_paths({RouterId("A"): EgressPath(0, None)}, 0.0)
     for number in range(count):
         machine.add_circuit(RouterId("A"), number, RouterId(f"N{number}"))
         machine.set_weight(RouterId("A"), number, 1)

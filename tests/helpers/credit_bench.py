@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.anycast_scheduler import AnycastScheduler, EgressPath
 from router.core.forwarding.credit_actions import (
     CreditAction,
     DrainCircuit,
@@ -48,6 +48,7 @@ class Bench:
     def __init__(self, *, is_closest: bool = False, timing: CreditTiming | None = None) -> None:
         self.now = 100.0
         self.machine = AnycastScheduler(timing=timing, is_closest=is_closest)
+        self.paths: dict[RouterId, EgressPath] = {}
         self._orders: list[Order] = []
         self._count = 0
 
@@ -78,8 +79,14 @@ class Bench:
 
     def path(self, egress: str = HERE, *, cost: int = 0, next_hop: str | None = None) -> list[Order]:
         hop = RouterId(next_hop) if next_hop is not None else None
-        self.machine.set_path(RouterId(egress), cost=cost, next_hop=hop, now=self.now)
+        self.paths[RouterId(egress)] = EgressPath(cost, hop)
+        self.machine.set_paths(self.paths, self.now)
         return self.turn()
+
+    def lose_path(self, egress: str = HERE) -> list[Key]:
+        """Returns the messages that have nowhere to go then."""
+        del self.paths[RouterId(egress)]
+        return self.machine.set_paths(self.paths, self.now)
 
     def credit(self, credit: int, egress: str = HERE, *, returning: int = 0, is_withdrawn: bool = False) -> list[Order]:
         machine = self.machine

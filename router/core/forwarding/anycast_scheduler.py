@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from math import inf
 from typing import Final
 
+import attrs
+
 from router.core.forwarding.credit_actions import Key
 from router.core.forwarding.credit_pool_scheduler import CreditPoolScheduler
 from router.core.forwarding.credit_scheduler import CreditTiming
@@ -22,6 +24,18 @@ from router.core.ids_and_conditions import RouterId
 
 MADE_UP: Final = 16
 """Maximum number of missed turns that an egress which lacked credit catches up on."""
+
+
+@attrs.frozen
+class EgressPath:
+    """Path to an egress router."""
+
+    cost: int
+    """0 for this router itself."""
+    next_hop: RouterId | None
+    """Neighbor on the way there; None for this router itself."""
+    load: EgressLoad | None = None
+    """Messages at its subscribers, counted by the caller; None leaves it as it is."""
 
 
 class AnycastScheduler(CreditPoolScheduler):
@@ -40,20 +54,31 @@ class AnycastScheduler(CreditPoolScheduler):
 
     # Paths
 
-    def set_path(
-        self, egress: RouterId, *, cost: int, next_hop: RouterId | None, now: float, load: EgressLoad | None = None
-    ) -> None:
-        """Note that *egress* has subscribers, and how it is reached. A new next hop has granted nothing yet.
+    def set_paths(self, paths: Mapping[RouterId, EgressPath], now: float) -> list[Key]:
+        """Set which routers have subscribers and how each is reached. A new next hop has granted nothing yet.
 
         Args:
-            egress: router with subscribers.
-            cost: of the path; 0 for this router itself.
-            next_hop: neighbor on the way there; None for this router itself.
+            paths: by egress; all others have no subscribers any more or cannot be reached.
             now: seconds.
-            load: messages at its subscribers, counted by the caller; None leaves it as it is.
+        Returns: messages that have nowhere to go now, forgotten here: those that came for a lost egress on no
+            publisher's credit, and when no egress is left all that wait.
         """
-        self.pool(egress).set_path(cost, next_hop, cost * self._distance, now, load)
+        lost: list[Key] = []
+        for egress in sorted(egress for egress, pool in self.pools.items() if pool.has_path and egress not in paths):
+            pool = self.pools[egress]
+            lost += pool.lose_path(now)
+            if not pool.circuits:
+                self.forget_pool(egress)
+        for egress in sorted(paths):
+            path = paths[egress]
+            self.pool(egress).set_path(path.cost, path.next_hop, path.cost * self._distance, now, path.load)
         self._choose_candidates()
+        if not self.candidates:
+            waiting = list(self.publishers.waiting)
+            for message in waiting:
+                self.publishers.drop(message)
+            lost += waiting
+        return lost
 
     def circuit_lost(self, egress: RouterId, now: float) -> None:
         """Note that the own circuit toward *egress* is gone *now* (seconds), or can be made again after it could not.
@@ -62,27 +87,6 @@ class AnycastScheduler(CreditPoolScheduler):
         """
         self.pools[egress].reset(now)
         self.is_steady = False
-
-    def remove_path(self, egress: RouterId, now: float) -> list[Key]:
-        """Note that *egress* has no subscribers any more or cannot be reached.
-
-        Args:
-            egress: router that had subscribers.
-            now: seconds.
-        Returns: messages that have nowhere to go now, forgotten here: those that came for it on no publisher's credit,
-            and when it was the last egress all that wait.
-        """
-        pool = self.pools[egress]
-        lost = pool.lose_path(now)
-        if not pool.circuits:
-            self.forget_pool(egress)
-        self._choose_candidates()
-        if not self.candidates:
-            waiting = list(self.publishers.waiting)
-            for message in waiting:
-                self.publishers.drop(message)
-            lost += waiting
-        return lost
 
     def closed(self, egress: RouterId) -> None:
         """Note that the subscribers at *egress* have withdrawn, as the next hop tells."""
@@ -135,8 +139,9 @@ class AnycastScheduler(CreditPoolScheduler):
                     pool.forget_turns()
         self.candidates = pools
         self.is_steady = False
+        chosen = set(pools)
         for pool in self.pools.values():
-            if pool not in pools:
+            if pool not in chosen:
                 pool.local.out = pool.local.weight = 0
 
     # Loads

@@ -191,7 +191,7 @@ class PoolTowardEgress(CreditPool):
     def set_path(
         self, cost: int, next_hop: RouterId | None, distance: float, now: float, load: EgressLoad | None = None
     ) -> None:
-        """See `AnycastScheduler.set_path`; *distance*: worth of the cost, messages."""
+        """See `EgressPath`; *distance*: worth of the cost, messages."""
         if load is not None:
             self.load = load
         if self.has_path and self.next_hop != next_hop:
