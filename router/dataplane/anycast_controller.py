@@ -308,7 +308,7 @@ class AnycastController(CreditController):
                 self._local_credit,
                 now,
                 returning=sum([link.brokered for link in self._draining]) if self._draining else 0,
-                is_withdrawn=self._local_credit == 0 and all([link.is_withdrawn for link in self._subscribers()]),
+                is_withdrawn=self._local_credit == 0 and self._withdrawn_count == len(self.entry.subscribers),
             )
         return is_due
 

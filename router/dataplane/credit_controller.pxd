@@ -29,6 +29,8 @@ cdef class CreditController:
     cdef public dict _changed
     cdef public list _fresh
     cdef public dict _beside
+    cdef Py_ssize_t _looked_beside
+    cdef public Py_ssize_t _withdrawn_count
 
     cpdef bint is_idle(self)
     cpdef object touch(self, EgressLink link=*)
@@ -52,7 +54,7 @@ cdef class CreditController:
     @cython.locals(link=IngressLink, is_own=bint)
     cdef _let_wait(self, Transfer transfer, bint is_credited)
     cpdef bint _restate(self, double now)
-    @cython.locals(beside=dict, unspent=Py_ssize_t)
+    @cython.locals(beside=dict, unspent=Py_ssize_t, is_withdrawn=bint)
     cdef _see_withdrawal(self, SubscriberLink link)
     cpdef Py_ssize_t lendable(self, SubscriberLink link)
     cdef Py_ssize_t _measure_lendable(self, SubscriberLink link)

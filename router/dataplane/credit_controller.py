@@ -23,7 +23,7 @@ from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.connection_port import Port
 from router.dataplane.controller_context import ControllerContext
-from router.dataplane.credit_key_types import messages_of
+from router.dataplane.credit_key_types import youngest_of
 from router.dataplane.links import (
     EgressCircuitLink,
     EgressLink,
@@ -81,6 +81,10 @@ class CreditController:
         """Messages that came since the last turn."""
         self._beside: dict[Port, dict[SubscriberLink, None]] = {}
         """Local subscribers by their connections."""
+        self._looked_beside = 0
+        """Number of the input in which subscribers beside a publisher were last looked at."""
+        self._withdrawn_count = sum(link.is_withdrawn for link in self._subscribers())
+        """Number of local subscribers that took their credit back."""
 
     @property
     def publishers(self) -> LocalPublishers:
@@ -134,15 +138,13 @@ class CreditController:
 
     def _bound_departed(self) -> None:
         """Bound what publishers leave behind, pre-settled: clients that come, cast and leave must not fill memory."""
-        publishers, entry, settings = self.publishers, self.entry, self._context.current_settings.forwarding
-        if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
-            return
-        for message in messages_of(reversed(publishers.waiting)):
-            if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
-                break
-            if not publishers.waiting[message].is_attached:
-                self.drop(message)
-                self._context.waiting.refuse(message)
+        left, settings = self.publishers.left, self._context.current_settings.forwarding
+        while left and (
+            self.publishers.departed > settings.waiting_messages or self.entry.waiting_bytes > settings.waiting_bytes
+        ):
+            message = youngest_of(left)
+            self.drop(message)
+            self._context.waiting.refuse(message)
 
     def add_circuit(self, link: IngressCircuitLink) -> None:
         """Take in a circuit that a neighbor has attached."""
@@ -254,11 +256,14 @@ class CreditController:
             self._context.forwarder.hold(transfer)
 
     def _look_beside(self, port: Port) -> None:
-        """Look at subscribers of the connection that a message came on: flows in the same write have changed their
-        credit already, though their events come after that of the message."""
+        """Look at subscribers of the connection that a message came on, at the first message of an input.
+
+        Flows in the same input have changed their credit already, though their events come after that of the message.
+        """
         beside = self._beside.get(port)
-        if beside is None:
+        if beside is None or self._looked_beside == self._context.clock.inputs:
             return
+        self._looked_beside = self._context.clock.inputs
         for link in beside:
             if pn_link_credit(link.handle) != link.unspent:
                 self.touch(link)
@@ -422,15 +427,17 @@ class CreditController:
         else:
             beside[link] = None
         unspent = pn_link_credit(link.handle)
-        if unspent > 0:
-            link.is_withdrawn = False
-        elif link.unspent > 0:
-            link.is_withdrawn = True
+        if unspent > 0 or link.unspent > 0:
+            is_withdrawn = unspent <= 0
+            self._withdrawn_count += is_withdrawn - link.is_withdrawn
+            link.is_withdrawn = is_withdrawn
         link.unspent = unspent
 
     def _forget_subscriber(self, link: SubscriberLink) -> None:
         """Forget a local subscriber that is no more."""
         self._changed.pop(link, None)
+        self._withdrawn_count -= link.is_withdrawn
+        link.is_withdrawn = False
         beside = self._beside.get(link.port, {})
         beside.pop(link, None)
         if not beside:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from router.core.forwarding import credit_actions, multicast_tree
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_actions import Key
+from router.core.forwarding.fair_queue import FairQueue
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.links import IngressCircuitLink, PublisherLink, SubscriberLink, Transfer
 
@@ -76,6 +77,7 @@ __all__ = [
     "loads_to_tell",
     "messages_of",
     "publishers_of",
+    "youngest_of",
 ]
 
 
@@ -106,3 +108,8 @@ def loads_to_tell(
     unsettled: dict[Key, int] = {circuit: circuit.in_flight for circuit in circuits_of(scheduler.told_circuits())}
     reports, due = scheduler.reports(unsettled, now)
     return cast("list[tuple[IngressCircuitLink, int, int]]", reports), due
+
+
+def youngest_of(left: FairQueue) -> Transfer:
+    """Return the message that began last to wait among those whose publishers are not here."""
+    return cast("Transfer", left.youngest())

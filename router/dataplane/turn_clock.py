@@ -8,10 +8,12 @@ class TurnClock:
 
     Attributes:
         now: seconds, monotonic.
+        inputs: number of times that events of what a connection has sent were worked through, since the start.
     """
 
     def __init__(self) -> None:
         self.now = 0.0
+        self.inputs = 0
 
     def set(self, now: float) -> None:
         """Begin a turn at *now*."""

@@ -20,6 +20,18 @@ def test_clients_have_turns_and_each_its_own_order() -> None:
     assert (len(queue), queue.client_count()) == (0, 0)
 
 
+def test_the_youngest_is_the_message_that_came_last_of_those_here() -> None:
+    queue = FairQueue()
+    for number in range(3):
+        queue.add(number, number % 2)
+    assert queue.youngest() == 2
+    queue.discard(2)
+    assert queue.youngest() == 1
+    queue.clear()
+    with pytest.raises(LookupError):
+        queue.youngest()
+
+
 def test_clients_that_are_new_each_time_keep_no_standing_client_from_its_turn() -> None:
     queue = FairQueue()
     for number in range(3):

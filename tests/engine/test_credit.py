@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Iterator
+
 import pytest
 from proton import Link
 
@@ -339,6 +342,37 @@ def test_what_publishers_leave_behind_is_bounded_in_bytes(bench: Bench) -> None:
     assert entry.dropped == 2
 
 
+class LookedThrough(OrderedDict[object, object]):
+    """Table that counts what is looked at of it from its youngest."""
+
+    count = 0
+
+    def __reversed__(self) -> Iterator[object]:
+        for key in list(super().__reversed__()):
+            self.count += 1
+            yield key
+
+
+def test_a_publisher_that_leaves_nothing_behind_has_no_waiting_messages_looked_through(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"waiting_bytes": 10_000})
+    client = bench.client(router)
+    opened(bench, (client, client))
+    for _ in range(50):
+        client.sender("topic").send(message("x" * 1000))
+    leaving = [client.sender("topic") for _ in range(3)]
+    bench.run()
+    (controller,) = router.data_plane.credit_manager
+    assert controller.entry.waiting_bytes > 10_000, "each of its publisher's own"
+    waiting = controller.publishers.waiting = LookedThrough(controller.publishers.waiting)
+    leaving[0].send(message("x" * 1000), settled=True)
+    bench.run()
+    for sender in leaving:
+        sender.close()
+    bench.run()
+    assert controller.entry.dropped == 1, "what the first one left"
+    assert waiting.count == 0
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_datagrams_that_wait_are_bounded_in_number_and_time(bench: Bench, count: int) -> None:
     bound = {"waiting_messages": 10}  # half is for what came without credit
@@ -573,3 +607,29 @@ def test_a_subscriber_that_leaves_with_unwritten_messages_costs_its_session_no_r
     session.close()
     bench.run()
     assert not link.port.lost_bytes
+
+
+def test_a_message_goes_to_no_subscriber_that_takes_its_credit_back_behind_it_in_one_write(bench: Bench) -> None:
+    raw = bench.raw(bench.router("A"))
+    raw.write(frames.AMQP_HEADER + frames.write(0x10, ["raw"]) + frames.write(0x11, [None, 0, 2048, 2048]))
+    source, target = frames.source("topic"), frames.target("topic")
+    for handle in (0, 1):
+        raw.write(frames.write(0x12, [f"in{handle}", handle, True, None, None, source, target]))
+        raw.write(frames.write(0x13, [None, 2048, 0, 2048, handle, 0, 10]))
+    raw.write(frames.write(0x12, ["out", 2, False, None, None, source, target, None, None, 0]))
+    bench.run()
+
+    def transfer(number: int) -> bytes:
+        return frames.write(0x14, [2, number, b"%d" % number, 0, True], payload=message(number))
+
+    def handles() -> list[int]:
+        return [frame.fields[0] for frame in frames.read(raw.read) if frame.name == "transfer"]
+
+    for number in range(4):
+        raw.write(transfer(number))
+        bench.run()
+    first, second = handles()[:2]
+    assert handles() == 2 * [first, second]
+    raw.write(transfer(4) + frames.write(0x13, [None, 2048, 0, 2048, first, 2, 0]))
+    bench.run()
+    assert handles() == [*2 * [first, second], second]

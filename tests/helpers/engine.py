@@ -30,7 +30,7 @@ from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.connection_port import Port
-from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.links import EgressLink, IngressLink, Transfer, local_subscribers
 from router.dataplane.transfer_stages import SENT, WAITING
 from router.engine.connection import Connection
 from router.runtime import Runtime
@@ -452,6 +452,8 @@ def check_accounts(runtime: Runtime) -> None:
             assert load.unsettled == counted.get(load, 0) + datagrams, (entry.text, router)
         if isinstance(entry.controller, AnycastController):
             assert entry.controller.local_load.unsettled == counted.get(entry.controller.local_load, 0), entry.text
+            withdrawn = sum(link.is_withdrawn for link in local_subscribers(entry))
+            assert entry.controller._withdrawn_count == withdrawn, entry.text
 
 
 def check_nothing_left(runtime: Runtime) -> None:

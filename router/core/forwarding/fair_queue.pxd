@@ -11,5 +11,6 @@ cdef class FairQueue:
     cpdef Py_ssize_t client_count(self)
     cpdef object add(self, object message, object client)
     cpdef object pop(self)
+    cpdef object youngest(self)
     cpdef bint discard(self, object message)
     cpdef list clear(self)

@@ -67,6 +67,12 @@ class FairQueue:
         del self._clients[message]
         return message
 
+    def youngest(self) -> Key:
+        """Find the message that came last. Raises: LookupError when there is none."""
+        for message in reversed(self._clients):
+            return message
+        raise LookupError("no message waits")
+
     def discard(self, message: Key) -> bool:
         """Take *message* out, if it is here. Returns: whether it was."""
         if message not in self._clients:

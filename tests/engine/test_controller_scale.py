@@ -1,0 +1,38 @@
+"""What a router does for a message, however many subscribers its address has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers.controller_work import CASES
+
+LIMIT_S = 300
+
+Work = dict[str, tuple[int, int]]
+
+
+@pytest.fixture(scope="module")
+def work() -> Work:
+    """What each case takes with few and with many, counted in interpreted code."""
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.helpers.controller_work"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        env={**os.environ, "AMQP_MESH_SPEED": "interpreted"},
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    found: Work = json.loads(run.stdout)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_message_costs_the_same_however_many_subscribers_there_are(case: str, work: Work) -> None:
+    few, many = work[case]
+    assert 0 < many <= 1.1 * few
