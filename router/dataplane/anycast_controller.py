@@ -258,16 +258,16 @@ class AnycastController(CreditController):
                 load.idle[link] = None
 
     def _make_circuit(
-        self, place: RouterId, toward: RouterId, root: RouterId, *, is_multicast: bool
+        self, key: RouterId, toward: RouterId, root: RouterId, *, is_multicast: bool
     ) -> EgressCircuitLink | None:
-        link = super()._make_circuit(place, toward, root, is_multicast=is_multicast)
+        link = super()._make_circuit(key, toward, root, is_multicast=is_multicast)
         if link is not None:
             self._count_load(link, self.entry.remotes.get(root))
         return link
 
-    def _circuit_lost(self, place: RouterId) -> None:
-        if place in self.machine.pools:
-            self.machine.circuit_lost(place, self._context.clock.now)
+    def _circuit_lost(self, key: RouterId) -> None:
+        if key in self.machine.pools:
+            self.machine.circuit_lost(key, self._context.clock.now)
 
     def subscriber_gone(self, link: SubscriberLink) -> None:
         """Forget a local subscriber that is no more."""

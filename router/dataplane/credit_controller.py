@@ -10,7 +10,7 @@ Source: docs/explanation/credit.md#pools-and-claimants; AMQP 1.0 part 2, 2.6.7.
 from __future__ import annotations
 
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 import cython
 
@@ -25,6 +25,7 @@ from router.dataplane.connection_port import Port
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_key_types import youngest_of
 from router.dataplane.links import (
+    CircuitKey,
     EgressCircuitLink,
     EgressLink,
     IngressCircuitLink,
@@ -49,10 +50,6 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import HOLDING, OFFERED, QUEUED, SELECTED, WAITING
 
 
-Place = Any
-"""Key of a circuit of ours: an egress router, or an ingress router and a child of this one in its tree."""
-
-
 class CreditController:
     """Controller of one address: grants, drains and sends on its links what its machine says."""
 
@@ -64,10 +61,10 @@ class CreditController:
         self._me = context.fib.me
         self._address = router_address(entry.owner, entry.text) if entry.owner is not None else entry.text
         """Address as other routers know it."""
-        self.own: dict[Place, EgressCircuitLink] = {}
+        self.own: dict[CircuitKey, EgressCircuitLink] = {}
         """Our circuits."""
-        self.windowed: dict[Place, float] = {}
-        """Places that can have no circuit on the present path, each with the time to try again, seconds."""
+        self.windowed: dict[CircuitKey, float] = {}
+        """Keys of circuits that cannot be had on the present path, each with the time to try again, seconds."""
         self.deadline = inf
         """Time at which a turn is due without an event, seconds, as the last turn, or `look_again`, found it."""
         self._links_deadline = inf
@@ -312,30 +309,29 @@ class CreditController:
         """Tell the machine of routes and subscribers that have changed."""
         raise NotImplementedError
 
-    def _circuit_lost(self, place: Place) -> None:
+    def _circuit_lost(self, key: CircuitKey) -> None:
         """Tell the machine that a circuit of ours is gone, or can be made after it could not."""
         raise NotImplementedError
 
-    def _place_of(self, link: EgressCircuitLink) -> Place | None:
-        """Find the key of a circuit of ours; None when it has none any more."""
-        return next((place for place, own in self.own.items() if own is link), None)
+    def _is_own(self, link: EgressCircuitLink) -> bool:
+        """Whether a circuit of ours is in use, and not one that is to go."""
+        return self.own.get(link.key) is link
 
     def circuit_gone(self, link: EgressCircuitLink) -> None:
         """Forget a circuit of ours that was lost, or refused by the next hop."""
-        place = self._place_of(link)
         self._changed.pop(link, None)
-        if place is None:
+        if not self._is_own(link):
             return
-        del self.own[place]
+        del self.own[link.key]
         if link.is_refused:
-            self.windowed[place] = self._context.clock.now + self._context.retry_s
-        self._circuit_lost(place)
+            self.windowed[link.key] = self._context.clock.now + self._context.retry_s
+        self._circuit_lost(link.key)
         self.touch()
 
-    def _leave(self, place: Place) -> None:
-        """Retire the circuit to a place: the way there is another one, or none."""
-        self.windowed.pop(place, None)
-        link = self.own.pop(place, None)
+    def _leave(self, key: CircuitKey) -> None:
+        """Retire a circuit: the way there is another one, or none."""
+        self.windowed.pop(key, None)
+        link = self.own.pop(key, None)
         if link is not None:
             self._changed.pop(link, None)
             self._context.retire(link)
@@ -347,17 +343,19 @@ class CreditController:
     def _subscribers(self) -> list[SubscriberLink]:
         return local_subscribers(self.entry)
 
-    def _tell_weight(self, place: Place, weight: int, *, toward: RouterId, root: RouterId, is_multicast: bool) -> None:
+    def _tell_weight(
+        self, key: CircuitKey, weight: int, *, toward: RouterId, root: RouterId, is_multicast: bool
+    ) -> None:
         """Tell the next hop *toward* a router how many busy publishers are behind us; the first makes the circuit."""
-        link = self.own.get(place)
-        if link is None and weight and place not in self.windowed:
-            link = self._make_circuit(place, toward, root, is_multicast=is_multicast)
+        link = self.own.get(key)
+        if link is None and weight and key not in self.windowed:
+            link = self._make_circuit(key, toward, root, is_multicast=is_multicast)
         if link is not None:
             link.weight = weight
             self._context.updates_for(link.port).weights[link.name] = weight
 
     def _make_circuit(
-        self, place: Place, toward: RouterId, root: RouterId, *, is_multicast: bool
+        self, key: CircuitKey, toward: RouterId, root: RouterId, *, is_multicast: bool
     ) -> EgressCircuitLink | None:
         context = self._context
         route = context.fib.route(toward)
@@ -366,12 +364,13 @@ class CreditController:
             return None  # its connection is gone; the new path brings us here again
         link = port.open_circuit(self._address, root, is_multicast) if port.open_circuit is not None else None
         if link is None:
-            self.windowed[place] = context.clock.now + context.retry_s if port.open_circuit is not None else inf
+            self.windowed[key] = context.clock.now + context.retry_s if port.open_circuit is not None else inf
             self.touch()
             return None
         link.controller = self
+        link.key = key
         link.idle_since = context.clock.now
-        self.own[place] = link
+        self.own[key] = link
         return link
 
     # The turn
@@ -382,9 +381,9 @@ class CreditController:
         Args:
             now: seconds, monotonic.
         """
-        for place in [place for place, until in self.windowed.items() if until <= now]:
-            del self.windowed[place]
-            self._circuit_lost(place)
+        for key in [key for key, until in self.windowed.items() if until <= now]:
+            del self.windowed[key]
+            self._circuit_lost(key)
         is_due = self._restate(now) or self._is_due or self.deadline <= now
         self._is_due = False
         if not is_due:
@@ -460,18 +459,18 @@ class CreditController:
         """End circuits of ours that nobody behind us needs. Returns when to look again, seconds."""
         due = inf
         unneeded = []
-        for place, link in self.own.items():
+        for key, link in self.own.items():
             if link.weight or link.outstanding or link.current is not None or link.waiting:
                 link.idle_since = now
             elif link.idle_since + self._context.circuit_idle_s <= now:
-                unneeded.append(place)
+                unneeded.append(key)
             if not link.weight:
                 due = min(due, link.idle_since + self._context.circuit_idle_s)
-        for place in unneeded:
-            link = self.own.pop(place)
+        for key in unneeded:
+            link = self.own.pop(key)
             link.controller = None
             self._context.end(link)
-            self._circuit_lost(place)
+            self._circuit_lost(key)
             due = now
         return due
 

@@ -115,6 +115,7 @@ cdef class SubscriberLink(EgressLink):
 
 cdef class EgressCircuitLink(EgressLink):
     cdef public object root
+    cdef public object key
     cdef public Py_ssize_t weight
     cdef public double idle_since
     cdef public bint is_refused

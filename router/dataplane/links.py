@@ -9,7 +9,7 @@ Sizes are bytes, credit is messages; `handle` fields are proton's pointers and v
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import cython
 
@@ -339,16 +339,22 @@ class SubscriberLink(EgressLink):
         return not self.deferred and EgressLink.is_idle(self)
 
 
+CircuitKey = Any
+"""Key of a circuit of ours: an egress router, or an ingress router and a child of this one in its tree."""
+
+
 class EgressCircuitLink(EgressLink):
     """Our own circuit to a neighbor, for one address."""
 
-    __slots__ = ("idle_since", "is_refused", "root", "weight")
+    __slots__ = ("idle_since", "is_refused", "key", "root", "weight")
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, root: RouterId, address: str) -> None:
         """Begin the circuit of a tree with *root*: its egress router or, for a multicast, its ingress router."""
         EgressLink.__init__(self, link_id, port, handle, name)
         self.address = address
         self.root = root
+        self.key: CircuitKey = None
+        """Key by which the controller knows it that made it."""
         self.weight = 0  # the busy publishers that the neighbor was told of
         self.idle_since = 0.0  # time at which it was last of use, seconds
         self.is_refused = False  # the neighbor did not take it

@@ -12,6 +12,7 @@ from router.dataplane.transfer_stages cimport *
 
 cdef class MulticastController(CreditController):
     cdef public dict _known
+    cdef dict _children
 
     @cython.locals(link=IngressLink, circuit=IngressCircuitLink, is_first=bint)
     cpdef object take(self, Transfer transfer)

@@ -41,6 +41,8 @@ class MulticastController(CreditController):
         self.machine = MulticastScheduler(self._me, timing=context.timing, patience=context.patience)
         self._known: dict[SubscriberLink, None] = {}
         """Local subscribers that the machine knows."""
+        self._children: dict[RouterId, list[RouterId]] = {}
+        """Children of this router in the tree of each ingress router."""
         for link in self._subscribers():
             self.touch(link)
         self.update_paths()
@@ -51,9 +53,8 @@ class MulticastController(CreditController):
 
     def closed(self, link: EgressCircuitLink) -> None:
         """Take a child's word that nobody below it is live."""
-        place = self._place_of(link)
-        if place is not None:
-            ingress, child = place
+        if self._is_own(link):
+            ingress, child = link.key
             self.machine.outlet_closed(ingress, child)
             self.touch()
 
@@ -100,7 +101,7 @@ class MulticastController(CreditController):
 
     def update_paths(self) -> None:
         """Tell the machine of trees, routes and subscribers that have changed."""
-        for ingress in list(self.machine.trees):
+        for ingress in {**self.machine.trees, **self._children}:
             self._place_children(ingress)
         self.touch()
 
@@ -108,9 +109,11 @@ class MulticastController(CreditController):
         context = self._context
         is_known = ingress == self._me or ingress in context.fib.routes
         children = [route.next_hop for route in context.fib.multicast_hops(self.entry, ingress)] if is_known else []
-        for place in [place for place in (*self.own, *self.windowed) if place[0] == ingress]:
-            if place[1] not in children:
-                self._leave(place)
+        for child in self._children.pop(ingress, ()):
+            if child not in children:
+                self._leave((ingress, child))
+        if children:
+            self._children[ingress] = children
         predecessor = context.fib.predecessor(ingress) if is_known else None
         reached = [len(context.fib.below(ingress, child)) for child in children]
         lost = self.machine.set_children(ingress, children, predecessor, reached)
@@ -120,8 +123,8 @@ class MulticastController(CreditController):
         for message in messages_of(lost):
             self._try_elsewhere(message)
 
-    def _circuit_lost(self, place: Branch) -> None:
-        ingress, child = place
+    def _circuit_lost(self, branch: Branch) -> None:
+        ingress, child = branch
         self.machine.outlet_lost(ingress, child)
         self.touch()  # before a message is sent on what it had
 
@@ -144,11 +147,10 @@ class MulticastController(CreditController):
             if isinstance(link, SubscriberLink):
                 self._restate_subscriber(link, now)
                 continue
-            place = self._place_of(link) if isinstance(link, EgressCircuitLink) else None
-            if place is not None:
+            if isinstance(link, EgressCircuitLink) and self._is_own(link):
                 credit = self._measure(link)
                 is_draining = credit > 0 and bool(pn_link_get_drain(link.handle))
-                ingress, child = place
+                ingress, child = link.key
                 self.machine.set_outlet(ingress, child, credit, is_draining=is_draining)
         for ingress, child in self.windowed:
             self.machine.set_outlet(ingress, child, MOST_CREDIT)
@@ -220,10 +222,10 @@ class MulticastController(CreditController):
         for neighbor in action.passed_over:
             self._count_missed((ingress, neighbor))
 
-    def _count_missed(self, place: Branch) -> None:
+    def _count_missed(self, branch: Branch) -> None:
         self.entry.dropped += 1
         self._context.settlement.dropped[MISSED] += 1
-        circuit = self.own.get(place)
+        circuit = self.own.get(branch)
         if circuit is not None:
             circuit.counters.dropped += 1
 

@@ -1,4 +1,4 @@
-"""What a router does for a message, however many subscribers its address has."""
+"""What a router does for a message or a tree, however many subscribers or trees there are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.helpers.controller_work import CASES
+from tests.helpers.controller_work import CASES, PATHS
 
 LIMIT_S = 300
 
@@ -36,3 +36,8 @@ def work() -> Work:
 def test_a_message_costs_the_same_however_many_subscribers_there_are(case: str, work: Work) -> None:
     few, many = work[case]
     assert 0 < many <= 1.1 * few
+
+
+def test_a_change_of_paths_costs_each_tree_the_same_however_many_there_are(work: Work) -> None:
+    few, many = work[PATHS]
+    assert 0 < many <= 1.2 * few

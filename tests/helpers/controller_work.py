@@ -1,4 +1,4 @@
-"""What a router does for a message, with few and with many subscribers of its address.
+"""What a router does for a message with few and many subscribers of its address, and for a tree with few and many.
 
 Run interpreted, since what is compiled carries out no instructions of the interpreter, and these are the same on every
 machine. Prints the counts for few and for many, by the name of the case, as JSON.
@@ -17,6 +17,10 @@ FEW, MANY = 10, 500
 """Subscribers."""
 ADDRESS = "work"
 GRANTS_ONE = "one of many subscribers grants one"
+FEW_TREES, MANY_TREES = 3, 24
+"""Trees of a multicast."""
+PATHS = "paths change"
+FANOUT = "broadcast/work"
 BESIDE = "messages of a publisher whose connection has many subscribers"
 
 
@@ -85,10 +89,28 @@ def of_messages_beside(count: int) -> int:
     return (of(7) - of(1)) // 6
 
 
+def of_paths(count: int) -> int:
+    """Instructions of a change of paths at a router in the middle of so many trees, for each of them."""
+    bench = Bench()
+    names = [f"I{number:02}" for number in range(count)]
+    bench.mesh(("M", "S"), *(("M", name) for name in names))
+    middle = bench.routers["M"]
+    bench.client(bench.routers["S"]).receiver(FANOUT, credit=1000)
+    bench.advance(1)
+    for name in names:
+        bench.client(bench.routers[name]).sender(FANOUT)
+    bench.advance(1)
+    (controller,) = middle.data_plane.credit_manager
+    assert len(controller.own) == count
+    return instructions(controller.update_paths) // count
+
+
 CASES: dict[str, Callable[[int], int]] = {GRANTS_ONE: of_one_that_grants_one, BESIDE: of_messages_beside}
 
 if __name__ == "__main__":
     import structlog
 
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
-    print(json.dumps({name: (case(FEW), case(MANY)) for name, case in CASES.items()}))
+    work = {name: (case(FEW), case(MANY)) for name, case in CASES.items()}
+    work[PATHS] = (of_paths(FEW_TREES), of_paths(MANY_TREES))
+    print(json.dumps(work))
