@@ -102,7 +102,7 @@ class LinkEventReader(LinkEventHandler):
 
     def pump(self, collector: Handle) -> Handle:
         """Handle events until one that is not the data plane's own: that one, or NULL when there are no more."""
-        self._clock.inputs += 1
+        self._clock.begin_input()
         while True:
             try:
                 return self._pump(collector)

@@ -1,5 +1,6 @@
 cdef class TurnClock:
     cdef readonly double now
-    cdef public Py_ssize_t inputs
+    cdef readonly Py_ssize_t inputs
 
     cpdef object set(self, double now)
+    cpdef object begin_input(self)

@@ -18,3 +18,7 @@ class TurnClock:
     def set(self, now: float) -> None:
         """Begin a turn at *now*."""
         self.now = now
+
+    def begin_input(self) -> None:
+        """Count one more of `inputs`."""
+        self.inputs += 1
