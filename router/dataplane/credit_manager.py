@@ -158,12 +158,8 @@ class CreditManager(ControllerContext):
     def _turn(self, controller: CreditController) -> None:
         try:
             controller.turn(self.clock.now)
-        except StageError as error:
-            self.forwarder.end_faulty(error)
-            controller.touch()
-            return
         except Exception as error:  # a fault with one address must not stop the others
-            self.faults.of_address(controller.entry, error)
+            self._fault(controller, error)
             return
         if controller.deadline < self._timers.time_of(controller.entry):
             self._timers.set(controller.entry, controller.deadline)
@@ -174,10 +170,15 @@ class CreditManager(ControllerContext):
         """Tell a controller that routes or subscribers of its address have changed."""
         try:
             controller.update_paths()
-        except StageError as error:
+        except Exception as error:  # as above
+            self._fault(controller, error)
+
+    def _fault(self, controller: CreditController, error: Exception) -> None:
+        """See to a fault of ours at an address: it costs one message, if it is known which, and is told."""
+        if isinstance(error, StageError):
             self.forwarder.end_faulty(error)
             controller.touch()
-        except Exception as error:  # as above
+        else:
             self.faults.of_address(controller.entry, error)
 
     def _forget(self, controller: CreditController) -> None:
