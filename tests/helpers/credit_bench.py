@@ -36,7 +36,7 @@ def as_order(action: CreditAction) -> Order:
         case Send():
             return ("send", action.message, action.egress)
         case ReturnCredit():
-            return ("drained", action.root, action.credit)
+            return ("drained", action.root)
         case TellWeight():
             return ("weigh", action.root, action.weight)
     raise AssertionError(action)

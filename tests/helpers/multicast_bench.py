@@ -36,9 +36,9 @@ def as_multicast_order(action: CreditAction) -> Order:
         case TellWeight():
             return ("weigh", action.root, action.neighbor, action.weight)
         case BranchExcluded():
-            return ("excluded", action.ingress, action.neighbor)
+            return ("excluded", action.neighbor)
         case RepairReopenedBranch():
-            return ("reopened", action.ingress, action.neighbor)
+            return ("reopened",)
     return as_order(action)
 
 

@@ -28,7 +28,6 @@ cdef class Send(CreditAction):
 cdef class ReturnCredit(CreditAction):
     cdef public object root
     cdef public object neighbor
-    cdef public Py_ssize_t credit
 
 
 cdef class TellWeight(CreditAction):

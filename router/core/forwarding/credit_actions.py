@@ -79,16 +79,15 @@ class Send(CreditAction):
 
 
 class ReturnCredit(CreditAction):
-    """Give *credit* back on a circuit of this router, or to the local subscribers that drain.
+    """Give all credit back on a circuit of this router, or to the local subscribers that drain.
 
     The circuit is the one toward the egress *root*; or in the tree of the ingress *root* the one to *neighbor*.
     """
 
-    __slots__ = ("credit", "neighbor", "root")
+    __slots__ = ("neighbor", "root")
 
-    def __init__(self, root: RouterId, credit: int, neighbor: RouterId | None = None) -> None:
+    def __init__(self, root: RouterId, neighbor: RouterId | None = None) -> None:
         self.root = root
-        self.credit = credit
         self.neighbor = neighbor
 
 

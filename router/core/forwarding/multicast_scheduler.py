@@ -181,7 +181,7 @@ class MulticastScheduler(CreditScheduler):
         if self._has_child(ingress, neighbor):
             self._touched(ingress).set_outlet(neighbor, credit, is_draining=is_draining)
         elif ingress not in self.trees and is_draining and credit > 0:
-            self.actions.append(ReturnCredit(ingress, credit, neighbor))  # of a tree that is forgotten
+            self.actions.append(ReturnCredit(ingress, neighbor))  # of a tree that is forgotten
 
     def outlet_lost(self, ingress: RouterId, neighbor: RouterId) -> None:
         """Forget the credit of the own circuit to a child: it is gone, or can be made again after it could not.

@@ -70,20 +70,16 @@ class SendCopies(CreditAction):
 class BranchExcluded(CreditAction):
     """Tell operators that the branch to *neighbor* counts no more: it held up the others for *held_s* seconds."""
 
-    ingress: RouterId
     neighbor: RouterId
     held_s: float
 
 
 @attrs.frozen
 class RepairReopenedBranch(CreditAction):
-    """Look for messages that went past the branch to *neighbor* while it was closed: somebody below it is live.
+    """Look for messages that went past a branch while it was closed: somebody below it is live.
 
     Its router may not have known of all that is below it. Then those were live all the time.
     """
-
-    ingress: RouterId
-    neighbor: RouterId
 
 
 @attrs.frozen
@@ -220,7 +216,7 @@ class MulticastTree:
         self._actions.append(SendCopies(message, self.ingress, neighbors, subscribers, missed, passed_over))
 
     def _return(self, branch: TreeBranch) -> None:
-        self._actions.append(ReturnCredit(self.ingress, branch.credit, branch.neighbor))
+        self._actions.append(ReturnCredit(self.ingress, branch.neighbor))
         branch.credit = 0
         branch.is_draining = False
 
@@ -254,7 +250,7 @@ class MulticastTree:
         if credit > branch.credit and branch.is_closed:
             branch.is_closed = False
             self._count()
-            self._actions.append(RepairReopenedBranch(self.ingress, neighbor))
+            self._actions.append(RepairReopenedBranch())
         branch.credit = credit
 
     def outlet_lost(self, neighbor: RouterId) -> None:
@@ -361,7 +357,7 @@ class MulticastTree:
         branch.note(now, is_holding=False)
         if branch.held_s > 0.0 and self._counting > 1:
             if branch.exclude(now):  # people need not be told each time
-                self._actions.append(BranchExcluded(self.ingress, branch.neighbor, branch.held_s))
+                self._actions.append(BranchExcluded(branch.neighbor, branch.held_s))
             self._count()
 
     def _holds_due(self) -> float:

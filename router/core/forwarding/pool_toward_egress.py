@@ -540,10 +540,9 @@ class PoolTowardEgress(CreditPool):
         if not self.returning:
             return
         if self.free() >= self.returning or (self.is_at_egress and self.is_late(now)):
-            credit = self.returning
-            self.capacity -= credit
+            self.capacity -= self.returning
             self.set_returning(0, now)
-            self._actions.append(ReturnCredit(self.egress, credit))
+            self._actions.append(ReturnCredit(self.egress))
             self.note_debt(now)
 
     # Telling

@@ -4,7 +4,6 @@ from router.core.forwarding.multicast_subscribers cimport MulticastSubscribers, 
 
 
 cdef class TreeShare(Claimant):
-    cdef public object ingress
     cdef public double passed
     cdef public Py_ssize_t failed
     cdef public Py_ssize_t uses

@@ -41,11 +41,12 @@ def busy_publishers(weight: int) -> int:
 class TreeShare(Claimant):
     """Part that one tree has of the shared credit."""
 
-    __slots__ = ("failed", "ingress", "passed", "recent", "uses")
+    key: RouterId
+
+    __slots__ = ("failed", "passed", "recent", "uses")
 
     def __init__(self, ingress: RouterId) -> None:
         super().__init__(ingress, 0, inf)
-        self.ingress = ingress
         self.passed = 0.0
         """Messages of the tree that were sent here, each divided by its weight at the time: the tree with least is
         next."""
@@ -126,7 +127,7 @@ class SubscriberCreditPool(CreditPool):
         """Ask a tree at *now* (seconds) for all that it holds."""
         assert isinstance(claimant, TreeShare)
         claimant.is_draining = True
-        self.moved[claimant.ingress] = None
+        self.moved[claimant.key] = None
 
     # What happens
 
@@ -181,7 +182,7 @@ class SubscriberCreditPool(CreditPool):
 
     def _touch(self, part: TreeShare) -> None:
         self.is_touched = True
-        self.moved[part.ingress] = None
+        self.moved[part.key] = None
 
     # The turn
 
@@ -231,7 +232,7 @@ class SubscriberCreditPool(CreditPool):
             assert isinstance(part, TreeShare)
             if part.out > held:
                 self.out += part.out - held
-                self.moved[part.ingress] = None
+                self.moved[part.key] = None
                 if held == 0:
                     part.since = now
             # An idle tree must not accumulate a claim: raise its virtual time to the level served now.
