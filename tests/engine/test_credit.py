@@ -353,7 +353,7 @@ class LookedThrough(OrderedDict[object, object]):
             yield key
 
 
-def test_a_publisher_that_leaves_nothing_behind_has_no_waiting_messages_looked_through(bench: Bench) -> None:
+def test_a_publisher_that_leaves_nothing_has_no_waiting_messages_looked_through(bench: Bench) -> None:
     router = bench.router("A", forwarding={"waiting_bytes": 10_000})
     client = bench.client(router)
     opened(bench, (client, client))
@@ -609,7 +609,7 @@ def test_a_subscriber_that_leaves_with_unwritten_messages_costs_its_session_no_r
     assert not link.port.lost_bytes
 
 
-def test_a_message_goes_to_no_subscriber_that_takes_its_credit_back_behind_it_in_one_write(bench: Bench) -> None:
+def test_no_message_is_sent_on_credit_that_is_taken_back_behind_it_in_one_write(bench: Bench) -> None:
     raw = bench.raw(bench.router("A"))
     raw.write(frames.AMQP_HEADER + frames.write(0x10, ["raw"]) + frames.write(0x11, [None, 0, 2048, 2048]))
     source, target = frames.source("topic"), frames.target("topic")
