@@ -514,6 +514,8 @@ class PeerEventHandler:
             self._data_plane.ports.pop(connection.id, None)
             connection.port.open_no_more()
             fault = self.take_away(connection, [link for link in links if isinstance(link, EgressLink)])
+            if connection.port.neighbor is not None:
+                self._data_plane.repair.lost(connection.port.neighbor)
             del self.neighbors[connection.id]
             self._lost_neighbors[connection.id] = neighbor
             self._teardowns.begin(

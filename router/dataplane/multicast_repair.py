@@ -246,7 +246,7 @@ class MulticastRepair:
             known.since = {router: known.since.get(router, now) for router in entry.remotes}
 
     def lost(self, neighbor: RouterId) -> None:
-        """Note that what was sent to a neighbor may not have arrived: the connection is gone."""
+        """Note that what was sent to a neighbor may not have arrived: its connection has ended, all links with it."""
         for kept in self._kept:
             if neighbor in kept.sent_to:
                 kept.sent_to = tuple(router for router in kept.sent_to if router != neighbor)

@@ -8,7 +8,7 @@ from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.data_plane cimport DataPlane
 from router.dataplane.link_counters cimport LinkCounters
-from router.dataplane.links cimport EgressCircuitLink, EgressDatagramLink, EgressLink, EgressLargeMessagesLink
+from router.dataplane.links cimport EgressCircuitLink, EgressLink
 from router.dataplane.links cimport IngressCircuitLink, IngressDatagramLink, IngressLink
 from router.dataplane.connection_port cimport Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer

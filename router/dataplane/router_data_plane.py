@@ -25,7 +25,6 @@ from router.dataplane.link_counters import LinkCounters
 from router.dataplane.link_event_reader import LinkEventReader
 from router.dataplane.links import (
     EgressCircuitLink,
-    EgressDatagramLink,
     EgressLink,
     IngressCircuitLink,
     IngressDatagramLink,
@@ -421,8 +420,6 @@ class RouterDataPlane(DataPlane):
         elif isinstance(link, SubscriberLink):
             if link.controller is not None:
                 link.controller.subscriber_gone(link)
-        elif isinstance(link, EgressDatagramLink) and link.port.neighbor is not None:
-            self.repair.lost(link.port.neighbor)
 
     def next_deadline(self) -> float:
         """Time at which `handle_deadline` is due, seconds; infinity when never."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from router.binding import proton_functions as pn
 from router.core.ids_and_conditions import RouterId
+from router.dataplane.links import IngressDatagramLink
 from router.engine import neighbor_links
 from router.runtime import Runtime
 from tests.helpers.engine import Bench, Wire
@@ -87,6 +89,31 @@ def test_what_is_kept_goes_to_new_children_but_not_to_whom_it_came_from(bench: B
     assert [len(receiver.messages) for receiver in receivers] == [10] * 6
     # D had its copies from C, and is E's child now; B and C, which have become children, had them before.
     assert [router.data_plane.repair.resent for router in routers] == [0, 0, 0, 0, 10, 0]
+
+
+def test_what_was_delivered_is_not_sent_again_when_one_of_the_data_links_ends(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    receiver = subscribe(bench, b)
+    bench.advance(1)
+    (connection,) = a.connections.values()
+    links = a.neighbor(connection.id)
+    assert links is not None
+    second = links._attach(connection.new_session(), neighbor_links.DATA, is_sender=True)
+    bench.advance(0.1)
+    publish(bench, a, 10)
+    (gone,) = [
+        link
+        for link in b.data_plane.links
+        if isinstance(link, IngressDatagramLink) and link.name == neighbor_links._name(second)
+    ]
+    pn.pn_link_close(gone.handle)
+    gone.port.touch()
+    bench.advance(0.1)
+    assert len(connection.port.data_links) == 1
+    bench.join(a, bench.router("C"))
+    bench.advance(1)
+    assert receiver.bodies == [str(number).rjust(10) for number in range(10)]
+    assert a.data_plane.repair.resent == 0
 
 
 @pytest.mark.parametrize("lives", [2, 5])
