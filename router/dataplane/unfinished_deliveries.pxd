@@ -15,7 +15,7 @@ cdef class UnfinishedDeliveries:
     cpdef object watch(self, IngressLink link, Py_ssize_t received, double now)
     @cython.locals(siblings=dict)
     cpdef object forget(self, IngressLink link)
-    @cython.locals(sibling=IngressLink)
+    @cython.locals(sibling=IngressLink, finished=list, has_other=bint)
     cpdef bint has_sibling(self, IngressLink link) except -1
     @cython.locals(link=IngressLink, progress=ArrivalProgress)
     cpdef list stalled(self, double now)

@@ -72,13 +72,18 @@ class UnfinishedDeliveries:
 
         Its sender may not get to that end while this link is not read: what lies unread closes their session's window.
         """
-        for sibling in list(self._by_session.get(link.session, ())):
+        finished = []
+        has_other = False
+        for sibling in self._by_session.get(link.session, ()):
             if sibling is link:
                 continue
             if not self._is_finished(sibling):
-                return True
+                has_other = True
+                break
+            finished.append(sibling)
+        for sibling in finished:
             self.forget(sibling)
-        return False
+        return has_other
 
     def stalled(self, now: float) -> list[IngressLink]:
         """Look at all of them at *now*, seconds. Returns: the links whose messages are to be given up.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -460,3 +461,42 @@ def test_messages_in_parts_one_after_the_other_are_no_unfinished_message(bench: 
     assert sender.closed is None
     bench.advance(WINDOW_S)
     assert router.data_plane.unfinished.due == float("inf")
+
+
+def test_a_look_for_another_unfinished_message_copies_no_list_of_them(bench: Bench) -> None:
+    (router,) = line_of(bench, 1)
+    bench.client(router).receiver(ANYCAST, credit=1000)
+    client = bench.client(router)
+    session = client.session()
+    begun = [client.sender(ANYCAST, session=session).begin(bytes(100)) for _ in range(300)]
+    bench.run()
+    unfinished = router.data_plane.unfinished
+    links = [link for link in router.data_plane.links if isinstance(link, IngressLink)]
+    assert [link.progress is None for link in links] == [False] * len(begun)
+    tracemalloc.start()
+    try:
+        assert unfinished.has_sibling(links[0])
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        assert all(unfinished.has_sibling(link) for link in links)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak - before < 8 * len(begun)
+
+
+def test_messages_that_have_come_to_their_ends_are_no_unfinished_siblings(bench: Bench) -> None:
+    (router,) = line_of(bench, 1)
+    bench.client(router).receiver(ANYCAST, credit=1000)
+    client = bench.client(router)
+    session = client.session()
+    begun = [client.sender(ANYCAST, session=session).begin(bytes(100)) for _ in range(3)]
+    bench.run()
+    unfinished = router.data_plane.unfinished
+    first, *others = [link for link in router.data_plane.links if isinstance(link, IngressLink)]
+    for sent, is_alone in zip(begun[1:], (False, True), strict=True):
+        assert unfinished.has_sibling(first)
+        sent.end()
+        bench.run()
+        assert unfinished.has_sibling(first) is not is_alone
+    assert [link.progress is None for link in (first, *others)] == [False, True, True]
