@@ -7,11 +7,14 @@ these may be megabytes, of which a turn takes a part: others are to have theirs.
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Hashable
 from math import inf
 from typing import Final
 
 import cython
 
+from router.core.forwarding.timer_queue import TimerQueue
 from router.dataplane.links import IngressCircuitLink, IngressLink, SubscriberLink, Transfer
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.unfinished_deliveries import UnfinishedDeliveries
@@ -23,6 +26,8 @@ if not cython.compiled:  # else they come by the .pxd
 
 TURN_BYTES: Final = 262_144
 """Maximum number of bytes read in one turn of all links that were paused: a few parts."""
+FULL_TURN_S: Final = 0.01
+"""Time after which links that wait for a rate are looked at again when the turn had no room for them, seconds."""
 
 
 class IngressBackpressure:
@@ -37,10 +42,14 @@ class IngressBackpressure:
         self._unfinished = unfinished
         self.unread: dict[IngressLink, None] = {}
         """Links that are to be read again in the next turn, in their order."""
-        self.slowed: dict[IngressLink, float] = {}
-        """Links whose connection sends faster than it may, each with the time at which it is read again, seconds."""
+        self.slowed: dict[IngressLink, Hashable] = {}
+        """Links whose connection or user sends faster than it may, each with the bound that it waits for."""
+        self._queues: dict[Hashable, OrderedDict[IngressLink, None]] = {}
+        """Links in `slowed` by their bounds, in the order in which they are read again."""
+        self._rates = TimerQueue()
+        """Bounds by the time at which the first of their links may be read again: no other link is looked at."""
         self.slowed_due = inf
-        """Time of the first link in `slowed`, seconds; infinity when there is none."""
+        """Time of the first bound in `_rates`, seconds; infinity when there is none."""
         self._alone: dict[Handle, dict[IngressLink, None]] = {}
         """Links by session that were paused, and are to be read again when a message on another one of it begins."""
         self._left = TURN_BYTES
@@ -54,7 +63,8 @@ class IngressBackpressure:
 
     def forget(self, link: IngressLink) -> None:
         """Forget a link that is gone."""
-        self.slowed.pop(link, None)
+        if link in self.slowed:
+            self._leave_rate(link)
         self.unread.pop(link, None)
         alone = self._alone.get(link.session)
         if alone is not None:
@@ -73,18 +83,21 @@ class IngressBackpressure:
         unread, self.unread = self.unread, {}
         return unread
 
-    def may_resume(self, link: IngressLink) -> bool:
-        """Whether a link may be read again in this turn; else it is in the next."""
+    def postpone_if_turn_is_full(self, link: IngressLink) -> bool:
+        """Leave a paused link to the next turn if no more is read in this one, or it was left to the next already.
+
+        Returns: whether it is left to the next turn.
+        """
         if self._left <= 0:
             self.unread[link] = None
-        return link not in self.unread
+        return link in self.unread
 
     def postpone(self, link: IngressLink, now: float) -> None:
         """Pause a link at *now* (seconds) until the next turn."""
         self.pause(link, now)
         self.unread[link] = None
 
-    def has_read_enough(self, link: IngressLink, count: int, now: float) -> bool:
+    def count_read(self, link: IngressLink, count: int, now: float) -> bool:
         """Count what was read of a link that had been paused; pause it if the rest is for the next turn.
 
         Args:
@@ -101,41 +114,64 @@ class IngressBackpressure:
 
     # A rate
 
-    def may_begin(self, link: IngressLink, now: float) -> bool:
-        """See whether the rate of its connection allows a link one more message; else pause it until it does.
+    def pause_for_rate(self, link: IngressLink, now: float) -> bool:
+        """Pause a link on which a message comes if the rate of its connection allows no more *now* (seconds).
 
-        Args:
-            link: on which the message comes.
-            now: seconds.
-        Returns: whether the message may begin.
+        Returns: whether it is paused.
         """
         assert link.rate is not None
         wait_s = link.rate.wait(now)
         if wait_s == 0:
-            return True
+            return False
         self.pause(link, now)
-        self.slowed[link] = now + wait_s
-        self.slowed_due = min(self.slowed_due, now + wait_s)
-        return False
+        self._wait_for(link, link.rate.bottleneck(now), now + wait_s)
+        return True
 
-    def take_slowed(self, now: float) -> list[IngressLink]:
-        """Take the links whose connections may send more at *now* (seconds)."""
-        due = [link for link, at in self.slowed.items() if at <= now]
-        for link in due:
-            del self.slowed[link]
-        self.slowed_due = min(self.slowed.values(), default=inf)
-        return due
+    def _wait_for(self, link: IngressLink, bound: Hashable, at: float) -> None:
+        """Let a link be the last of those that wait for a bound, unless it waits there; the first may go on *at* then.
 
-    def keep_slowed(self, links: list[IngressLink], now: float) -> None:
-        """Let links wait for their rates again, before those that had a message since: their turns come first.
-
-        Args:
-            links: paused links whose rates allow no message now.
-            now: seconds, monotonic.
+        The time does not count where others wait: theirs is known.
         """
-        waits = {link: now + link.rate.wait(now) for link in links if link.rate is not None}
-        self.slowed = {**waits, **self.slowed}
-        self.slowed_due = min(self.slowed.values(), default=inf)
+        if self.slowed.get(link, bound) is not bound:
+            self._leave_rate(link)
+        self.slowed[link] = bound
+        queue = self._queues.get(bound)
+        if queue is None:
+            queue = self._queues[bound] = OrderedDict()
+            self._rates.set(bound, at)
+            self.slowed_due = self._rates.next()
+        queue[link] = None
+
+    def _leave_rate(self, link: IngressLink) -> None:
+        bound = self.slowed.pop(link)
+        queue = self._queues[bound]
+        del queue[link]
+        if not queue:
+            del self._queues[bound]
+            self._rates.cancel(bound)
+            self.slowed_due = self._rates.next()
+
+    def take_slowed(self, now: float) -> IngressLink | None:
+        """Take the next link whose connection may send more at *now* (seconds); None when there is no more of them.
+
+        Links that wait for one bound take turns.
+        """
+        while self.slowed_due <= now:
+            bound = self._rates.first()
+            link = next(iter(self._queues[bound]))
+            assert link.rate is not None
+            wait_s = link.rate.wait(now)
+            if self._left <= 0 and self.unread:
+                wait_s = max(wait_s, FULL_TURN_S)
+            elif wait_s == 0:
+                self._leave_rate(link)
+                return link
+            elif link.rate.bottleneck(now) is not bound:
+                self._wait_for(link, link.rate.bottleneck(now), now + wait_s)
+                continue
+            self._rates.set(bound, now + wait_s)
+            self.slowed_due = self._rates.next()
+        return None
 
     # Room
 
@@ -153,7 +189,7 @@ class IngressBackpressure:
                 if sibling.is_paused:
                     self.unread[sibling] = None
 
-    def must_pause(self, link: IngressLink, transfer: Transfer, now: float) -> bool:
+    def pause_in_message(self, link: IngressLink, transfer: Transfer, now: float) -> bool:
         """Pause a link if no more of its message should be read *now* (seconds): what was read cannot be sent on.
 
         Returns: whether it is paused.
@@ -203,7 +239,7 @@ class IngressBackpressure:
         # While it isn't read it closes its session's window, which others may need to begin, or to come to their ends.
         return not (link.shares_session() or self._unfinished.has_sibling(link))
 
-    def must_stop(self, link: IngressLink) -> bool:
+    def pause_before_message(self, link: IngressLink) -> bool:
         """Pause a link if no message of it is to be begun: too much of it waits, or its connection is above its mark.
 
         Returns: whether it is paused.
@@ -213,7 +249,7 @@ class IngressBackpressure:
             return False  # it is read, and released
         if self._waiting.is_backlogged(link):
             if not port.is_over and self._unfinished.has_sibling(link):
-                return False  # what it waits for may need the window, as in `must_pause`
+                return False  # what it waits for may need the window, as in `pause_in_message`
             # Until enough has left (`WaitingMessages.relieved`), or such a message begins.
             link.is_paused = True
             self._resume_with_sibling(link)

@@ -52,7 +52,7 @@ cdef class LinkEventReader(LinkEventHandler):
     cpdef object go_on(self)
     @cython.locals(delivery=size_t)
     cpdef object end(self, IngressLink link)
-    cdef bint _has_read_enough(self, IngressLink link, Py_ssize_t count) except -1
+    cdef bint _count_read(self, IngressLink link, Py_ssize_t count) except -1
     @cython.locals(delivery=size_t, is_bounded=bint)
     cpdef object read(self, IngressLink link)
     @cython.locals(link=IngressLink)
@@ -71,7 +71,7 @@ cdef class LinkEventReader(LinkEventHandler):
     cdef _complete(self, IngressLink link, Transfer transfer, size_t delivery)
     cdef _swallow(self, IngressLink link, size_t delivery)
     cdef _used_for_nothing(self, IngressLink link)
-    cdef bint _must_pause(self, IngressLink link, Transfer transfer) except -1
+    cdef bint _pause_in_message(self, IngressLink link, Transfer transfer) except -1
     @cython.locals(transfer=Transfer)
     cdef Transfer _begin_above_mark(self, IngressLink link, size_t delivery)
     @cython.locals(transfer=Transfer)

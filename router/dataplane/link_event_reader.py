@@ -182,7 +182,7 @@ class LinkEventReader(LinkEventHandler):
 
     def resume(self, link: IngressLink) -> None:
         """Read a paused link again, as far as this turn goes; `go_on` takes what is left."""
-        if not self.backpressure.may_resume(link):
+        if self.backpressure.postpone_if_turn_is_full(link):
             return
         was_resuming, self._is_resuming = self._is_resuming, True
         link.is_paused = False
@@ -237,7 +237,7 @@ class LinkEventReader(LinkEventHandler):
             if delivery == NULL:
                 return
             is_bounded = link.rate is not None and link.current is None
-            if is_bounded and not self.backpressure.may_begin(link, self._clock.now):
+            if is_bounded and self.backpressure.pause_for_rate(link, self._clock.now):
                 return
             if not (self._take_limited(link, delivery) if link.most_bytes else self._take(link, delivery)):
                 return
@@ -248,15 +248,12 @@ class LinkEventReader(LinkEventHandler):
         Args:
             now: seconds, monotonic.
         """
-        slowed: list[IngressLink] = []
-        for link in self.backpressure.take_slowed(now):
+        while True:
+            link = self.backpressure.take_slowed(now)
+            if link is None:
+                return
             if link.is_paused and not link.is_gone:
-                if link.rate is None or link.rate.wait(now) == 0:
-                    self.resume_safely(link)
-                else:
-                    slowed.append(link)  # others of its rate came first this time
-        if slowed:
-            self.backpressure.keep_slowed(slowed, now)
+                self.resume_safely(link)
 
     def _take_limited(self, link: IngressLink, delivery: Handle) -> bool:
         """Read as `_take` does where messages have a largest size; mark a link to be closed when one is larger."""
@@ -292,18 +289,18 @@ class LinkEventReader(LinkEventHandler):
                     self.backpressure.watch(link, 0, self._clock.now)
                 return bool(is_complete)
             if link.port.is_over or self._waiting.is_backlogged(link):
-                if not self._is_ending and self.backpressure.must_stop(link):
+                if not self._is_ending and self.backpressure.pause_before_message(link):
                     return False
                 transfer = self._begin_above_mark(link, delivery)
             else:
                 transfer = self._begin(link, delivery)
-        elif self._must_pause(link, transfer) or (pending == 0 and not is_complete):
+        elif self._pause_in_message(link, transfer) or (pending == 0 and not is_complete):
             return False
         while pending > PART_BYTES:  # the allocator keeps small parts for the next ones, and gives large ones back
             self._pass_on(link, transfer, receive(link.handle, PART_BYTES))
             self._count(link, PART_BYTES, pending)
             pending -= PART_BYTES
-            if self._must_pause(link, transfer) or self._has_read_enough(link, PART_BYTES):
+            if self._pause_in_message(link, transfer) or self._count_read(link, PART_BYTES):
                 return False
         data = receive(link.handle, pending) if pending else b""
         if is_complete:
@@ -311,16 +308,16 @@ class LinkEventReader(LinkEventHandler):
         else:
             self._count(link, pending, pending)
         self._pass_on(link, transfer, data)
-        self._has_read_enough(link, pending)
+        self._count_read(link, pending)
         return bool(is_complete)
 
-    def _must_pause(self, link: IngressLink, transfer: Transfer) -> bool:
-        """Whether no more of a message is read now, since what was read cannot be sent on."""
-        return not self._is_ending and self.backpressure.must_pause(link, transfer, self._clock.now)
+    def _pause_in_message(self, link: IngressLink, transfer: Transfer) -> bool:
+        """Pause a link if no more of its message is read now, since what was read can't be sent on; whether it is."""
+        return not self._is_ending and self.backpressure.pause_in_message(link, transfer, self._clock.now)
 
-    def _has_read_enough(self, link: IngressLink, count: int) -> bool:
-        """Whether the rest of a link is for the next turn; what has just come from a socket has a bound of its own."""
-        return self._is_resuming and self.backpressure.has_read_enough(link, count, self._clock.now)
+    def _count_read(self, link: IngressLink, count: int) -> bool:
+        """Pause a link if its rest is for the next turn; what has just come from a socket has a bound of its own."""
+        return self._is_resuming and self.backpressure.count_read(link, count, self._clock.now)
 
     def _pass_on(self, link: IngressLink, transfer: Transfer, data: bytes) -> None:
         """Hand on what was read of a message: to the controller of its link's address, if it has one.

@@ -417,9 +417,8 @@ class RouterDataPlane(DataPlane):
             self.gone_egress_of.setdefault(link.port.id, LinkCounters()).add(link.counters)
         if isinstance(link, EgressCircuitLink):
             self.credit_manager.circuit_gone(link)
-        elif isinstance(link, SubscriberLink):
-            if link.controller is not None:
-                link.controller.subscriber_gone(link)
+        elif isinstance(link, SubscriberLink) and link.controller is not None:
+            link.controller.subscriber_gone(link)
 
     def next_deadline(self) -> float:
         """Time at which `handle_deadline` is due, seconds; infinity when never."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Protocol
 
 from router.core.ids_and_conditions import ConnectionId
@@ -28,6 +29,9 @@ class ReadingRate(Protocol):
 
     def wait(self, now: float) -> float:
         """Time until the next message may be begun, seconds; 0 when it may be now."""
+
+    def bottleneck(self, now: float) -> Hashable:
+        """Find the bound, shared with other connections or not, that the next message waits for; *now* is seconds."""
 
     def take(self) -> None:
         """Count a message."""

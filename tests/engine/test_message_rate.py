@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from router.core.policy.message_rate import MessageRate, TokenBucket
+from router.dataplane.backpressure import TURN_BYTES
 from router.dataplane.links import IngressLink
 from tests.engine.test_policy import enter, everything
 from tests.helpers import frames
@@ -151,6 +153,65 @@ def test_nothing_is_left_of_a_slowed_sender_that_leaves(bench: Bench) -> None:
     client.wire.cut()
     bench.advance(2)
     assert not router.data_plane.reader.backpressure.slowed
+
+
+class ObservedRate:
+    """A rate of which it is counted how often the links that share it were looked at."""
+
+    looks = 0
+
+    def __init__(self, rate: MessageRate) -> None:
+        self._rate = rate
+
+    def wait(self, now: float) -> float:
+        ObservedRate.looks += 1
+        return self._rate.wait(now)
+
+    def bottleneck(self, now: float) -> TokenBucket:
+        return self._rate.bottleneck(now)
+
+    def take(self) -> None:
+        self._rate.take()
+
+
+@pytest.mark.parametrize("is_of_user", [True, False])
+def test_looks_at_slowed_links_grow_with_the_messages_that_go_on_and_not_with_the_links(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, is_of_user: bool
+) -> None:
+    rights = everything(messages_per_s_of_user=100) if is_of_user else everything(messages_per_s=100)
+    router = bench.router("A", vhosts=(rights, everything("other")))
+    received = enter(bench, router, "other").receiver("x", credit=2000).accepting()
+    clients = [enter(bench, router) for _ in range(50)] if is_of_user else [enter(bench, router)] * 50
+    senders = [client.sender("x", run=False) for client in clients for _ in range(3)]
+    bench.run()
+    for link in router.data_plane.links:
+        if isinstance(link, IngressLink):
+            assert link.rate is not None
+            link.rate = ObservedRate(link.rate)
+    for number, sender in enumerate(senders):
+        for _ in range(2):
+            sender.send(message(number))
+    bench.run()
+    monkeypatch.setattr(ObservedRate, "looks", 0)
+    bench.advance(1)
+    assert len(received.messages) == pytest.approx(100, abs=3)
+    assert ObservedRate.looks < 6 * len(received.messages)
+    bench.advance(2)
+    assert sorted(received.bodies) == sorted([*range(len(senders))] * 2)
+
+
+def test_slowed_links_with_more_than_a_turn_has_room_for_all_come_to_their_turns(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s=1000), everything("other")))
+    received = enter(bench, router, "other").receiver("x", credit=2000).accepting()
+    client = enter(bench, router)
+    senders = [client.sender("x") for _ in range(20)]
+    for number, sender in enumerate(senders):
+        for _ in range(2):
+            sender.send(message(f"{number}".rjust(TURN_BYTES // 4)))
+    bench.run()
+    assert len(router.data_plane.reader.backpressure.slowed) == len(senders)
+    bench.advance(0.5)
+    assert sorted(int(body) for body in received.bodies) == sorted([*range(len(senders))] * 2)
 
 
 class CountedRate:

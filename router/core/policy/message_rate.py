@@ -49,6 +49,10 @@ class MessageRate:
             longest = max(longest, bucket.wait(now))
         return max(MIN_WAIT_S, longest) if longest else 0.0
 
+    def bottleneck(self, now: float) -> TokenBucket:
+        """Find the bucket that makes the next message wait for the longest time; *now* is seconds."""
+        return max(self._buckets, key=lambda bucket: bucket.wait(now))
+
     def take(self) -> None:
         """Count a message."""
         for bucket in self._buckets:
