@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import attrs
 
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.fib import Fib, Route
+from router.core.forwarding.fib import Fib
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.connection_port import Port
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.internal_error_handlers import InternalErrorHandlers
-from router.dataplane.links import EgressCircuitLink, Transfer
+from router.dataplane.links import EgressCircuitLink
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import Settlement
-from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
 from router.dataplane.waiting_messages import WaitingMessages
 
-if TYPE_CHECKING:  # it has a context
+if TYPE_CHECKING:  # they have a context
     from router.dataplane.credit_controller import CreditController
+    from router.dataplane.message_forwarder import Forwarder
 
 
 @attrs.define
@@ -38,31 +38,6 @@ class CircuitUpdates:
     loads: dict[str, tuple[int, int]] = attrs.Factory(dict)
     """Load of the egress to which each of the neighbor's circuits leads, by link name: others' messages, and
     subscribers."""
-
-
-class ForwarderCalls(Protocol):
-    """Calls of a controller to the forwarder."""
-
-    def dispatch(self, transfer: Transfer) -> None:
-        """Choose a way for a message anew."""
-
-    def hold(self, transfer: Transfer) -> None:
-        """Collect a message until it is whole, or too large; then `dispatch` it."""
-
-    def fan_out(self, transfer: Transfer) -> None:
-        """Copy a whole multicast of a neighbor without credit that was set aside for it."""
-
-    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
-        """Send a copy of a multicast on a data link of a neighbor; not if it is no message."""
-
-    def send_datagram(self, transfer: Transfer, route: Route) -> None:
-        """Send a message on the data links of a neighbor."""
-
-    def end_faulty(self, error: StageError) -> None:
-        """Give a message an outcome that a fault of ours has happened to."""
-
-    def fail(self, transfer: Transfer, error: Exception) -> None:
-        """Give a message an outcome because of *error*, a fault of ours."""
 
 
 class ControllerContext:
@@ -82,7 +57,7 @@ class ControllerContext:
         egress: MessageSender,
         waiting: WaitingMessages,
         repair: MulticastRepair,
-        forwarder: ForwarderCalls,
+        forwarder: Forwarder,
         end_circuit: Callable[[EgressCircuitLink], None],
         faults: InternalErrorHandlers,
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from typing import TYPE_CHECKING
 
 import cython
 
@@ -12,7 +13,7 @@ from router.core.forwarding.timer_queue import TimerQueue
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.connection_port import Port
-from router.dataplane.controller_context import RETIRED_S, ControllerContext, ForwarderCalls
+from router.dataplane.controller_context import RETIRED_S, ControllerContext
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.internal_error_handlers import InternalErrorHandlers
@@ -29,6 +30,8 @@ from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.turn_clock import TurnClock
 from router.dataplane.waiting_messages import WaitingMessages
 
+if TYPE_CHECKING:  # it makes the manager
+    from router.dataplane.message_forwarder import Forwarder
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import pn_link_queued
 
@@ -46,7 +49,7 @@ class CreditManager(ControllerContext):
         egress: MessageSender,
         waiting: WaitingMessages,
         repair: MulticastRepair,
-        forwarder: ForwarderCalls,
+        forwarder: Forwarder,
         end_circuit: Callable[[EgressCircuitLink], None],
         faults: InternalErrorHandlers,
     ) -> None:

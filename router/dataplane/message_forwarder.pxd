@@ -31,7 +31,7 @@ cdef class Forwarder:
     cdef MessageSender _egress
     cdef WaitingMessages _waiting
     cdef SlowStreams _streams
-    cdef CreditManager _credit_manager
+    cdef public CreditManager credit_manager
     cdef object _faults
     cdef bint _is_last_try
     cdef public bint is_handing_back

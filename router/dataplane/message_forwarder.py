@@ -7,6 +7,7 @@ controller. `_route` finds the address, `dispatch` hands the message to its cont
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import cython
@@ -25,6 +26,7 @@ from router.dataplane.datagram_fanout import DatagramFanout
 from router.dataplane.internal_error_handlers import InternalErrorHandlers
 from router.dataplane.links import (
     HEAD_BYTES,
+    EgressCircuitLink,
     EgressLink,
     IngressCircuitLink,
     IngressDatagramLink,
@@ -34,7 +36,16 @@ from router.dataplane.links import (
     Transfer,
     new_transfer,
 )
+from router.dataplane.message_refusals import (
+    AddressStreamBudgetSpent,
+    ForeignUserId,
+    MulticastTooLarge,
+    RequestTooLarge,
+    SenderOverMark,
+    TooManyRequests,
+)
 from router.dataplane.message_sender import MessageSender
+from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import read_reply_to, scan
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
@@ -61,55 +72,8 @@ ANNOTATION_BYTES: Final = 65536
 """Maximum growth of a message on its way, bytes, so that no router refuses what another one has passed on."""
 
 
-class MulticastTooLarge(PeerProtocolError):
-    """A multicast above the size that a router holds."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"message is larger than the {limit} bytes that a multicast may have")
-
-
-class SenderOverMark(PeerProtocolError):
-    """A message that had to be held until it is whole, from a connection above its mark."""
-
-    def __init__(self) -> None:
-        super().__init__("too much is held for this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-
-
-class AddressStreamBudgetSpent(PeerProtocolError):
-    """A message above the size that is held, after others to its address have kept publishers waiting."""
-
-    condition = Condition.RESOURCE_LIMIT_EXCEEDED
-
-    def __init__(self) -> None:
-        super().__init__("others wait, and large messages to this address came too slowly before: send it later")
-
-
-class RequestTooLarge(PeerProtocolError):
-    """A request above the size that a service of this router takes."""
-
-    condition = Condition.MESSAGE_SIZE_EXCEEDED
-
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"request is larger than the {limit} bytes that this router reads: {size} bytes or more")
-
-
-class ForeignUserId(PeerProtocolError):
-    """A message whose `user-id` is not the user that sends it."""
-
-    condition = Condition.UNAUTHORIZED_ACCESS
-
-    def __init__(self) -> None:
-        super().__init__("the user-id of the message is not that of its sender")
-
-
-class TooManyRequests(PeerProtocolError):
-    """A service of this router has no room for one more request of the same connection."""
-
-    condition = Condition.RESOURCE_LIMIT_EXCEEDED
-
-
 class Forwarder:
-    """Decides for each message, and moves what waits when things change."""
+    """Decides for each message, and moves what waits when things change; with the controllers of addresses."""
 
     def __init__(
         self,
@@ -121,7 +85,8 @@ class Forwarder:
         egress: MessageSender,
         waiting: WaitingMessages,
         streams: SlowStreams,
-        credit_manager: CreditManager,
+        repair: MulticastRepair,
+        end_circuit: Callable[[EgressCircuitLink], None],
         faults: InternalErrorHandlers,
     ) -> None:
         self.clock = clock
@@ -132,12 +97,14 @@ class Forwarder:
         self._egress = egress
         self._waiting = waiting
         self._streams = streams
-        self._credit_manager = credit_manager
         self._faults = faults
         self._is_last_try = False
         self.is_handing_back = False
         """Whether what clients publish is released while stopping, so that they send it elsewhere."""
-        self._fanout = DatagramFanout(fib, ports, egress, settlement, credit_manager.repair, credit_manager.copying)
+        self.credit_manager = CreditManager(
+            clock, fib, ports, settings, settlement, egress, waiting, repair, self, end_circuit, faults
+        )
+        self._fanout = DatagramFanout(fib, ports, egress, settlement, repair, self.credit_manager.copying)
 
     def set_handing_back(self, is_handing_back: bool) -> None:
         """Release what clients publish, or forward it again."""
@@ -319,7 +286,7 @@ class Forwarder:
         """Find its link's controller; that of the address when the link is gone, or has none."""
         source = transfer.ingress
         controller = source.controller if source is not None else None
-        return controller if controller is not None else self._credit_manager.of(entry)
+        return controller if controller is not None else self.credit_manager.of(entry)
 
     def _is_brokered(self, transfer: Transfer) -> bool:
         """Whether it came on credit that was dealt, and not as a datagram."""
@@ -332,7 +299,7 @@ class Forwarder:
             if source is not None and source.port.is_router:
                 self.fan_out(transfer)
             else:
-                self._credit_manager.of(entry).take(transfer)
+                self.credit_manager.of(entry).take(transfer)
             return
         if transfer.size > self._most_held(transfer, entry):
             self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
@@ -352,14 +319,14 @@ class Forwarder:
         if isinstance(source, IngressCircuitLink) and transfer.scan is not None:
             transfer.scan.ingress = source.root
         self._fanout.send(transfer, entry, self.clock.now)
-        self._credit_manager.used_by_copies(entry)
+        self.credit_manager.used_by_copies(entry)
 
     def _dispatch_anycast(self, transfer: Transfer, entry: AddressEntry) -> None:
         target = self._choose(transfer, entry)
         if target is not None:
             self._send_to(transfer, target)
         elif entry.subscribers:
-            self._credit_manager.of(entry).take(transfer)
+            self.credit_manager.of(entry).take(transfer)
         else:
             self._settlement.settle(transfer, RELEASE)
 
@@ -512,7 +479,7 @@ class Forwarder:
 
     def _may_stream(self, transfer: Transfer, entry: AddressEntry) -> bool:
         """Whether a message may keep others from the subscribers of its address until its end has come."""
-        controller = self._credit_manager.find(entry)
+        controller = self.credit_manager.find(entry)
         return controller is None or not controller.keeps_waiting() or self._streams.may_begin(transfer, entry)
 
     def hold_less(self, transfer: Transfer) -> None:
@@ -530,10 +497,10 @@ class Forwarder:
 
     def reconsider(self, entry: AddressEntry) -> None:
         """Move credit, and what waits: others than before take the messages of an address."""
-        self._credit_manager.repair.subscribers_changed(entry, self.clock.now)
-        controller = self._credit_manager.find(entry)
+        self.credit_manager.repair.subscribers_changed(entry, self.clock.now)
+        controller = self.credit_manager.find(entry)
         if controller is not None:
-            self._credit_manager.update_paths(controller)
+            self.credit_manager.update_paths(controller)
             return  # it sees to all publishers of the address
         for link in publishers_of(entry):
             self._settlement.top_up(link)
@@ -584,7 +551,7 @@ class Forwarder:
         if is_unknown and link is not None and link.controller is not None:
             link.controller.used_for_nothing(link)
         self._waiting.give_up(transfer)
-        controller = self._credit_manager.find(transfer.entry)
+        controller = self.credit_manager.find(transfer.entry)
         if controller is not None:
             controller.drop(transfer)
 

@@ -43,9 +43,6 @@ cdef class RouterDataPlane(DataPlane):
 
     @cython.locals(controller=CreditController)
     cpdef object _spared(self, EgressLink link)
-    cpdef object dispatch(self, Transfer transfer)
-    cpdef object hold(self, Transfer transfer)
-    cpdef object send_datagram(self, Transfer transfer, object route)
     cpdef Py_ssize_t sent(self) except? -1
     cpdef object set_now(self, double now)
     @cython.locals(due=double, other=double)

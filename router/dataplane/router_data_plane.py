@@ -14,10 +14,9 @@ import cython
 
 from mesh_config.models import ForwardingSettings
 from router.core.addressing.address import AddressKind
-from router.core.forwarding.fib import AddressEntry, Fib, Route
-from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.ids_and_conditions import ConnectionId
 from router.dataplane.connection_port import Port
-from router.dataplane.credit_manager import CreditManager
 from router.dataplane.current_settings import CurrentSettings
 from router.dataplane.data_plane import DataPlane
 from router.dataplane.internal_error_handlers import InternalErrorHandlers
@@ -82,19 +81,6 @@ class RouterDataPlane(DataPlane):
         self.streams = SlowStreams(self.clock)
         self.egress = MessageSender(fib.me, self.settlement, self.waiting, self.streams, self._spared)
         self.repair = MulticastRepair(fib, self.ports, self.current_settings, self.egress, instance)
-        self.credit_manager = CreditManager(
-            self.clock,
-            fib,
-            self.ports,
-            self.current_settings,
-            self.settlement,
-            self.egress,
-            self.waiting,
-            self.repair,
-            self,
-            self._end_circuit,
-            faults,
-        )
         self._forwarder = Forwarder(
             self.clock,
             fib,
@@ -104,9 +90,11 @@ class RouterDataPlane(DataPlane):
             self.egress,
             self.waiting,
             self.streams,
-            self.credit_manager,
+            self.repair,
+            self._end_circuit,
             faults,
         )
+        self.credit_manager = self._forwarder.credit_manager
         self.unfinished = UnfinishedDeliveries(self.current_settings)
         self._reader = LinkEventReader(
             self.clock,
@@ -320,34 +308,6 @@ class RouterDataPlane(DataPlane):
 
     def _expired(self, transfer: Transfer) -> None:
         self.credit_manager.expired(transfer)
-
-    def dispatch(self, transfer: Transfer) -> None:
-        """Choose a way for a message anew."""
-        self._forwarder.dispatch(transfer)
-
-    def hold(self, transfer: Transfer) -> None:
-        """Collect a message until it is whole, or too large."""
-        self._forwarder.hold(transfer)
-
-    def fan_out(self, transfer: Transfer) -> None:
-        """Copy a whole multicast of a neighbor without credit that was set aside for it."""
-        self._forwarder.fan_out(transfer)
-
-    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
-        """Send a copy of a multicast on a data link of a neighbor; not if it is no message."""
-        self._forwarder.send_copy_as_datagram(transfer, ingress, neighbor)
-
-    def send_datagram(self, transfer: Transfer, route: Route) -> None:
-        """Send a message on the data links of a neighbor."""
-        self._forwarder.send_datagram(transfer, route)
-
-    def end_faulty(self, error: StageError) -> None:
-        """Give a message an outcome that a fault of ours has happened to."""
-        self._forwarder.end_faulty(error)
-
-    def fail(self, transfer: Transfer, error: Exception) -> None:
-        """Give a message an outcome because of *error*, a fault of ours."""
-        self._forwarder.fail(transfer, error)
 
     def _spared(self, link: EgressLink) -> None:
         controller = link.controller
