@@ -73,7 +73,7 @@ class ControllerContext:
         self._end_circuit = end_circuit
         self.faults = faults
         self.copying = LocalCopier(egress, settlement, forwarder.end_faulty, faults)
-        forwarding = settings.forwarding
+        forwarding = settings.forwarding  # these don't change (`mesh_config.change_plan.FORWARDING_AT_START`)
         self.window = forwarding.publisher_window
         self.brokered_messages = forwarding.brokered_messages
         self.circuit_idle_s = forwarding.circuit_idle_s

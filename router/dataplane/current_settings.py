@@ -6,7 +6,9 @@ from mesh_config.models import ForwardingSettings
 
 
 class CurrentSettings:
-    """Holder of the settings of forwarding. A reload changes what it holds, and nobody keeps a copy.
+    """Holder of the settings of forwarding. A reload changes what it holds, so that nobody keeps a copy.
+
+    Only those that hold from the start of a router until its end may be kept elsewhere (`ControllerContext`).
 
     Attributes:
         forwarding: as they are at present; those of credit as they were at the start

@@ -6,5 +6,3 @@ cdef class LinkEventHandler:
 cdef class DataPlane:
     cdef public LinkEventHandler reader
     cdef public object current_settings
-    cdef public Py_ssize_t session_window_frames
-    cdef public Py_ssize_t session_windows_bytes

@@ -25,10 +25,19 @@ class DataPlane:
 
     reader: LinkEventHandler
     current_settings: CurrentSettings
-    session_window_frames: int
-    """Number of frames that a peer may send on a session before they are read."""
-    session_windows_bytes: int
-    """Number of bytes that a client may send unread on its n-th session, times n."""
+
+    @property
+    def session_window_frames(self) -> int:
+        """Number of frames that a peer may send on a session before they are read."""
+        return self.current_settings.forwarding.session_window_frames
+
+    @property
+    def session_windows_bytes(self) -> int:
+        """Number of bytes that a client may send unread on its n-th session, times n.
+
+        500 sessions have less than all of what is held for a connection together.
+        """
+        return self.current_settings.forwarding.connection_bytes // 8
 
     def add_publisher(self, link: PublisherLink) -> None:
         """Take in a link on which messages of a client may arrive from now on."""

@@ -66,8 +66,6 @@ class RouterDataPlane(DataPlane):
         self.ports: dict[ConnectionId, Port] = {}
         """Ports of connections to neighbors."""
         self.current_settings = CurrentSettings(settings)
-        self.session_window_frames = settings.session_window_frames
-        self.session_windows_bytes = settings.connection_bytes // 8  # 500 sessions have less than all of it together
         self.links: dict[IngressLink | EgressLink, None] = {}
         self.gone_ingress = LinkCounters()
         """Messages of all links that are gone, so that totals never fall."""
@@ -115,8 +113,6 @@ class RouterDataPlane(DataPlane):
         Args:
             settings: with those of credit as they were at the start (`mesh_config.change_plan.FORWARDING_AT_START`).
         """
-        self.session_window_frames = settings.session_window_frames
-        self.session_windows_bytes = settings.connection_bytes // 8
         self.current_settings.forwarding = settings
 
     def set_now(self, now: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import attrs
 import pytest
 
 from router.dataplane.connection_port import Port
@@ -451,3 +452,16 @@ def test_what_was_held_for_a_client_that_is_gone_goes_back_to_the_system(
     publisher.wire.cut()
     bench.run()
     assert (router.trim_at < math.inf) is is_much
+
+
+def test_windows_of_new_sessions_go_by_the_settings_that_were_taken_over(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"session_window_frames": 64})
+    peer = bench.raw(router)
+    peer.write(frames.AMQP_HEADER + frames.write(0x10, ["raw"]))
+    for channel, count in enumerate((64, 8)):
+        forwarding = attrs.evolve(router.settings.forwarding, session_window_frames=count)
+        router.take_settings(attrs.evolve(router.settings, forwarding=forwarding))
+        peer.write(frames.write(0x11, [None, 0, 100, 100], channel=channel))
+        bench.run()
+        begins = [int(frame.fields[2]) for frame in frames.read(peer.read) if frame.name == "begin"]
+        assert begins[channel:] == [count]
