@@ -175,7 +175,7 @@ class ObservedRate:
 
 
 @pytest.mark.parametrize("is_of_user", [True, False])
-def test_looks_at_slowed_links_grow_with_the_messages_that_go_on_and_not_with_the_links(
+def test_looks_at_slowed_links_grow_with_messages_and_not_with_links(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, is_of_user: bool
 ) -> None:
     rights = everything(messages_per_s_of_user=100) if is_of_user else everything(messages_per_s=100)
@@ -200,7 +200,7 @@ def test_looks_at_slowed_links_grow_with_the_messages_that_go_on_and_not_with_th
     assert sorted(received.bodies) == sorted([*range(len(senders))] * 2)
 
 
-def test_slowed_links_with_more_than_a_turn_has_room_for_all_come_to_their_turns(bench: Bench) -> None:
+def test_slowed_links_with_more_than_a_turn_has_room_for_are_all_read(bench: Bench) -> None:
     router = bench.router("A", vhosts=(everything(messages_per_s=1000), everything("other")))
     received = enter(bench, router, "other").receiver("x", credit=2000).accepting()
     client = enter(bench, router)
