@@ -26,6 +26,8 @@ class Connectivity:
 
     component: Ints
     """Number of the component of each node, counted from 0 in the order of the least node of each; by node."""
+    sizes: Ints
+    """Number of nodes of each component."""
     order: Ints
     """All nodes in preorder; the nodes below one follow it at once."""
     parent: Ints
@@ -34,11 +36,6 @@ class Connectivity:
     """Nodes on the far side of each link whose failure splits a component, by link."""
     cuts: Mapping[int, tuple[Slice, ...]]
     """Branches that each articulation point cuts off from the rest of its component when it fails, by node."""
-
-    @property
-    def sizes(self) -> Ints:
-        """Number of nodes of each component."""
-        return np.bincount(self.component)
 
     def pairs_split_by_link(self, link: int) -> int:
         """Ordered pairs of nodes that have no path any more when *link* fails."""
@@ -96,8 +93,10 @@ def analyse(nodes: int, ends: Sequence[tuple[int, int]]) -> Connectivity:
     for root in range(nodes):
         if walk.found[root] < 0:
             walk.start(root)
+    component = np.array(walk.component, dtype=np.int64)
     return Connectivity(
-        component=np.array(walk.component, dtype=np.int64),
+        component=component,
+        sizes=np.bincount(component),
         order=np.array(walk.order, dtype=np.int64),
         parent=np.array(walk.parent, dtype=np.int64),
         bridges=dict(sorted(walk.bridges.items())),

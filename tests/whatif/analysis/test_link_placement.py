@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import networkx as nx
 import numpy as np
 import pytest
@@ -125,6 +126,30 @@ def test_pairs_saved_by_every_candidate_are_what_trying_every_failure_gives(
                 assert saved[u, v] == saved[v, u] == before - pairs_lost(nodes, [*edges, (u, v, cost)])
             else:
                 assert saved[u, v] == 0
+
+
+class Counted(np.ndarray[Any, np.dtype[Any]]):
+    """Numbers that count the results of all arithmetic with them."""
+
+    results = 0
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        plain = [np.asarray(each) if isinstance(each, Counted) else each for each in inputs]
+        found = getattr(ufunc, method)(*plain, **options)
+        Counted.results += np.size(found)
+        return np.asarray(found).view(Counted)
+
+
+def work_of_saved_pairs(nodes: int) -> int:
+    """Results of the arithmetic of `saved_pairs` on a tree in which every second node is an articulation point."""
+    connectivity = analyse(nodes, [(at, (at - 1) // 2) for at in range(1, nodes)])
+    Counted.results = 0
+    link_placement.saved_pairs(attrs.evolve(connectivity, component=connectivity.component.view(Counted)))
+    return Counted.results
+
+
+def test_work_for_saved_pairs_grows_as_the_number_of_pairs() -> None:
+    assert 0 < work_of_saved_pairs(80) < 5 * work_of_saved_pairs(40)
 
 
 @given(meshes(), st.integers(1, 4), st.sampled_from(Goal), st.integers(1, 6), st.data())
