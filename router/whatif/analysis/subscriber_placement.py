@@ -125,51 +125,70 @@ class AddressUse:
         """Messages/s lost with subscribers at *sites* and one more router, by that router, summed over single failures.
 
         Those of publishers whose own router has failed don't count.
+
+        Args:
+            sites: routers with subscribers, by place.
+            failures: of the mesh and this address.
         """
+        places = np.array(sites, dtype=np.int64)
         lost = np.zeros(len(self.distance))
-        for router, labels in failures.that_split:
-            lost += self._lost(labels, [site for site in sites if site != router])
+        for _, traffic in failures.that_split:
+            lost += traffic.lost_with(places)[0]
         # What is left splits nothing, so that all of these are alike but for the publishers that fail themselves, ...
-        calm = self._lost(failures.component, sites)
+        calm, without = failures.calm.lost_with(places)
         own: Floats = np.bincount(self.srcs, self.rates, len(lost)).astype(np.float64)
         own[list(failures.routers_that_split)] = 0.0
-        lost += failures.others * calm - self._lost(failures.component, sites, own)
+        own_traffic = PartedTraffic.of(failures.calm.part, np.arange(len(lost)), own)
+        lost += failures.others * calm - own_traffic.lost_with(places)[0]
         # ... and for the router itself that is asked about.
-        without = self._lost(failures.component, sites, reached=False)
         is_other = np.ones(len(lost), dtype=np.bool_)
         is_other[list(failures.routers_that_split)] = False
-        is_missed = ~np.isin(failures.component, failures.component[list(sites)])
+        is_missed = ~np.isin(failures.calm.part, failures.calm.part[places])
         whole: Floats = lost + np.where(is_other, without - calm - np.where(is_missed, own, 0.0), 0.0)
         return whole
 
-    def _lost(self, labels: Ints, sites: Sequence[int], rates: Floats | None = None, *, reached: bool = True) -> Floats:
-        """Messages/s lost in a mesh in parts, with subscribers at *sites* and one more router, by that router.
+
+@attrs.frozen(eq=False)
+class PartedTraffic:
+    """Messages/s that publishers of an address send in each part of a mesh that is in parts."""
+
+    part: Ints
+    """Part of each router; that of a failed one is the last, in which nobody sends."""
+    sent: Floats
+    """Messages/s, by part."""
+
+    @classmethod
+    def of(cls, labels: Ints, srcs: Ints, rates: Floats) -> PartedTraffic:
+        """Sum up what is sent in each part.
 
         Args:
             labels: part of each router, -1 for one that has failed.
-            sites: routers with subscribers, by place.
-            rates: what publishers at each router send, instead of those of this address.
-            reached: whether subscribers at the router count.
+            srcs: routers of publishers, by place.
+            rates: what each of these sends.
         """
-        served = np.unique(labels[list(sites)])
-        of_src, sent = (labels[self.srcs], self.rates) if rates is None else (labels, rates)
-        is_lost = (of_src >= 0) & ~np.isin(of_src, served)
-        by_part = np.bincount(of_src[is_lost], sent[is_lost], int(labels.max(initial=0)) + 1)
-        lost = np.full(len(labels), float(by_part.sum()))
-        if reached:
-            lost[labels >= 0] -= by_part[labels[labels >= 0]]
-        return lost
+        none = int(labels.max(initial=0)) + 1
+        part = np.where(labels < 0, none, labels)
+        sent: Floats = np.bincount(part[srcs], rates, none + 1).astype(np.float64)
+        sent[none] = 0.0
+        return cls(part, sent)
+
+    def lost_with(self, sites: Ints) -> tuple[Floats, float]:
+        """Messages/s lost with subscribers at *sites* and at one more router, by that router; and at *sites* alone."""
+        left = self.sent.copy()
+        left[self.part[sites]] = 0.0
+        total = float(left[:-1].sum())
+        return total - left[self.part], total
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class SingleFailures:
-    """Every single failure of a link or a router, as far as it matters to addresses."""
+    """Every single failure of a link or a router, as far as it matters to an address."""
 
-    component: Ints
-    """Component of each router when nothing fails, by router."""
-    that_split: tuple[tuple[int | None, Ints], ...]
-    """Bridges, articulation points, and routers with subscribers: the router, None for a link; and the part of each
-    router then, -1 of the failed one."""
+    calm: PartedTraffic
+    """Messages of the address while nothing fails."""
+    that_split: tuple[tuple[int | None, PartedTraffic], ...]
+    """Bridges, articulation points, and routers with subscribers: the router, None for a link; and the messages of the
+    address then."""
     others: int
     """Number of links and routers beside these."""
 
@@ -179,21 +198,26 @@ class SingleFailures:
         return tuple(router for router, _ in self.that_split if router is not None)
 
     @classmethod
-    def of(cls, connectivity: Connectivity, links: int, sites: Sequence[int]) -> SingleFailures:
+    def of(cls, connectivity: Connectivity, links: int, audience: AddressUse) -> SingleFailures:
         """Find the failures of a mesh that split it.
 
         Args:
             connectivity: of the mesh.
             links: how many there are.
-            sites: routers with subscribers.
+            audience: subscribers and publishers of the address.
         """
         found: list[tuple[int | None, Ints]] = [
             (None, connectivity.labels_without_link(each)) for each in connectivity.bridges
         ]
-        routers = sorted({*connectivity.cuts, *sites})
+        routers = sorted({*connectivity.cuts, *audience.sites})
         found += [(router, connectivity.labels_without_node(router)) for router in routers]
-        others = links + len(connectivity.component) - len(found)
-        return cls(component=connectivity.component, that_split=tuple(found), others=others)
+        return cls(
+            calm=PartedTraffic.of(connectivity.component, audience.srcs, audience.rates),
+            that_split=tuple(
+                (router, PartedTraffic.of(labels, audience.srcs, audience.rates)) for router, labels in found
+            ),
+            others=links + len(connectivity.component) - len(found),
+        )
 
 
 def load_places(audience: AddressUse) -> Iterator[SubscriberPlacement]:
@@ -219,7 +243,7 @@ def loss_places(audience: AddressUse, connectivity: Connectivity, links: int) ->
     sites = audience.sites
     if not sites or not audience.srcs.size:
         return
-    failures = SingleFailures.of(connectivity, links, sites)
+    failures = SingleFailures.of(connectivity, links, audience)
     added = audience.losses_with(sites, failures)
     before = float(added[sites[0]])
     yield from _better(audience, None, sites, before, added)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
@@ -283,21 +284,26 @@ def subscriber_rows(mesh: SuggestInput, addresses: Sequence[str] | None = None) 
         mesh: and what is wished for.
         addresses: that are looked at; all when absent.
     """
-    found: dict[tuple[str, str], list[SubscriberPlacement]] = {}
+    best: dict[tuple[str, str], list[SubscriberPlacement]] = {}
     for number, text in enumerate(mesh.network.addresses):
         if addresses is None or text in addresses:
             audience = AddressUse(mesh.network, mesh.kernel, mesh.distance, number)
+            found: dict[tuple[str, str], list[SubscriberPlacement]] = {}
             for measure, place in _places(mesh, audience):
                 kind = "addition" if place.taken_from is None else "move"
                 found.setdefault((kind, measure), []).append(place)
-    rows: list[Row] = []
-    for (kind, measure), places in sorted(found.items()):
-        places.sort(key=lambda it: (-it.gain, it.address, it.router, -1 if it.taken_from is None else it.taken_from))
-        rows += [
-            _place_row(mesh, kind, measure, rank, place)
-            for rank, place in enumerate(places[: mesh.wish.count], start=1)
-        ]
-    return rows
+            for key, places in found.items():
+                best[key] = heapq.nsmallest(mesh.wish.count, [*best.get(key, ()), *places], key=_order)
+    return [
+        _place_row(mesh, kind, measure, rank, place)
+        for (kind, measure), places in sorted(best.items())
+        for rank, place in enumerate(places, start=1)
+    ]
+
+
+def _order(place: SubscriberPlacement) -> tuple[float, int, int, int]:
+    """Sort key by which the best place comes first."""
+    return -place.gain, place.address, place.router, -1 if place.taken_from is None else place.taken_from
 
 
 def _places(mesh: SuggestInput, audience: AddressUse) -> Iterator[tuple[str, SubscriberPlacement]]:
