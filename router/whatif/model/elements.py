@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from typing import Any, Final
 
 import attrs
@@ -132,15 +133,26 @@ def link_ids(ends: Iterable[tuple[str, str]]) -> list[str]:
     count: Counter[str] = Counter()
     ids = []
     for one, other in ends:
-        text = f"{min(one, other)}--{max(one, other)}"
+        text = _of_ends(one, other)
         count[text] += 1
-        ids.append(text if count[text] == 1 else f"{text}#{count[text]}")
+        ids.append(_numbered(text, count[text]))
     return ids
 
 
-def free_link_id(one: str, other: str, taken: Collection[str]) -> str:
+def free_link_id(one: str, other: str, taken: Container[str]) -> str:
     """The first usual id of a link between two routers that is not taken."""
-    return next(name for name in link_ids([(one, other)] * (len(taken) + 1)) if name not in taken)
+    usual = (_numbered(_of_ends(one, other), number) for number in itertools.count(1))
+    return next(name for name in usual if name not in taken)
+
+
+def _of_ends(one: str, other: str) -> str:
+    """Id of the first link between two routers."""
+    return f"{min(one, other)}--{max(one, other)}"
+
+
+def _numbered(text: str, number: int) -> str:
+    """Id of one of several links with the same ends, the first of which has the number 1 and the id *text*."""
+    return text if number == 1 else f"{text}#{number}"
 
 
 def nearest_name(name: str, known: Collection[str]) -> str | None:

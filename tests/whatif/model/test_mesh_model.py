@@ -20,6 +20,7 @@ from router.whatif.model.elements import (
     LinkEdge,
     RouterNode,
     SubscriberSite,
+    free_link_id,
     link_ids,
 )
 from router.whatif.model.mesh_model import (
@@ -114,6 +115,25 @@ def test_links_are_named_by_their_ends_and_parallel_ones_counted() -> None:
     assert link_ids([("B", "A"), ("A", "C"), ("A", "B"), ("B", "A")]) == ["A--B", "A--C", "A--B#2", "A--B#3"]
     # Two pairs of routers that would have the same text.
     assert link_ids([("a--b", "c"), ("a", "b--c")]) == ["a--b--c", "a--b--c#2"]
+
+
+class Looked:
+    """Ids that are taken; those that are looked for are noted."""
+
+    def __init__(self, *taken: str) -> None:
+        self.taken = taken
+        self.asked: list[object] = []
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.append(name)
+        return name in self.taken
+
+
+def test_a_free_id_is_the_first_one_and_no_more_are_made_than_are_looked_for() -> None:
+    taken = Looked("A--B", "A--B#2", "A--B#4", *(f"A--C#{number}" for number in range(2, 1000)))
+    assert free_link_id("B", "A", taken) == "A--B#3"
+    assert taken.asked == ["A--B", "A--B#2", "A--B#3"]
+    assert free_link_id("A", "C", taken) == "A--C"
 
 
 BAD = {
