@@ -11,12 +11,13 @@ import datetime as dt
 import math
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from router.whatif.analysis.derived_tables import write_answers
@@ -68,6 +69,7 @@ HOURS: Final = "hours"
 LEVELS: Final = ("busy", "mean", "p50", "p95", "p99", "max")
 """Choices of what stands for a period, columns of `demand_period`."""
 MOST_PERIODS: Final = 520
+"""Maximum number of periods that are played, the last ones of a history, and maximum number to look ahead."""
 
 
 @attrs.frozen(kw_only=True)
@@ -192,27 +194,63 @@ def gaps(out: Path, model: Model) -> tuple[dict[str, int], int]:
 
     Returns: the periods in which each of these was watched; the number of all periods.
     """
-    rows = read_table(out, DEMAND_PERIOD.name, ["begun", "router"]).to_pylist()
-    begun = set(_last_periods(rows))
-    watched = {router: len(each & begun) for router, each in _watched(model, rows).items()}
-    seen = set(read_table(out, DEMAND_RATE.name, ["router"]).column("router").unique().to_pylist())
-    never = {router.id: 0 for router in model.routers if router.id in seen}
-    return {router: count for router, count in sorted((never | watched).items()) if count < len(begun)}, len(begun)
-
-
-def _watched(model: Model, rows: Iterable[Mapping[str, Any]]) -> dict[str, set[dt.datetime]]:
-    """Beginnings of the periods of each router of the model that has some, of rows of `demand_period`."""
+    table = read_table(out, DEMAND_PERIOD.name, ["begun", "router"])
+    begun = sorted(table.column("begun").unique().to_pylist())[-MOST_PERIODS:]
     known = {router.id for router in model.routers}
-    found: dict[str, set[dt.datetime]] = {}
-    for row in rows:
-        if row["router"] in known:
-            found.setdefault(row["router"], set()).add(row["begun"])
+    seen = {router for of in (table, read_table(out, DEMAND_RATE.name, ["router"])) for router in _routers_of(of)}
+    watched = dict.fromkeys(sorted(seen & known), 0)
+    each_once = table.group_by(["begun", "router"]).aggregate([])
+    recent = each_once.filter(
+        pc.is_in(each_once.column("begun"), pa.array(begun, each_once.schema.field("begun").type))
+    )
+    for row in recent.column("router").value_counts().to_pylist():
+        if row["values"] in known:
+            watched[row["values"]] = row["counts"]
+    return {router: count for router, count in watched.items() if count < len(begun)}, len(begun)
+
+
+def _routers_of(table: pa.Table) -> list[str]:
+    """Routers in a table with a column `router`, each once."""
+    found: list[str] = table.column("router").unique().to_pylist()
     return found
 
 
-def _last_periods(rows: Iterable[Mapping[str, Any]]) -> list[dt.datetime]:
-    """Beginnings of the periods that count, of rows of `demand_period`."""
-    return sorted({row["begun"] for row in rows})[-MOST_PERIODS:]
+@attrs.frozen(kw_only=True)
+class RecentPeriods:
+    """Demands of the last MOST_PERIODS periods of a history: those that count, and all that the driver takes of it."""
+
+    rows: Mapping[dt.datetime, Sequence[Mapping[str, Any]]]
+    """`router`, `address`, a rate and `msg_bytes` of each demand, by when the period began, the first one first."""
+    routers: frozenset[str]
+    """Routers of the whole history, also of older periods."""
+
+    @classmethod
+    def of(cls, periods: DataFrame, level: str) -> RecentPeriods:
+        """Select them.
+
+        Args:
+            periods: the table `demand_period`.
+            level: column that has the rate.
+        """
+        sql = functions_of(periods)
+        newest = periods.select("begun").distinct().orderBy(sql.desc("begun")).limit(MOST_PERIODS).toArrow()
+        rows: dict[dt.datetime, list[Mapping[str, Any]]] = {each: [] for each in sorted(newest.column(0).to_pylist())}
+        routers = frozenset(_routers_of(periods.select("router").distinct().toArrow()))
+        if rows:
+            first = int(next(iter(rows)).timestamp())
+            recent = periods.where(sql.unix_seconds("begun") >= first)
+            for row in recent.select("begun", "router", "address", level, "msg_bytes").toArrow().to_pylist():
+                rows[row["begun"]].append(row)
+        return cls(rows=rows, routers=routers)
+
+    def watched(self, model: Model) -> dict[str, set[dt.datetime]]:
+        """Beginnings of the periods of each router of the model that is in the history, though it may have none."""
+        found: dict[str, set[dt.datetime]] = {router.id: set() for router in model.routers if router.id in self.routers}
+        for begun, rows in self.rows.items():
+            for row in rows:
+                if row["router"] in found:
+                    found[row["router"]].add(begun)
+        return found
 
 
 @contextlib.contextmanager
@@ -254,38 +292,37 @@ class _Forecast:
         self._write(rates_of(hours, calendar), DEMAND_RATE)
         self._write(periods_of(hours, calendar), DEMAND_PERIOD)
         shutil.rmtree(self.folder / HOURS)
-        rows = self._read(DEMAND_PERIOD).toArrow().to_pylist()
-        numbers = self._numbers(history, rows)
+        recent = RecentPeriods.of(self._read(DEMAND_PERIOD), self.wanted.level)
+        numbers = self._numbers(history, recent)
         self.on_progress("computing the trend of demands", 0, 0)
         expected, high = self._demands(numbers)
         write_model(expected, self.folder / EXPECTED)
         write_model(high, self.folder / HIGH)
-        whole = self._whole(history, rows, numbers)
-        self._play(rows, whole)
+        whole = self._whole(history, recent, numbers)
+        self._play(recent, whole)
         self.on_progress("computing when links are full", 0, 0)
         self._links(whole, last=max(numbers))
 
-    def _numbers(self, history: Path, rows: Sequence[dict[str, Any]]) -> dict[Any, int]:
+    def _numbers(self, history: Path, recent: RecentPeriods) -> dict[Any, int]:
         """Number the periods by when they begin: 0 is the last one, those before are negative.
 
         Raises: RunError when there are too few.
         """
         calendar = self.wanted.calendar
-        begun = _last_periods(rows)
+        begun = list(recent.rows)
         if len(begun) < LEAST:
             raise self._too_few(history, len(begun))
-        there = {row["router"] for row in rows}
-        if there.isdisjoint(router.id for router in self.model.routers):
-            raise no_router_known(history, there, f"the routers with whole {self.wanted.period}s")
+        if recent.routers.isdisjoint(router.id for router in self.model.routers):
+            raise no_router_known(history, recent.routers, f"the routers with whole {self.wanted.period}s")
         last = begun[-1]
         return {each: round((each - last).total_seconds() / calendar.period_s) for each in begun}
 
-    def _whole(self, history: Path, rows: Sequence[dict[str, Any]], numbers: dict[Any, int]) -> dict[Any, int]:
+    def _whole(self, history: Path, recent: RecentPeriods, numbers: dict[Any, int]) -> dict[Any, int]:
         """Take the periods in which every router of the model was watched: in others its demands are not known.
 
         Raises: RunError when there are too few.
         """
-        watched = _watched(self.model, rows)
+        watched = recent.watched(self.model)
         found = {begun: number for begun, number in numbers.items() if all(begun in each for each in watched.values())}
         if len(found) < LEAST:
             period = self.wanted.period
@@ -342,11 +379,11 @@ class _Forecast:
         rows = self._read(DEMAND_FORECAST).toArrow().to_pylist()
         return with_measured(self.model, rows, "expected"), with_measured(self.model, rows, "high")
 
-    def _play(self, rows: Sequence[dict[str, Any]], numbers: dict[Any, int]) -> None:
+    def _play(self, recent: RecentPeriods, numbers: dict[Any, int]) -> None:
         """Play failures through the demands of each period."""
         level = self.wanted.level
         models = [
-            (self._variant(number), with_measured(self.model, [row for row in rows if row["begun"] == begun], level))
+            (self._variant(number), with_measured(self.model, recent.rows[begun], level))
             for begun, number in numbers.items()
         ]
 

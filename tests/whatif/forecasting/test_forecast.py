@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import threading
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -22,7 +23,7 @@ from mesh_config.models import Treatment
 from router import whatif
 from router.cli import main
 from router.cli.whatif.forecast import _say, rows_to_tell
-from router.whatif.forecasting.capacity_forecast import Wanted, check, forecast
+from router.whatif.forecasting.capacity_forecast import MOST_PERIODS, RecentPeriods, Wanted, check, forecast, gaps
 from router.whatif.forecasting.demand_history import Calendar, periods_of, rates_of, read_history
 from router.whatif.forecasting.link_trends import ForecastSettings, trends
 from router.whatif.formats.model_folder import read_model, write_model
@@ -354,6 +355,75 @@ def test_a_router_that_was_not_watched_makes_no_growth(spark: SparkSession, tmp_
         assert (each["periods"], each["growth"], each["full_in"]) == (3, pytest.approx(0), None), each
     found = {each["router"]: each for each in read_table(tmp_path / "out", "demand_forecast").to_pylist()}
     assert {router: each["periods"] for router, each in found.items()} == {"A": 6, "C": 3}
+
+
+def long_history(rng: random.Random, hours: int, addresses: int = 1) -> list[dict[str, Any]]:
+    """Rows of `demand_period` by hours: A in most, C, Z, which no model has, and B in the first hour alone."""
+    rows = []
+    for hour in range(hours):
+        routers = [router for router in "ACZ" if router != "A" or rng.random() < 0.9] + ["B"] * (not hour)
+        for router in sorted(routers):
+            for number in range(addresses):
+                rate = float(rng.randrange(1, 100))
+                rows.append(
+                    {"begun": MONDAY + dt.timedelta(hours=hour), "router": router, "address": f"jobs{number}"}
+                    | {"hours": 60, "msg_bytes": None}
+                    | dict.fromkeys(("mean", "p50", "p95", "p99", "max", "busy"), rate)
+                )
+    return rows
+
+
+def write_periods(folder: Path, rows: Iterable[dict[str, Any]]) -> None:
+    for name, table in (("demand_period", rows), ("demand_rate", [])):
+        (folder / name).mkdir(parents=True)
+        pq.write_table(from_rows(name, table), folder / name / "part-00000.parquet")
+
+
+def last_periods(rows: Iterable[dict[str, Any]]) -> list[dt.datetime]:
+    return sorted({row["begun"] for row in rows})[-MOST_PERIODS:]
+
+
+@pytest.mark.parametrize("hours", [0, 4, MOST_PERIODS + 30])
+def test_of_a_history_only_the_last_periods_are_taken(spark: SparkSession, tmp_path: Path, hours: int) -> None:
+    rows = long_history(random.Random(hours), hours)
+    write_periods(tmp_path, rows)
+    found = RecentPeriods.of(spark.read.parquet(str(tmp_path / "demand_period")), "p95")
+    wanted = ("begun", "router", "address", "p95", "msg_bytes")
+    assert list(found.rows) == last_periods(rows)
+    assert {begun: list(each) for begun, each in found.rows.items()} == {
+        begun: [{name: row[name] for name in wanted} for row in rows if row["begun"] == begun] for begun in found.rows
+    }
+    assert found.routers == {row["router"] for row in rows}
+    model = triangle()
+    assert found.watched(model) == {
+        router: {row["begun"] for row in rows if row["router"] == router and row["begun"] in found.rows}
+        for router in "ABC"
+        if router in found.routers
+    }
+
+
+@pytest.mark.parametrize("hours", [4, MOST_PERIODS + 30])
+def test_routers_that_were_not_watched_in_the_last_periods_are_found(tmp_path: Path, hours: int) -> None:
+    rows = long_history(random.Random(hours), hours)
+    write_periods(tmp_path, rows)
+    last = last_periods(rows)
+    watched = {
+        router: len({row["begun"] for row in rows if row["router"] == router and row["begun"] in last})
+        for router in "ABC"
+    }
+    expected = {router: count for router, count in watched.items() if count < len(last)}
+    assert "A" in expected or hours == 4
+    assert gaps(tmp_path, triangle()) == (expected, len(last))
+
+
+def test_gaps_of_a_long_history_take_less_memory_than_its_rows(tmp_path: Path) -> None:
+    rows = long_history(random.Random(1), 400, addresses=20)
+    write_periods(tmp_path, rows)
+    tracemalloc.start()
+    gaps(tmp_path, triangle())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100 * len(rows)
 
 
 def test_the_busy_hour_is_found_though_some_router_was_not_watched_in_it(spark: SparkSession, tmp_path: Path) -> None:
