@@ -5,7 +5,7 @@ Messages of a link add up to its load, and what reaches nobody to what the scena
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -198,28 +198,45 @@ def _copies(routes: RoutingState, hops: _Hops) -> Iterator[tuple[int, int, int, 
     for flow in routes.flows({number for number in range(len(network.addresses)) if _is_multicast(network, number)}):
         if flow.dst is not None:
             published.setdefault((flow.address, flow.src), (flow.rate, set()))[1].add(flow.dst)
+    incoming = _incoming(routes)
     for (address, src), (rate, wanted) in published.items():
         seen = {src}
         for dst in sorted(wanted):
             node = dst
             while node not in seen:
                 seen.add(node)
-                before = _predecessor(routes, src, node)
+                before = _predecessor(routes, incoming[node], src, node)
                 yield hops.directed(before, node), src, SEVERAL, address, rate
                 node = before
 
 
-def _predecessor(routes: RoutingState, root: int, node: int) -> int:
-    """The router before *node* in the tree of *root*: of those on a shortest path the one with the least (cost, id)."""
-    network, kernel = routes.network, routes.kernel
+def _incoming(routes: RoutingState) -> dict[int, list[tuple[int, int]]]:
+    """Living neighbors of each router, each with the cost of the link from there."""
+    network = routes.network
+    found: dict[int, list[tuple[int, int]]] = {}
+    for (src, dst), link in routes.used_links.items():
+        if src not in routes.failed_routers:
+            costs = network.link_cost_back if src == network.link_b[link] else network.link_cost
+            found.setdefault(dst, []).append((src, int(costs[link])))
+    return found
+
+
+def _predecessor(routes: RoutingState, incoming: Iterable[tuple[int, int]], root: int, node: int) -> int:
+    """The router before *node* in the tree of *root*: of those on a shortest path the one with the least (cost, id).
+
+    Args:
+        routes: of a scenario.
+        incoming: neighbors of *node*, each with the cost of the link from there.
+        root: router at which the tree begins.
+        node: router in the tree, another one.
+    """
+    kernel = routes.kernel
     whole = kernel.distance(root, node)
     found = []
-    for (src, dst), link in routes.used_links.items():
-        if dst == node and src not in routes.failed_routers:
-            cost = (network.link_cost, network.link_cost_back)[int(src == network.link_b[link])][link]
-            before = kernel.distance(root, src)
-            if before >= 0 and before + int(cost) == whole:
-                found.append((before, src))
+    for src, cost in incoming:
+        before = kernel.distance(root, src)
+        if before >= 0 and before + cost == whole:
+            found.append((before, src))
     return min(found)[1]
 
 

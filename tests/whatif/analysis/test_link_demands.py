@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import ItemsView
+from itertools import pairwise
 from typing import Any
 
 import pyarrow.compute as pc
@@ -114,6 +116,31 @@ def test_demands_of_any_scenario_add_up_to_what_the_kernel_counts(model: Model, 
     # Beside these the kernel counts demands that send nothing.
     silent = {(it.src, it.address) for it in map(model.demands.__getitem__, range(len(model.demands))) if it.address}
     assert len(living) <= kernel.starved_publishers <= len(living) + len(silent - starved)
+
+
+class CountingLinks(dict[tuple[int, int], int]):
+    """Links by their ends that count how often all of them are looked through."""
+
+    looks = 0
+
+    def items(self) -> ItemsView[tuple[int, int], int]:
+        self.looks += 1
+        return super().items()
+
+
+@pytest.mark.parametrize("routers", [3, 20])
+def test_links_are_not_looked_through_for_each_copy_of_a_multicast(routers: int) -> None:
+    names = [f"r{at:02}" for at in range(routers)]
+    model = mesh(
+        " ".join(f"{one}-{other}" for one, other in pairwise(names)),
+        addresses=[address("news", Treatment.MULTICAST)],
+        subscribers=[site("news", name) for name in names],
+        demands=[demand(name, "news", 1) for name in names],
+    )
+    routes = routes_of(model)
+    links = routes.used_links = CountingLinks(routes.used_links)
+    assert len(link_demands(routes)) == routers * (routers - 1)
+    assert links.looks == 2
 
 
 def test_split_demands_have_no_links() -> None:
