@@ -76,7 +76,8 @@ def optimise(
             places.place_of("link", name, tuple(least), option="--keep")
         if file is not None:
             mesh = importlib.import_module("mesh_config.loader").load_mesh(file)
-            _tell_of_missing(file, [name for name in least if name not in settings.links_by_id(mesh)], len(least))
+            there = settings.links_by_id(mesh)
+            _tell_of_missing(file, [name for name in least if name not in there], len(least))
             known = settings.least_costs(mesh)
             least = {name: known[name] for name in least if name in known}
         limits = searching.CostLimits(

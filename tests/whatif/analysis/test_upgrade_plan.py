@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import sys
 from pathlib import Path
+from types import FrameType
 
 import attrs
 import pytest
@@ -23,7 +25,7 @@ from router.whatif.analysis.failure_sweep import TRIES, FailureSweep
 from router.whatif.analysis.upgrade_plan import PlanLimits, PlanSearch
 from router.whatif.formats.details_file import with_details
 from router.whatif.formats.importer import import_model
-from router.whatif.formats.mesh_settings import built_in_treatment
+from router.whatif.formats.mesh_settings import built_in_treatment, links_by_id
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.formats.price_file import PricedChange, PricedOptions, read_prices
 from router.whatif.model.demands import Demand
@@ -372,6 +374,27 @@ def _patched(text: str, diff: str) -> str:
     )
     assert text.count(old) == 1
     return text.replace(old, new)
+
+
+def test_links_of_a_mesh_file_are_worked_out_a_few_times_however_many_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yaml"
+    file.write_text(render_mesh(generate("line", 12)), encoding="utf-8")
+    model, _ = import_model(file)
+    links = [attrs.evolve(link, capacity_msgs=10.0) for link in model.links]
+    write_model(attrs.evolve(model, links=links), tmp_path / "model")
+    calls: list[str] = []
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is links_by_id.__code__:
+            calls.append(frame.f_code.co_name)
+
+    sys.setprofile(count)
+    try:
+        done = CliRunner().invoke(main, ["whatif", "optimise", str(tmp_path / "model"), "--mesh", str(file)])
+    finally:
+        sys.setprofile(None)
+    assert done.exit_code == 0, done.output
+    assert 0 < len(calls) <= 3
 
 
 def test_a_mesh_file_that_lacks_links_of_the_model_is_told(tmp_path: Path) -> None:
