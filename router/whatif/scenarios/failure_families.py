@@ -295,7 +295,7 @@ class Maintenance:
         """The group's members, each time with something else."""
         place, group = self._place(elements)
         links, routers = self._left(elements)
-        gone = [link for link in range(len(elements.links)) if link not in set(links)]
+        gone = set(range(len(elements.links))).difference(links)
         calm = elements.calm_without(gone, group.routers) if elements.has_rates else 0.0
 
         def failure(number: int) -> Failure:

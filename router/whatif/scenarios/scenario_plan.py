@@ -6,7 +6,9 @@ each with a range of numbers without a gap. Nothing but numbers needs to travel 
 
 from __future__ import annotations
 
+import bisect
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -100,26 +102,34 @@ class Chunks:
 
     starts: tuple[range, ...]
     """First scenarios of the chunks of each variant."""
+    _bounds: tuple[int, ...] = attrs.field(init=False, repr=False)
+    """Number of the first chunk of each variant, then that of all chunks."""
+
+    @_bounds.default
+    def _bounds_of_starts(self) -> tuple[int, ...]:
+        return tuple(itertools.accumulate(map(len, self.starts), initial=0))
 
     def __len__(self) -> int:
-        return sum(map(len, self.starts))
+        return self._bounds[-1]
 
     def __iter__(self) -> Iterator[Chunk]:
-        return (self[number] for number in range(len(self)))
+        return (
+            self._chunk(variant, number) for variant in range(len(self.starts)) for number in self.of_variant(variant)
+        )
 
     def __getitem__(self, number: int) -> Chunk:
-        rest = number
-        for variant, starts in enumerate(self.starts):
-            if 0 <= rest < len(starts):
-                first = starts[rest]
-                return Chunk(number=number, variant=variant, first=first, stop=min(first + starts.step, starts.stop))
-            rest -= len(starts)
-        raise IndexError(number)
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        return self._chunk(bisect.bisect_right(self._bounds, number) - 1, number)
+
+    def _chunk(self, variant: int, number: int) -> Chunk:
+        starts = self.starts[variant]
+        first = starts[number - self._bounds[variant]]
+        return Chunk(number=number, variant=variant, first=first, stop=min(first + starts.step, starts.stop))
 
     def of_variant(self, variant: int) -> range:
         """Numbers of the chunks of a variant."""
-        first = sum(map(len, self.starts[:variant]))
-        return range(first, first + len(self.starts[variant]))
+        return range(self._bounds[variant], self._bounds[variant + 1])
 
 
 @attrs.frozen(kw_only=True)

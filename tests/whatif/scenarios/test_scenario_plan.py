@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,7 @@ from router.whatif.model.elements import Group, GroupKind, LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
 from router.whatif.scenarios.combination_numbers import VECTOR_LIMIT, Shuffle, rank, ranks, unrank
 from router.whatif.scenarios.failure_families import FailureCandidates, Family, Groups, Maintenance
-from router.whatif.scenarios.scenario_plan import Plan, PlanError, families_of
+from router.whatif.scenarios.scenario_plan import Chunk, Chunks, Plan, PlanError, families_of
 
 
 def ring(
@@ -237,6 +239,39 @@ def test_a_chunk_is_found_by_its_number_and_its_variant() -> None:
             chunks[number]
 
 
+@given(st.lists(st.builds(range, st.integers(0, 9), st.integers(0, 99), st.integers(1, 9)), max_size=6))
+def test_chunks_come_variant_by_variant_and_are_numbered_from_0(starts: list[range]) -> None:
+    chunks = Chunks(tuple(starts))
+    plain = [
+        (variant, first, min(first + each.step, each.stop)) for variant, each in enumerate(starts) for first in each
+    ]
+    wanted = [Chunk(number=at, variant=it[0], first=it[1], stop=it[2]) for at, it in enumerate(plain)]
+    assert list(chunks) == [chunks[number] for number in range(len(chunks))] == wanted
+    for variant in range(len(starts)):
+        assert [chunks[number] for number in chunks.of_variant(variant)] == [
+            chunk for chunk in wanted if chunk.variant == variant
+        ]
+
+
+class CountingStarts(tuple[range, ...]):
+    """Starts of chunks by variant that count how often all variants are looked through."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[range]:
+        CountingStarts.looks += 1
+        return super().__iter__()
+
+
+def test_variants_are_not_looked_through_for_each_chunk() -> None:
+    chunks = Chunks(CountingStarts([range(at, at + 30, 10) for at in range(0, 300, 30)]))
+    CountingStarts.looks = 0
+    every = list(chunks)
+    assert [chunks[number] for number in range(len(chunks))] == every
+    assert len(every) == 30
+    assert CountingStarts.looks == 0
+
+
 def test_more_scenarios_than_are_held_in_the_end_are_refused() -> None:
     with pytest.raises(PlanError, match="121,095,301 scenarios; expected at most 100,000,000; --sample runs some"):
         plan_of(ring(900), "links:3")
@@ -297,6 +332,37 @@ def test_during_maintenance_what_is_down_is_not_uncertain() -> None:
     )
     alone = plan.failure(4)
     assert alone.probability == pytest.approx((1 / 1.02) * (1 / 1.01) ** 2), "one link and two routers are left"
+
+
+@given(st.sets(st.integers(0, 4)), st.sets(st.integers(0, 4), min_size=1), st.data())
+def test_during_maintenance_probabilities_are_products_of_what_is_left(
+    links: set[int], routers: set[int], data: st.DataObject
+) -> None:
+    model = ring(5, failures=3.0)
+    held = Group(
+        name="window",
+        kind=GroupKind.MAINTENANCE,
+        links=tuple(model.links[at].id for at in sorted(links)),
+        routers=tuple(model.routers[at].id for at in sorted(routers)),
+    )
+    elements = FailureCandidates.of(attrs.evolve(model, groups=(held,)))
+    family = Maintenance("window")
+    number = data.draw(st.integers(0, family.count(elements) - 1))
+    batch = family.batch(elements, np.array([number]))
+    ((down_links, down_routers),) = batch
+    left = [
+        (odds, place in down_links.tolist())
+        for place, odds in enumerate(elements.link_odds)
+        if place not in links and not routers.intersection(elements.ends[place])
+    ]
+    left += [
+        (odds, place in down_routers.tolist())
+        for place, odds in enumerate(elements.router_odds)
+        if place not in routers
+    ]
+    wanted = math.prod((odds if is_down else 1.0) / (1.0 + odds) for odds, is_down in left)
+    assert batch.probability is not None
+    assert batch.probability[0] == pytest.approx(wanted)
 
 
 def test_without_rates_there_are_no_probabilities() -> None:
