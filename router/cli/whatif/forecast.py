@@ -26,6 +26,7 @@ from router.cli.whatif.options import (
     spark_settings,
 )
 from router.cli.whatif.progress_bar import progress
+from router.whatif.wording import DEFAULT_FAMILIES
 
 ROWS: Final = 40
 """Maximum rows of a table that is shown; the others are in the files."""
@@ -49,7 +50,7 @@ LOG: Final = ".spark.log"
 @click.option(
     "--fail",
     "families",
-    default="links:1,routers:1",
+    default=DEFAULT_FAMILIES,
     show_default=True,
     metavar="FAMILY,...",
     help="Failures to run, as `run --fail`.",

@@ -13,6 +13,7 @@ import click
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, faults_of
 from router.cli.options import BoundedNumber, WholeNumber
+from router.whatif.wording import DEFAULT_FAMILIES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,8 +60,8 @@ fail_option: Final = click.option(
     "families",
     metavar="FAMILY,...",
     multiple=True,
-    default=("links:1,routers:1",),
-    help="Failures to run, as `run --fail`.  [default: links:1,routers:1]",
+    default=(DEFAULT_FAMILIES,),
+    help=f"Failures to run, as `run --fail`.  [default: {DEFAULT_FAMILIES}]",
 )
 tries_option: Final = click.option(
     "--tries",

@@ -17,6 +17,7 @@ from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import interruptions, resumed
 from router.cli.whatif.options import check_engine, engine_options, output_option, resume_option, spark_settings
 from router.cli.whatif.progress_bar import progress
+from router.whatif.wording import DEFAULT_FAMILIES
 
 
 @click.command("run", short_help="Run failures and changes through a model.")
@@ -27,9 +28,9 @@ from router.cli.whatif.progress_bar import progress
     "families",
     metavar="FAMILY,...",
     multiple=True,
-    default=("links:1,routers:1",),
+    default=(DEFAULT_FAMILIES,),
     help="Failures to run: links:N, routers:N (every choice of N; N-M: of N to M), links:N+routers:M, srlg (groups of"
-    " links that fail together, such as those of one duct), sites.  [default: links:1,routers:1]",
+    f" links that fail together, such as those of one duct), sites.  [default: {DEFAULT_FAMILIES}]",
 )
 @click.option(
     "--maintenance",

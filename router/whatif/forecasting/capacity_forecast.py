@@ -56,7 +56,7 @@ from router.whatif.pipeline.table_layouts import (
     Layout,
 )
 from router.whatif.scenarios.run_request import Request
-from router.whatif.wording import BASE
+from router.whatif.wording import BASE, DEFAULT_FAMILIES
 
 RUN: Final = "run"
 """Folder with the run in which each period is a variant."""
@@ -81,7 +81,7 @@ class Wanted:
     """One of CALENDARS."""
     level: str = "busy"
     """One of LEVELS."""
-    families: str = "links:1,routers:1"
+    families: str = DEFAULT_FAMILIES
     """Failures, as after `--fail`."""
 
     @property

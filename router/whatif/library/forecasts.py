@@ -16,6 +16,7 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run import Options
 from router.whatif.pipeline.table_files import address_for_spark
 from router.whatif.pipeline.table_layouts import LINK_FORECAST, TableError
+from router.whatif.wording import DEFAULT_FAMILIES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +82,7 @@ def forecast(
     horizon: int = 26,
     limit: float = 1.0,
     confidence: float = 0.9,
-    families: str = "links:1,routers:1",
+    families: str = DEFAULT_FAMILIES,
     options: Options | None = None,
 ) -> Forecast:
     """Tell when links will be full, from a history of counters, on Spark.

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from router.whatif.formats.parquet_file import read_parquet
+from router.whatif.kernel.c_arrays import CAUSES
 from router.whatif.kernel.network_arrays import MICRO, utilisation
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, WORST_SCHEMA, file_name
 from router.whatif.pipeline.table_files import SUFFIX, write_table
@@ -20,8 +21,8 @@ from router.whatif.scenarios.scenario_plan import Plan
 
 STAGE: Final = (BASE_LOADS, WORST_LOADS)
 """Folders that are needed until this step only."""
-KEPT: Final = 10
-"""Scenarios for each directed link."""
+KEPT: Final = CAUSES
+"""Scenarios for each directed link: as many as the kernel keeps of each chunk, so that the worst of all are there."""
 
 
 def write_links(folder: Path, plan: Plan) -> None:

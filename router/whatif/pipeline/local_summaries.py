@@ -25,6 +25,7 @@ from router.whatif.pipeline.scenario_extremes import (
     RANKS,
     STRETCHES,
     is_harm,
+    measured,
     nearest_rank,
     points_of,
     worst,
@@ -101,6 +102,10 @@ class LocalSummaries:
             SCENARIO_CURVE.name: self.curves(),
         }
 
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column of `scenario`, of which no other is read."""
+        return read_table(self._folder, SCENARIO.name, [name]).column(0)
+
     # Families
 
     def families(self) -> pa.Table:
@@ -115,12 +120,12 @@ class LocalSummaries:
                 yield rows[key], np.concatenate([values[each] for each in slices])
 
         lost, pairs = self._column("lost_msgs_per_s"), self._column("unreachable_pairs")
-        living = pairs - self._column("dead_end_pairs")
+        living = measured(self, "lost_pairs")
         for row, values in by_group((living > 0) | self._is_worse()):
             row |= {"scenarios": len(values), "harmful": int(values.sum())}
         for name, values in (
             ("lost_msgs_per_s", lost),
-            ("lost_pairs", living.astype(np.float64)),
+            ("lost_pairs", living),
             ("max_utilisation", self._column("max_utilisation")),
         ):
             for row, own in by_group(values):
@@ -150,7 +155,7 @@ class LocalSummaries:
             is_calm[each.first : each.stop] = each.family == NOTHING
         rows: list[Row] = []
         for measure in HARMS:
-            values = self._measure(measure)
+            values = measured(self, measure)
             harm = is_harm(measure, values, is_calm)
             for at, variant in enumerate(self._variants):
                 for rank, place in enumerate(worst(values, numbers, harm & (variants == at)).tolist(), start=1):
@@ -169,7 +174,7 @@ class LocalSummaries:
         asked += [(measure, ALL, every) for measure in STRETCHES if every]
         rows: list[Row] = []
         for measure, family, slices in asked:
-            whole = self._measure(measure)
+            whole = measured(self, measure)
             own = np.concatenate([whole[each] for each in slices])
             values, counts = np.unique(own[~np.isnan(own)], return_counts=True)
             counted = values, counts.astype(np.int64), np.cumsum(counts)
@@ -177,13 +182,6 @@ class LocalSummaries:
             named = (dict(zip(POINT_SCHEMA.names, each, strict=True)) for each in found)
             rows += [{name: row[name] for name in SCENARIO_CURVE.names} for row in named if not row["percentile"]]
         return from_rows(SCENARIO_CURVE.name, rows)
-
-    def _measure(self, name: str) -> NDArray[np.float64]:
-        """Values of a measure of HARMS by scenario; NaN where there is none."""
-        if name == "lost_pairs":
-            found: NDArray[np.float64] = self._column("unreachable_pairs") - self._column("dead_end_pairs")
-            return found.astype(np.float64)
-        return self._column(name)
 
     def _is_worse(self) -> NDArray[np.bool_]:
         """Mask of the scenarios in which more publishers or addresses lack a subscriber than while nothing fails."""
@@ -199,7 +197,7 @@ class LocalSummaries:
 
     def _column(self, name: str) -> NDArray[Any]:
         """A column of numbers; NaN where a real is null."""
-        column = read_table(self._folder, SCENARIO.name, [name]).column(0)
+        column = self.column(name)
         if pa.types.is_float64(column.type):
             column = pc.fill_null(column, float("nan"))
         found: NDArray[Any] = column.to_numpy()

@@ -6,7 +6,7 @@ Numbers come in arrays, so that the local engine calls this with whole columns, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -44,16 +44,23 @@ HARM_SCHEMA: Final = pa.schema(
 )
 
 
-def measured(table: pa.Table, name: str) -> Reals:
+class Columns(Protocol):
+    """Rows of `scenario`, such as a table of Arrow."""
+
+    def column(self, name: str, /) -> pa.ChunkedArray:
+        """A column of them."""
+
+
+def measured(rows: Columns, name: str) -> Reals:
     """A measure of scenarios as reals, NaN where it is null.
 
     Args:
-        table: rows of `scenario`, with the columns that it is made of.
+        rows: scenarios, with the columns that the measure is made of.
         name: of a column, or `lost_pairs`.
     """
     if name == "lost_pairs":
-        return measured(table, "unreachable_pairs") - measured(table, "dead_end_pairs")
-    found: Reals = table.column(name).cast(pa.float64()).to_numpy()
+        return measured(rows, "unreachable_pairs") - measured(rows, "dead_end_pairs")
+    found: Reals = rows.column(name).cast(pa.float64()).to_numpy()
     return found
 
 

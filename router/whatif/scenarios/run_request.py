@@ -15,8 +15,8 @@ from router.whatif.model.added_link_forms import MOST_DIGITS, AddedLinkError, ad
 from router.whatif.model.elements import LinkEdge, SubscriberSite, nearest_name
 from router.whatif.model.mesh_model import Model, ModelError, grown, with_costs, with_links, with_subscribers
 from router.whatif.scenarios.failure_families import FailureCandidates, Maintenance
-from router.whatif.scenarios.scenario_plan import DEFAULT_FAMILIES, Plan, PlanError, families_of, plan_error
-from router.whatif.wording import BASE, NAMED, listed
+from router.whatif.scenarios.scenario_plan import Plan, PlanError, families_of, plan_error
+from router.whatif.wording import BASE, DEFAULT_FAMILIES, NAMED, listed
 
 CHANGED: Final = "changed"
 """The variant with all changes that were asked for."""

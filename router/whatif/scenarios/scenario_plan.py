@@ -31,7 +31,6 @@ from router.whatif.scenarios.failure_families import (
 )
 from router.whatif.wording import BASE, NAMED, counted, listed
 
-DEFAULT_FAMILIES: Final = "links:1,routers:1"
 MAX_SIZE: Final = 16
 """Maximum number of links, or of routers, that fail at once."""
 MAX_SCENARIOS: Final = 10**8
