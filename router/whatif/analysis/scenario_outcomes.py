@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from router.whatif.pipeline.local_summaries import ScenarioRange
 from router.whatif.pipeline.run_folder import read_plan
+from router.whatif.pipeline.scenario_extremes import measured
 from router.whatif.pipeline.table_files import files_of, read_parts, read_table, row_count
 from router.whatif.wording import BASE, MAINTENANCE
 
@@ -35,8 +36,8 @@ Places = NDArray[np.intp]
 class Outcomes:
     """Outcome of each scenario of a run, of which those columns are in memory that have been asked for."""
 
-    folder: Path | None
-    """Folder of the run; None without one: then only what needs no column may be called."""
+    folder: Path
+    """Folder of the run."""
     _columns: dict[str, NDArray[Any]] = attrs.field(factory=dict, init=False, repr=False)
     _texts: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, init=False, repr=False)
 
@@ -55,13 +56,11 @@ class Outcomes:
     @cached_property
     def _whole(self) -> pa.Table | None:
         """All columns where they are not many rows: to read files once is faster."""
-        assert self.folder is not None
         rows = row_count(self.folder, "scenario")
         return read_table(self.folder, "scenario") if rows <= WHOLE_ROWS else None
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as it is in the table."""
-        assert self.folder is not None
         if self._whole is not None:
             return self._whole.column(name)
         return read_table(self.folder, "scenario", [name]).column(0)
@@ -100,8 +99,7 @@ class Outcomes:
     @property
     def living_pairs(self) -> NDArray[np.int64]:
         """Number of ordered pairs of living routers that lost each other, by row."""
-        lost: NDArray[np.int64] = self.numbers("unreachable_pairs") - self.numbers("dead_end_pairs")
-        return lost
+        return measured(self, "lost_pairs").astype(np.int64)
 
     def rows(self, places: Sequence[int] | Places) -> list[dict[str, Any]]:
         """Rows at some places, as they are in the table.
@@ -111,7 +109,6 @@ class Outcomes:
         """
         if not len(places):
             return []
-        assert self.folder is not None
         wanted = np.asarray(places, dtype=np.int64)
         if self._whole is not None:
             return list(self._whole.take(pa.array(wanted)).to_pylist())
@@ -127,7 +124,6 @@ class Outcomes:
 
         Numbers have no gaps, so that only the files are read in which they are.
         """
-        assert self.folder is not None
         wanted = np.asarray(numbers, dtype=np.int64)
         found: dict[int, dict[str, Any]] = {}
         for _, part in read_parts(self.folder, "scenario", lambda first, stop: _is_any(wanted, first, stop)):
@@ -158,7 +154,6 @@ class Outcomes:
         if self._whole is not None:
             yield from self._whole.filter(_is_alone(self._whole, variant)).to_pylist()
             return
-        assert self.folder is not None
         places: list[int] = []
         single = [each for each in self._ranges() if each.variant == variant and not _MORE.search(each.family)]
 
@@ -170,7 +165,6 @@ class Outcomes:
         yield from self.rows(places)
 
     def _ranges(self) -> list[ScenarioRange]:
-        assert self.folder is not None
         return read_plan(self.folder).ranges
 
 
