@@ -13,6 +13,7 @@ grant, and what is lost is what has no path. A run shows how much more would go 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import attrs
@@ -206,17 +207,18 @@ class SingleFailures:
             links: how many there are.
             audience: subscribers and publishers of the address.
         """
-        found: list[tuple[int | None, Ints]] = [
-            (None, connectivity.labels_without_link(each)) for each in connectivity.bridges
-        ]
         routers = sorted({*connectivity.cuts, *audience.sites})
-        found += [(router, connectivity.labels_without_node(router)) for router in routers]
+        # One by one, so that labels are not held beside the parts that are made of them.
+        parted = itertools.chain(
+            ((None, connectivity.labels_without_link(link)) for link in connectivity.bridges),
+            ((router, connectivity.labels_without_node(router)) for router in routers),
+        )
         return cls(
             calm=PartedTraffic.of(connectivity.component, audience.srcs, audience.rates),
             that_split=tuple(
-                (router, PartedTraffic.of(labels, audience.srcs, audience.rates)) for router, labels in found
+                (router, PartedTraffic.of(labels, audience.srcs, audience.rates)) for router, labels in parted
             ),
-            others=links + len(connectivity.component) - len(found),
+            others=links + len(connectivity.component) - len(connectivity.bridges) - len(routers),
         )
 
 
