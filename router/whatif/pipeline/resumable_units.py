@@ -19,7 +19,7 @@ from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, Outp
 from router.whatif.pipeline.chunk_files_as_rows import DATA, NAME, TABLE
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage
 from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
-from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD
+from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, OF_LINKS, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD
 from router.whatif.scenarios.scenario_plan import Chunk
 
 PLAYED: Final = "played"
@@ -92,13 +92,17 @@ def files_left(folder: Path, chunk: Chunk) -> Iterator[OutputFile]:
 
 def units_to_files(folder: Path) -> None:
     """Make files of chunks of what Spark has committed in the run in *folder*, for the local engine to go on."""
+    storage = LocalStorage(folder)
+    for name in (*TABLES, *(layout.name for layout in OF_LINKS)):
+        # Tables of all of them, whole or not, which will be made again.
+        for made in storage.children(name):
+            if not _PART.fullmatch(made):
+                storage.remove(f"{name}/{made}")
     for name in TABLES:
-        if (folder / name / COMMITTED).exists():  # a table of all of them, which will be made again
-            shutil.rmtree(folder / name)
         for file in sorted((folder / LEFT / name).glob(f"*{SUFFIX}")):
             (folder / name).mkdir(exist_ok=True)
             file.replace(folder / name / file.name)
-    for unit in committed_units(LocalStorage(folder)):
+    for unit in committed_units(storage):
         place = folder / PLAYED / unit.name
         for name in TABLES:
             for file in sorted((place / f"{TABLE}={name}").glob(f"*{SUFFIX}")):

@@ -149,6 +149,28 @@ def test_a_run_that_one_engine_began_another_one_can_end(
     assert nothing_beside(tmp_path / "run")
 
 
+def test_the_local_engine_ends_a_run_of_which_spark_has_made_the_tables(
+    spark: SparkSession, model: Model, tmp_path: Path
+) -> None:
+    """All tables are of one engine afterwards, those of links too, and of what a task left unfinished nothing."""
+
+    def interrupted(folder: Path) -> None:
+        begun = folder / "scenario" / "_temporary" / "0" / "part-00000.snappy.parquet"
+        begun.parent.mkdir(parents=True)
+        begun.write_bytes(b"PAR1")
+        (folder / "scenario" / "_SUCCESS").unlink()
+        raise KeyboardInterrupt
+
+    request, out = Request(families="links:1"), tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        run(model, request, out, Options(engine="spark"), finish=interrupted)
+    assert files_of(tmp_path / ".run.partial", "link_load"), "Spark's are there"
+    made(model, request, out, is_resumed=True)
+    made(model, request, tmp_path / "local")
+    assert_equal(tmp_path / "local", out)
+    assert not list(out.rglob("_temporary"))
+
+
 @pytest.mark.slow
 def test_spark_goes_on_where_it_was(spark: SparkSession, model: Model, uninterrupted: Path, tmp_path: Path) -> None:
     out, begun = tmp_path / "run", tmp_path / ".run.partial" / "played" / "unit=0000090-0000099" / "_temporary"
