@@ -38,16 +38,20 @@ class InputTable:
     file: str
     is_csv: bool
 
-    def lines(self, rows: Sequence[int]) -> dict[int, int]:
+    def lines(self, rows: Sequence[int], faults: FileFindings) -> dict[int, int]:
         """The lines of some rows of CSV, both counted as they are in the file: rows from 0, lines from 1.
 
         It reads the file again: only messages need it.
+
+        Args:
+            rows: of the table.
+            faults: told of a value too long, after which no lines are known.
         """
         if not self.is_csv or not rows:
             return {}
         wanted, last = set(rows), max(rows)
         # Rows of another length are refused elsewhere, and not in the table.
-        sound = (line for values, line in _rows(Path(self.file)) if len(values) == self.table.num_columns)
+        sound = (line for values, line in _rows(Path(self.file), faults) if len(values) == self.table.num_columns)
         return {row: line for row, line in zip(range(last + 1), sound, strict=False) if row in wanted}
 
 
@@ -144,24 +148,32 @@ def _tell_lengths(path: Path, names: Sequence[str], count: int, faults: FileFind
     """Tell of the first rows that have more or fewer values than there are columns."""
     expected = f"{len(names)}: {', '.join(names)}"
     shown = 0
-    for values, line in _rows(path):
+    for values, line in _rows(path, faults):
         if len(values) != len(names) and shown < SHOWN:
             faults.add(f"{len(values)} values", line=line, expected=expected)
             shown += 1
-    if count > shown:
+    if count > shown > 0:
         faults.add(f"{count} rows of another length, the first {shown} are shown", expected=expected)
 
 
-def _rows(path: Path) -> Iterator[tuple[list[str], int]]:
-    """Rows of CSV and their lines; empty lines are no rows."""
+def _rows(path: Path, faults: FileFindings) -> Iterator[tuple[list[str], int]]:
+    """Rows of CSV and their lines, as far as values have a sound length; empty lines are no rows."""
     with path.open(encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(text)
-        next(reader, None)
-        line = reader.line_num + 1
-        for values in reader:
-            if values:
-                yield values, line
+        line = 1
+        try:
+            next(reader, None)
             line = reader.line_num + 1
+            for values in reader:
+                if values:
+                    yield values, line
+                line = reader.line_num + 1
+        except csv.Error:  # the only one that there is where nothing is strict
+            faults.add(
+                f"a value of more than {csv.field_size_limit()} characters",
+                line=line,
+                expected="a shorter one, or the quotation mark that ends it",
+            )
 
 
 def _parquet(path: Path, known: Sequence[str], required: Sequence[str], faults: FileFindings) -> pa.Table:

@@ -181,7 +181,7 @@ class _Reading:
 
     def check(self) -> tuple[Finding, ...]:
         """The warnings. Raises: SettingsError with everything that was found."""
-        lines = self._columns.lines([row for row, _ in self._late])
+        lines = self._columns.lines([row for row, _ in self._late], self._faults)
         for row, tell in self._late:
             # A file without lines is known by its rows, the first being 1.
             tell("" if row in lines else f"row {row + 1}: ", lines.get(row))

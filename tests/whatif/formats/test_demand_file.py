@@ -188,6 +188,16 @@ def test_of_many_faults_the_first_are_told_and_all_counted(tmp_path: Path) -> No
     ]
 
 
+def test_a_quotation_mark_that_nothing_closes_is_told_with_its_line(tmp_path: Path) -> None:
+    words = (
+        ":3: error: a value of more than 131072 characters; expected a shorter one, or the quotation mark that ends it"
+    )
+    assert words in faults(tmp_path, HEAD + "A,B,,1,1,\n" + 'A,"B,1,100\n' + "A,B,,1,100,x\n" * 30_000)
+    told = faults(tmp_path, HEAD + "A,B,,1,1,\n" + f"A,B,,1,1,{'x' * 131_073}\nE,B,,1,1,\n")
+    assert words in told
+    assert ": error: src: row 3: no router `E`; expected a router of the model" in told
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
