@@ -33,9 +33,11 @@ def read(text: str, faults: FileFindings) -> Any:
         found = JsonObject(pairs)
         found.line = next(lines)
         if len(found) != len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            faults.fail(f"key `{twice}` is given twice", line=found.line, expected="each key once")
+            seen = set()
+            for name, _ in pairs:
+                if name in seen:
+                    faults.fail(f"key `{name}` is given twice", line=found.line, expected="each key once")
+                seen.add(name)
         return found
 
     def constant(name: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh_config.findings import SettingsError
-from router.whatif.formats import input_file, topology_builder, xml_with_lines
+from router.whatif.formats import input_file, json_with_lines, topology_builder, xml_with_lines
 from router.whatif.formats.importer import import_model
 from router.whatif.formats.input_file import FileFindings
 from router.whatif.formats.topology_builder import Edge, Node, build, router_ids
@@ -366,6 +368,34 @@ def test_all_faults_of_json_are_told_with_their_lines(tmp_path: Path) -> None:
 )
 def test_what_is_no_topohub_file_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     assert faults(tmp_path, "x.json", text)[0] == expected
+
+
+class ComparedName(str):
+    """Name in a JSON text that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        ComparedName.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_a_key_that_is_given_twice_is_found_without_comparing_all_with_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = json.loads
+
+    def compared(text: str, *, object_pairs_hook: Callable[[list[tuple[str, Any]]], Any], **rest: Any) -> Any:
+        return loads(
+            text, object_pairs_hook=lambda pairs: object_pairs_hook([(ComparedName(k), v) for k, v in pairs]), **rest
+        )
+
+    monkeypatch.setattr(json, "loads", compared)
+    keys = (*range(2000), 1998)
+    with pytest.raises(SettingsError, match="key `1998` is given twice"):
+        json_with_lines.read("{" + ", ".join(f'"{key}": 1' for key in keys) + "}", FileFindings("x.json"))
+    assert ComparedName.compared < 10 * len(keys)
 
 
 # SNDlib
