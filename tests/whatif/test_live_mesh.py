@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from router.cli.management import ManagementClient
-from router.cli.whatif.snapshot import Client
+from router.cli.whatif.mesh_client import MeshClient
 from router.whatif.formats.live_snapshot import checked_model, collect
 from router.whatif.formats.model_folder import read_model
 from router.whatif.model.mesh_model import Model
@@ -152,7 +152,7 @@ def test_a_snapshot_from_any_router_is_the_model_of_the_file(
     with Clients(mesh) as clients:
         for router in ROUTERS:
             with ManagementClient(mesh.url(router)) as asking:
-                client = Client(asking)
+                client = MeshClient(asking)
 
                 def snapshot() -> Model:
                     model, warnings = checked_model(collect(client), mesh.url(router))  # noqa: B023

@@ -14,10 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from router.cli.errors import BAD_INPUT, faults_of, show
 from router.cli.management import ManagementClient
-from router.cli.management_errors import RefusedError as RequestRefused
 from router.cli.options import BoundedNumber
 from router.cli.router_access import RouterAccess, access_options_beside_url
 from router.cli.whatif.import_model import save
+from router.cli.whatif.mesh_client import MeshClient
 from router.cli.whatif.options import demands_option, groups_option, output_option
 from router.core.terminal_escaping import url_without_password
 
@@ -68,7 +68,7 @@ def snapshot(
 
 def _read(sources: Any, client: ManagementClient, measure: float | None) -> tuple[Any, Sequence[Any]]:
     """Read what the mesh tells, and measure the demands."""
-    asking = Client(client)
+    asking = MeshClient(client)
     with _progress("asking routers") as told:
         before = sources.collect(asking, told)
     if measure is None:
@@ -78,24 +78,6 @@ def _read(sources: Any, client: ManagementClient, measure: float | None) -> tupl
     with _progress("asking again") as told:
         after = sources.collect(asking, told)
     return after, sources.measured_demands(before, after, time.monotonic() - began)
-
-
-class Client:
-    """The client as `formats.live_snapshot` asks it."""
-
-    def __init__(self, client: ManagementClient) -> None:
-        self._client = client
-
-    def query(self, kind: str, attributes: Sequence[str], *, router: str | None) -> list[dict[str, Any]]:
-        """All entities of a type; with all attributes from a router that doesn't know all of *attributes*."""
-        try:
-            return self._client.query(kind, attributes, router=router)
-        except RequestRefused:
-            return self._client.query(kind, router=router)
-
-    def attached_to(self) -> str:
-        """Id of the router that it is connected to."""
-        return str(self._client.read("router")["id"])
 
 
 @contextmanager

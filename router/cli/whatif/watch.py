@@ -29,6 +29,7 @@ from router.cli.options import BoundedNumber
 from router.cli.router_access import RouterAccess, access_options_beside_urls
 from router.cli.stat_columns import printable
 from router.cli.table_output_width import console
+from router.cli.whatif.mesh_client import MeshClient
 from router.cli.whatif.options import spark_conf_option, spark_settings
 from router.core.terminal_escaping import url_without_password
 
@@ -280,20 +281,15 @@ def connect(place: str) -> Iterator[_Client]:
         raise ConnectionError(str(error)) from error
 
 
-class _Client:
-    def __init__(self, client: ManagementClient) -> None:
-        self._client = client
+class _Client(MeshClient):
+    """A client whose errors are those that the data source takes for a router that doesn't answer."""
 
-    def query(self, kind: str, attributes: tuple[str, ...], *, router: str | None) -> list[dict[str, Any]]:
-        """All entities of a type."""
+    def query(self, kind: str, attributes: Sequence[str], *, router: str | None) -> list[dict[str, Any]]:
+        """See `MeshClient`. Raises: ConnectionError."""
         try:
-            return self._client.query(kind, attributes, router=router)
+            return super().query(kind, attributes, router=router)
         except ManagementError as error:
             raise ConnectionError(str(error)) from error
-
-    def attached_to(self) -> str:
-        """Id of the router that it is connected to."""
-        return str(self._client.read("router")["id"])
 
 
 class Screen:

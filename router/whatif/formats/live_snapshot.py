@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import attrs
 
 from mesh_config.findings import Finding
 from mesh_config.models import Treatment
-from router.core.addressing.address import is_volatile_reply
 from router.whatif.formats.input_file import FileFindings
+from router.whatif.formats.management_queries import ManagementQueries, mobile_address, order_of_choice
 from router.whatif.formats.management_rows import Attribute, Kind, Row, checked_rows
 from router.whatif.formats.mesh_settings import built_in_treatment
 from router.whatif.model.demands import Demand
@@ -46,16 +46,6 @@ ADDRESS: Final = (
     Attribute("deliveriesIngress", Kind.COUNT),
 )  # fmt: skip
 ROUTER: Final = (Attribute("site", Kind.TEXT, True),)
-
-
-class ManagementQueries(Protocol):
-    """A client of management."""
-
-    def query(self, kind: str, attributes: Sequence[str], *, router: str | None) -> Iterable[Row]:
-        """All entities of a type. Raises whatever its caller is to see."""
-
-    def attached_to(self) -> str:
-        """Id of the router that it is connected to."""
 
 
 @attrs.frozen(kw_only=True)
@@ -161,7 +151,7 @@ def measured_demands(before: Reading, after: Reading, seconds: float) -> list[De
         size = _mean_bytes(known, reading)
         was = {row["key"]: row["deliveriesIngress"] for row in known.addresses} if known is not None else {}
         for row in reading.addresses:
-            text = _mobile(row["key"])
+            text = mobile_address(row["key"])
             count, old = row["deliveriesIngress"], was.get(row["key"], 0)
             count -= old if old <= count else 0
             if text is not None and count > 0:
@@ -235,21 +225,19 @@ def _between(reading: Reading, a: str, b: str, cost: int) -> list[Row]:
     ]
     # One that came after its link state was asked for, or of a router that doesn't tell the cost of a connection.
     known = [row if row.get("cost") is not None else {**row, "cost": cost} for row in rows] or [{"cost": cost}]
-    return sorted(known, key=_order_of_choice)
+    return sorted(known, key=_order)
 
 
-def _order_of_choice(row: Row) -> tuple[int, bool, bool, str]:
-    """Sort key of parallel connections, as the end with the smaller id tells of them: those it dialled come first."""
-    return (row["cost"], bool(row.get("isStandby")), row.get("dir") == "in", row.get("identity", "").zfill(20))
+def _order(row: Row) -> tuple[int, bool, bool, str]:
+    return order_of_choice(
+        cost=row["cost"],
+        is_standby=bool(row.get("isStandby")),
+        is_accepted=row.get("dir") == "in",
+        identity=row.get("identity", ""),
+    )
 
 
 # Addresses
-
-
-def _mobile(key: str) -> str | None:
-    """The address of a key; None for those of routers, and of replies."""
-    text = key[2:] if key.startswith("M") else ""
-    return text if text and not is_volatile_reply(text) else None
 
 
 def _subscribers(routers: Mapping[str, RouterReading]) -> list[SubscriberSite]:
@@ -257,7 +245,7 @@ def _subscribers(routers: Mapping[str, RouterReading]) -> list[SubscriberSite]:
     credit: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for router, reading in routers.items():
         for row in reading.links:
-            text = _mobile(row["owningAddr"] or "")
+            text = mobile_address(row["owningAddr"] or "")
             if row["linkType"] == "endpoint" and row["linkDir"] == "out" and text is not None:
                 credit[text, router].append(row["creditAvailable"] + row["unsettledCount"])
     return [
@@ -272,7 +260,7 @@ def _addresses(routers: Mapping[str, RouterReading], used: Iterable[str], faults
     said: dict[str, dict[str, str]] = {}
     for router, reading in sorted(routers.items()):
         for row in reading.addresses:
-            text = _mobile(row["key"])
+            text = mobile_address(row["key"])
             if text is not None:
                 said.setdefault(text, {}).setdefault(row["distribution"], router)
                 if row["publisherCount"]:

@@ -28,6 +28,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.query import StreamingQuery
 
 from router.whatif.formats.history_file_names import file_name
+from router.whatif.formats.management_queries import ManagementQueries
 from router.whatif.formats.parquet_file import read_parquet
 from router.whatif.model.elements import LinkEdge
 from router.whatif.pipeline.atomic_files import write_atomically
@@ -53,7 +54,7 @@ PASSED: Final = """
 others `address` is null."""
 
 T = TypeVar("T")
-Connect = Callable[[str], AbstractContextManager[link_counters.ManagementQueries]]
+Connect = Callable[[str], AbstractContextManager[ManagementQueries]]
 """Makes a client of management of a router's address; it raises OSError when there is no answer."""
 
 
@@ -144,7 +145,7 @@ class CounterReader(DataSourceStreamReader):
             )  # fmt: skip
 
 
-def ask_any(urls: Sequence[str], connect: Connect, ask: Callable[[link_counters.ManagementQueries], T]) -> T | None:
+def ask_any(urls: Sequence[str], connect: Connect, ask: Callable[[ManagementQueries], T]) -> T | None:
     """Ask the first router that answers.
 
     Args:

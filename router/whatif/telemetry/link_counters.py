@@ -8,30 +8,21 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 import attrs
 
-from router.core.addressing.address import is_volatile_reply
+from router.whatif.formats.management_queries import ManagementQueries, mobile_address, order_of_choice
+from router.whatif.formats.management_rows import Row
 from router.whatif.model.elements import LinkEdge, link_ids
 
 NODE: Final = ("id", "isReachable", "instance")
 CONNECTION: Final = (
-    "identity", "container", "role", "opened", "cost", "isStandby",
+    "identity", "container", "role", "opened", "cost", "isStandby", "dir",
     "deliveriesIn", "deliveriesOut", "bytesIn", "bytesOut",
 )  # fmt: skip
 ADDRESS: Final = ("key", "deliveriesIngress")
-
-
-class ManagementQueries(Protocol):
-    """A client of management."""
-
-    def query(self, kind: str, attributes: tuple[str, ...], *, router: str | None) -> list[dict[str, Any]]:
-        """All entities of a type. Raises: OSError when there is no answer."""
-
-    def attached_to(self) -> str:
-        """Id of the router that it is connected to."""
 
 
 @attrs.frozen(kw_only=True)
@@ -45,6 +36,8 @@ class Connection:
     messages_in: int
     bytes_out: int
     bytes_in: int
+    is_accepted: bool = False
+    """Whether the neighbor has dialled. The last field: readings kept by versions before it have none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -126,7 +119,7 @@ def read(client: ManagementQueries, now: Callable[[], int], *, has_addresses: bo
     for router, instance in reachable(client).items():
         target = None if router == me else router
         try:
-            rows = client.query("connection", CONNECTION, router=target)
+            rows = tuple(client.query("connection", CONNECTION, router=target))
             addresses = client.query("router.address", ADDRESS, router=target) if has_addresses else None
         except OSError:
             if router == me:
@@ -142,7 +135,7 @@ def read(client: ManagementQueries, now: Callable[[], int], *, has_addresses: bo
     return dict(sorted(found.items()))
 
 
-def _connections(router: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, Connection]]:
+def _connections(router: str, rows: Iterable[Row]) -> Iterator[tuple[str, Connection]]:
     for row in rows:
         # Each link is told by one of its ends: so no time passes between the counts of its two directions.
         if row["role"] == "inter-router" and row["opened"] and str(row["container"]) > router:
@@ -156,19 +149,19 @@ def _connections(router: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str,
                     messages_in=int(row["deliveriesIn"]),
                     bytes_out=int(row["bytesOut"] or 0),
                     bytes_in=int(row["bytesIn"] or 0),
+                    is_accepted=row.get("dir") == "in",
                 ),
             )
 
 
-def _entered(rows: list[dict[str, Any]]) -> Iterator[tuple[str, int]]:
-    """Traffic of mobile addresses, which have such keys, except those for replies: each client has one of its own."""
+def _entered(rows: Iterable[Row]) -> Iterator[tuple[str, int]]:
     for row in rows:
-        text = str(row["key"])[2:] if str(row["key"]).startswith("M") else ""
-        if text and not is_volatile_reply(text):
+        text = mobile_address(str(row["key"]))
+        if text is not None:
             yield text, int(row["deliveriesIngress"])
 
 
-def _clients(rows: list[dict[str, Any]]) -> tuple[int, int]:
+def _clients(rows: Iterable[Row]) -> tuple[int, int]:
     own = [row for row in rows if row["role"] != "inter-router" and row["bytesIn"] is not None]
     return sum(int(row["deliveriesIn"]) for row in own), sum(int(row["bytesIn"]) for row in own)
 
@@ -203,7 +196,7 @@ def from_text(text: str) -> Reading:
             instance=instance,
             at=at,
             connections={
-                identity: Connection(**dict(zip(names, values, strict=True)))
+                identity: Connection(**dict(zip(names, values, strict=False)))
                 for identity, values in connections.items()
             },
             entered=more[0] if more else None,
@@ -300,19 +293,24 @@ def _count(connection: Connection, *, out: bool) -> tuple[int, ...]:
 
 def _named(router: str, found: RouterCounters, links: tuple[LinkEdge, ...]) -> list[tuple[str, str]]:
     """The link of each connection, by its id."""
-    by_peer: defaultdict[str, list[tuple[int, bool, int, str]]] = defaultdict(list)
-    for identity, one in found.connections.items():
-        by_peer[one.peer].append((one.cost, one.is_standby, int(identity), identity))
+    by_peer: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    for identity, one in sorted(found.connections.items(), key=_order):
+        by_peer[one.peer].append((one.cost, identity))
     named = []
     for peer in sorted(by_peer):
         modelled = [link for link in links if (link.a, link.b) == (router, peer)]
         free = sorted(modelled, key=lambda link: (link.cost, link.id))
         usual = link_ids([(router, peer)] * (len(by_peer[peer]) + len(free)))
         spare = [text for text in usual if text not in {link.id for link in modelled}]
-        for cost, _, _, identity in sorted(by_peer[peer]):
+        for cost, identity in by_peer[peer]:
             # When one of several is down, the cost tells which ones are left.
             fitting = next((link for link in free if link.cost == cost), free[0] if free else None)
             if fitting is not None:
                 free.remove(fitting)
             named.append((fitting.id if fitting is not None else spare.pop(0), identity))
     return sorted(named)
+
+
+def _order(item: tuple[str, Connection]) -> tuple[int, bool, bool, str]:
+    identity, one = item
+    return order_of_choice(cost=one.cost, is_standby=one.is_standby, is_accepted=one.is_accepted, identity=identity)

@@ -23,7 +23,7 @@ from mesh_config.models import (
 )
 from router.cli import main
 from router.cli.management import ManagementClient
-from router.cli.whatif.snapshot import Client
+from router.cli.whatif.mesh_client import MeshClient
 from router.whatif.formats.importer import import_model
 from router.whatif.formats.live_snapshot import Reading, checked_model, collect, measured_demands
 from router.whatif.formats.model_folder import read_model
@@ -389,7 +389,7 @@ def test_subscribers_credit_and_counters_of_a_live_mesh(mesh: MeshProcesses, tmp
 @pytest.mark.interop
 def test_the_demands_of_a_live_mesh_are_what_is_counted(mesh: MeshProcesses) -> None:
     with ManagementClient(mesh.url("B"), timeout_s=WAIT_S) as management:
-        client = Client(management)
+        client = MeshClient(management)
         with connected(mesh.url("A")) as near, connected(mesh.url("D")) as far:
             receiver = far.create_receiver("measured/here", credit=100)
             sender = near.create_sender("measured/here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router.whatif.formats.live_snapshot import checked_model, collect
 from router.whatif.model.elements import LinkEdge
 from router.whatif.telemetry.link_counters import (
     ALL,
@@ -23,6 +25,7 @@ from router.whatif.telemetry.link_counters import (
     read,
     to_text,
 )
+from tests.whatif.formats.test_live_snapshot import Answers, connection, node
 
 SECOND = 1_000_000
 
@@ -105,6 +108,28 @@ def test_a_link_that_the_model_has_not_gets_an_id_of_its_own() -> None:
     before, after = {"A": at(1, c1=counted(0, 0), c2=counted(0, 0))}, {"A": at(2, c1=counted(1, 0), c2=counted(2, 0))}
     known = LinkEdge(id="A--B", a="A", b="B")
     assert {row[0] for row in rows(before, after, known)} == {"A--B", "A--B#2"}
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.booleans(), st.sampled_from(["in", "out"])), max_size=5), st.randoms())
+def test_a_snapshot_and_a_watch_give_parallel_connections_the_same_ids(
+    parallel: list[tuple[int, bool, str]], rng: random.Random
+) -> None:
+    told = [
+        connection("B", identity=str(identity), cost=cost, isStandby=is_standby, dir=way, deliveriesOut=identity)
+        for identity, (cost, is_standby, way) in enumerate(parallel, start=8)
+    ]
+    rng.shuffle(told)
+    nodes = [node("A", {"B": 1}), node("B", {"A": 1})]
+    mesh = Answers([each | {"instance": 1} for each in nodes], {"A": {"connection": told}})
+    model, _ = checked_model(collect(mesh), "amqp://a")
+    counters = {it.link: it.messages for it in model.counters if it.src == "A"}
+    begun = {"A": at(0), "B": at(0)}
+    assert {it.link: it.messages for it in passed(begun, read(mesh, lambda: SECOND)) if it.src == "A"} == counters
+
+
+def test_a_reading_that_was_kept_before_directions_were_still_counts() -> None:
+    kept = '{"A":[1,1000000,{"1":["B",1,false,5,7,50,70]}]}'
+    assert from_text(kept) == {"A": at(1, c1=counted(5, 7))}
 
 
 # What has entered
@@ -235,7 +260,7 @@ class Fake:
 def row(identity: str, container: str, **changes: Any) -> dict[str, Any]:
     usual = {
         "identity": identity, "container": container, "role": "inter-router", "opened": True, "cost": 2,
-        "isStandby": False, "deliveriesIn": 1, "deliveriesOut": 2, "bytesIn": 30, "bytesOut": None,
+        "isStandby": False, "deliveriesIn": 1, "deliveriesOut": 2, "bytesIn": 30, "bytesOut": None, "dir": "out",
     }  # fmt: skip
     return usual | changes
 
