@@ -8,8 +8,10 @@ name.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
+import secrets
 import socket
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +22,7 @@ from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.hadoop_storage import HadoopStorage
 from router.whatif.pipeline.resumable_units import PLAYED, clear_uncommitted, committed_units
 from router.whatif.pipeline.run_completeness import write_left
-from router.whatif.pipeline.run_staging import IDENTITY, LOCK, check_identity, run_error
+from router.whatif.pipeline.run_staging import IDENTITY, LOCK, RunError, check_identity, run_error
 from router.whatif.pipeline.spark_session import LOG, SparkAddress, session
 from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, OF_LINKS, OF_SCENARIOS, PAIR_IMPACT, RUN, SCENARIO_LOAD
 
@@ -103,9 +105,9 @@ class HadoopRunStaging:
         for name in (*STAGE, PLAYED):
             self.storage.remove(name)
         self.storage.replace(self.out)
+        self._is_locked = False  # from here on another run may have made the folder anew
         for name in (IDENTITY, LOCK):
             self.out.remove(name)
-        self._is_locked = False
 
     def close(self) -> None:
         """Let others have the folder; where nothing is done it goes."""
@@ -131,22 +133,60 @@ class HadoopRunStaging:
 
     def _take_lock(self) -> None:
         # A file system of Hadoop's has no locks: it is a file, which a run that was killed has left.
-        mine = {"host": socket.gethostname(), "pid": os.getpid()}
-        while not self.storage.create(LOCK, json.dumps(mine).encode()):
-            text = self.storage.read(LOCK).decode(errors="replace")
-            holder = json.loads(text) if text.strip() else {}
-            if holder.get("host") != mine["host"] or _is_running(int(holder["pid"])):
+        host = socket.gethostname()
+        mine = json.dumps({"host": host, "pid": os.getpid(), "id": secrets.token_hex(8)}).encode()
+        while not self.storage.create(LOCK, mine):
+            text = self._lock_text()
+            if text is None:
+                continue  # its run has ended just now
+            holder = _holder(text)
+            if holder is None or holder[0] != host or _is_running(holder[1]) or not self._remove_lock_of(text):
+                who = "" if holder is None else f": process {holder[1]} of host {holder[0]}"
                 raise run_error(
                     self.out,
-                    f"another run is writing there: process {holder.get('pid')} of host {holder.get('host')}",
+                    f"another run is writing there{who}",
                     f"another folder, or to wait until it ends (if it no longer runs, remove {self.storage}/{LOCK})",
                 )
-            self.storage.remove(LOCK)
         self._is_locked = True
+
+    def _lock_text(self) -> bytes | None:
+        """Contents of the lock, None when it isn't there."""
+        try:
+            return self.storage.read(LOCK)
+        except RunError:
+            if self.storage.exists(LOCK):
+                raise
+            return None
+
+    def _remove_lock_of(self, text: bytes) -> bool:
+        """Remove the lock that a run has left, unless another one has done so and has a lock of its own by now.
+
+        Args:
+            text: contents of the lock, which no other has.
+        Returns: False when another run is about to do it.
+        """
+        claim = f"{LOCK}.{hashlib.sha256(text).hexdigest()}"
+        if not self.storage.create(claim, b""):
+            return False
+        try:
+            if self._lock_text() == text:
+                self.storage.remove(LOCK)
+        finally:
+            self.storage.remove(claim)
+        return True
 
     def _unlock(self) -> None:
         self.storage.remove(LOCK)
         self._is_locked = False
+
+
+def _holder(text: bytes) -> tuple[str, int] | None:
+    """Host and process that a lock names; None where it is not all there: a run has just begun to write it."""
+    try:
+        said = json.loads(text)
+        return str(said["host"]), int(said["pid"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _is_running(pid: int) -> bool:

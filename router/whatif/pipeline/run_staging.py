@@ -7,9 +7,11 @@ under the final name is complete.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -98,10 +100,12 @@ class LocalRunStaging:
     def close(self) -> None:
         """Let others have the folder; where nothing is done it goes."""
         if self._lock is not None:
-            if self.path.exists() and not self._done():
-                shutil.rmtree(self.path)
-            self._lock.close()
-            self._lock = None
+            if not self._done():
+                # Under another name, so that nobody begins a run in a folder of which parts are gone.
+                gone = self.path.with_name(f".{self.out.name}.{secrets.token_hex(4)}.old")
+                self.path.rename(gone)
+                shutil.rmtree(gone)
+            self._unlock()
 
     def _done(self) -> set[int]:
         units = committed_units(self.storage)
@@ -114,10 +118,15 @@ class LocalRunStaging:
         for rest in self.path.glob("*.log"):
             rest.unlink()
         replace_folder(self.path, self.out)
-        # The lock is held until here: a file keeps it under another name.
+        # The lock is held until here: a file keeps it under another name. From now on another run may make the folder.
+        self._unlock()
         for name in (IDENTITY, LOCK):
             (self.out / name).unlink()
-        self.close()
+
+    def _unlock(self) -> None:
+        assert self._lock is not None
+        self._lock.close()
+        self._lock = None
 
     def _check_place(self) -> None:
         if self.out.name in ("", ".."):  # `/`, `.`: in the end it could not be given its name
@@ -139,17 +148,14 @@ def lock_folder(path: Path, out: object) -> IO[str]:
     Raises: RunError when another process has it.
     """
     path.mkdir(parents=True, exist_ok=True)
-    lock = (path / LOCK).open("w", encoding="utf-8")
-    try:
+    with contextlib.suppress(BlockingIOError, FileNotFoundError), contextlib.ExitStack() as kept:
+        lock = kept.enter_context((path / LOCK).open("w", encoding="utf-8"))
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Else it was locked after the process that had it renamed or removed the folder.
-        is_there = os.path.samestat(os.fstat(lock.fileno()), (path / LOCK).stat())
-    except (BlockingIOError, FileNotFoundError):
-        is_there = False
-    if not is_there:
-        lock.close()
-        raise run_error(out, "another run is writing there", "another folder, or to wait until it ends")
-    return lock
+        if os.path.samestat(os.fstat(lock.fileno()), (path / LOCK).stat()):
+            kept.pop_all()
+            return lock
+    raise run_error(out, "another run is writing there", "another folder, or to wait until it ends")
 
 
 def begin_or_resume(path: Path, identity: Mapping[str, object], *, is_resumed: bool) -> None:

@@ -218,6 +218,49 @@ def test_a_run_holds_its_lock_until_it_has_its_name(tmp_path: Path, monkeypatch:
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_a_run_that_has_its_name_leaves_the_folder_of_the_next_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = LocalRunStaging(tmp_path / "out"), LocalRunStaging(tmp_path / "out")
+    first.open({}, is_resumed=False)
+    (first.path / "run").mkdir()
+    unlink = Path.unlink
+
+    def meanwhile(path: Path, missing_ok: bool = False) -> None:
+        if path == first.out / "lock":
+            second.open({}, is_resumed=False)
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", meanwhile)
+    first.finish()
+    first.close()
+    assert sorted(path.name for path in second.path.iterdir()) == ["input.json", "lock"]
+    with pytest.raises(RunError, match="another run is writing there"):
+        LocalRunStaging(tmp_path / "out").open({}, is_resumed=False)
+    second.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_run_that_gives_up_leaves_the_folder_of_the_next_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = LocalRunStaging(tmp_path / "out"), LocalRunStaging(tmp_path / "out")
+    first.open({}, is_resumed=False)
+    unlink, begun = os.unlink, []
+
+    def meanwhile(path: str, **rest: Any) -> None:
+        unlink(path, **rest)
+        if Path(path).name == "lock" and not begun:
+            begun.append(path)
+            second.open({}, is_resumed=False)
+
+    monkeypatch.setattr(os, "unlink", meanwhile)
+    first.close()
+    assert sorted(path.name for path in second.path.iterdir()) == ["input.json", "lock"]
+    second.close()
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_runs_do_not_write_into_one_folder(model: Model, tmp_path: Path) -> None:
     out = tmp_path / "run"
     refused: list[str] = []

@@ -18,7 +18,7 @@ from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.library import open_run
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import hadoop_run_staging
-from router.whatif.pipeline.hadoop_run_staging import copy_run
+from router.whatif.pipeline.hadoop_run_staging import HadoopRunStaging, copy_run
 from router.whatif.pipeline.hadoop_storage import HadoopStorage
 from router.whatif.pipeline.missing_hadoop_client import client_error
 from router.whatif.pipeline.run import Options, run, silent
@@ -162,6 +162,61 @@ def test_two_runs_do_not_write_to_one_place(elsewhere: Elsewhere, model: Model) 
     with pytest.raises(RunError, match="another run is writing there"):
         play(model, out)
     assert elsewhere.names() == {".run.partial"}
+
+
+def test_a_lock_that_is_not_all_there_is_held(elsewhere: Elsewhere, model: Model) -> None:
+    partial = elsewhere.behind / ".run.partial"
+    partial.mkdir()
+    for text in ("", '{"host": "fa', "[]", '{"host": "far"}'):
+        (partial / "lock").write_text(text)
+        with pytest.raises(RunError, match="another run is writing there; expected another folder"):
+            play(model, f"{elsewhere.address}/run")
+    assert elsewhere.names() == {".run.partial"}
+
+
+def test_one_of_two_runs_takes_the_lock_that_a_killed_one_has_left(
+    spark: SparkSession, elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (
+        HadoopRunStaging(HadoopStorage(spark, f"{elsewhere.address}/run"), tmp_path / name) for name in ("one", "two")
+    )
+    partial = elsewhere.behind / ".run.partial"
+    partial.mkdir()
+    (partial / "lock").write_text(json.dumps({"host": os.uname().nodename, "pid": 2**22 + 1}))
+    read, begun = HadoopStorage.read, []
+
+    def meanwhile(storage: HadoopStorage, name: str) -> bytes:
+        found = read(storage, name)
+        if name == "lock" and not begun:
+            begun.append(name)
+            first.open({}, is_resumed=False)
+        return found
+
+    monkeypatch.setattr(HadoopStorage, "read", meanwhile)
+    with pytest.raises(RunError, match=f"another run is writing there: process {os.getpid()} of"):
+        second.open({}, is_resumed=False)
+    assert {path.name for path in partial.iterdir() if not path.name.endswith(".crc")} == {"input.json", "lock"}
+    first.close()
+    assert elsewhere.names() == set()
+
+
+def test_a_lock_that_goes_while_it_is_looked_at_is_free(
+    spark: SparkSession, elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = HadoopRunStaging(HadoopStorage(spark, f"{elsewhere.address}/run"), tmp_path / "here")
+    lock = elsewhere.behind / ".run.partial" / "lock"
+    lock.parent.mkdir()
+    lock.write_text(json.dumps({"host": "far", "pid": 7}))
+    read = HadoopStorage.read
+
+    def meanwhile(storage: HadoopStorage, name: str) -> bytes:
+        lock.unlink(missing_ok=True)
+        return read(storage, name)
+
+    monkeypatch.setattr(HadoopStorage, "read", meanwhile)
+    assert stage.open({}, is_resumed=False) == set()
+    stage.close()
+    assert elsewhere.names() == set()
 
 
 def test_what_cannot_be_is_told_in_one_line(spark: SparkSession, elsewhere: Elsewhere, model: Model) -> None:
