@@ -11,7 +11,7 @@ groups: [{name: duct 7, kind: srlg, links: [A--B, A--C]}]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -25,6 +25,7 @@ from mesh_config.yaml_text import ListNode, MapNode, Node, Place, ScalarNode
 from router.core.addressing.address import normalise
 from router.whatif.formats.input_file import FileFindings, FilePath, in_file, read_text
 from router.whatif.formats.mesh_settings import TreatmentOf
+from router.whatif.model import validation
 from router.whatif.model.elements import (
     MAX_COST,
     AddressNode,
@@ -96,7 +97,7 @@ class Defaults:
     """Values that many have in common."""
 
     router: RouterDefaults = setting("Of routers.", factory=RouterDefaults)
-    link: LinkDefaults = setting("Check the counters of links.", factory=LinkDefaults)
+    link: LinkDefaults = setting("Of links.", factory=LinkDefaults)
 
 
 LISTS: Final[Mapping[str, type[attrs.AttrsInstance]]] = {
@@ -111,16 +112,6 @@ LISTS: Final[Mapping[str, type[attrs.AttrsInstance]]] = {
 KEYS: Final = ("defaults", *LISTS)
 OWN_KEYS: Final = frozenset({"links", "new_links", "subscribers", "groups"})
 """Keys that the settings of a mesh don't have."""
-IDENTITY: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
-    "routers": lambda it: (it.id,),
-    "links": lambda it: (it.id,),
-    "addresses": lambda it: (it.text,),
-    "subscribers": lambda it: (it.address, it.router),
-    "groups": lambda it: (it.name,),
-}
-"""Fields by which an item of each list is known."""
-
-
 NewLinkKind = TypeVar("NewLinkKind", bound=NewLink)
 Item = tuple[Node, Any]
 """Place of an item, and its content."""
@@ -289,11 +280,10 @@ def _refuse_empty(groups: list[Item], faults: FileFindings) -> None:
 
 def _refuse_twice(parts: Mapping[str, list[Item]], faults: FileFindings) -> None:
     """Tell what a list has twice."""
-    for part in IDENTITY:
-        items = parts[part]
+    for part, key_of in validation.KEYS.items():
         seen: dict[object, int | None] = {}
-        for node, item in items:
-            key = IDENTITY[part](item)
+        for node, item in parts.get(part, ()):
+            key = key_of(item)
             if key in seen:
                 message = f"`{' at '.join(key)}` is given twice, first in line {seen[key]}"
                 faults.extend([node.place.finding(message, expected="each once")])
