@@ -100,7 +100,8 @@ def _show(player: Player, began: float, shown: Iterable[Step], different: list[S
     if said["program"] != __version__:
         click.echo(f"made by amqp-mesh {said['program']}, played by {__version__}: what was changed since may differ")
     if player.unplayed:
-        click.echo(f"{player.unplayed} calls can't be played: the state before them was too large to be kept")
+        why = "the state before them was not kept, as it was too large, or another had been made shortly before"
+        click.echo(f"{player.unplayed} calls can't be played: {why}")
     for step in shown:
         for line in _step_lines(step, began):
             click.echo(line)

@@ -184,9 +184,10 @@ def locked(path: str) -> Iterator[None]:
 
 
 def write_users(path: str, users: Mapping[str, Keys]) -> None:
-    """Write the file anew, for its owner alone; whatever reads it meanwhile sees the old one or the new one, whole.
+    """Write the file anew; whatever reads it meanwhile sees the old one or the new one, whole.
 
-    The key of its decoys stays; a file without one gets a new one.
+    A new file is for its owner alone; one that is there keeps its owner and its permissions. The key of its decoys
+    stays; a file without one gets a new one.
 
     Raises:
         LocalError: it cannot be written.

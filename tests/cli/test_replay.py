@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import stat
 import tempfile
@@ -238,6 +239,22 @@ def test_replay_shows_events_actions_and_where_the_router_stood(recording: Path)
         "next deadline", "the replay does what was recorded",
     ):  # fmt: skip
         assert words in found.output
+
+
+def test_replay_says_why_calls_cannot_be_played(bench: Bench, tmp_path: Path) -> None:
+    a, b = bench.router("A"), bench.router("B")
+    recorder = recorder_of(a, Log(), directory=str(tmp_path), max_bytes=10_000)
+    bench.join(a, b)
+    bench.client(a).receiver("topic", credit=1)
+    bench.advance(10)
+    recorder.write(SIGNAL)
+    recorder.close()
+    found = replay(*tmp_path.iterdir())
+    assert re.search(
+        r"\n\d+ calls can't be played: the state before them was not kept, as it was too large, or another had been made"
+        r" shortly before\n",
+        found.output,
+    ), found.output
 
 
 def test_replay_writes_json_and_only_the_calls_asked_for(recording: Path) -> None:

@@ -23,7 +23,7 @@ Path = tuple[str | int, ...]
 
 
 def read_topohub(root: Any, faults: FileFindings, *, message_bytes: float = MESSAGE_BYTES) -> Model:
-    """Read the model of a document read by `json_text`.
+    """Read the model of a document that `json_with_lines.read` has read.
 
     Args:
         root: of the document.

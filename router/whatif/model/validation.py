@@ -72,7 +72,7 @@ class Parts(Protocol):
 
     @property
     def counters(self) -> tuple[LinkCounter, ...]:
-        """Check the counters of links."""
+        """Counters of links, by link and sender."""
 
 
 def model_findings(model: Parts) -> Iterator[Finding]:

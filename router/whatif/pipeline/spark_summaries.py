@@ -1,4 +1,4 @@
-"""Tables that sum up the scenarios of a run, by groups and windows of Spark; `summaries` is the reference.
+"""Tables that sum up the scenarios of a run, by groups and windows of Spark; `local_summaries` is the reference.
 
 What comes to the driver is some numbers for each family and address, and ten pairs of each variant.
 """
