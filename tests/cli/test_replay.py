@@ -251,8 +251,8 @@ def test_replay_says_why_calls_cannot_be_played(bench: Bench, tmp_path: Path) ->
     recorder.close()
     found = replay(*tmp_path.iterdir())
     assert re.search(
-        r"\n\d+ calls can't be played: the state before them was not kept, as it was too large, or another had been made"
-        r" shortly before\n",
+        r"\n\d+ calls can't be played: the state before them was not kept, as it was too large, or another had been"
+        r" made shortly before\n",
         found.output,
     ), found.output
 
