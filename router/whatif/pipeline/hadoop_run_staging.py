@@ -20,7 +20,7 @@ from typing import Final
 
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.hadoop_storage import HadoopStorage
-from router.whatif.pipeline.resumable_units import PLAYED, clear_uncommitted, committed_units
+from router.whatif.pipeline.resumable_units import PLAYED, chunks_in_units, clear_uncommitted
 from router.whatif.pipeline.run_completeness import write_left
 from router.whatif.pipeline.run_staging import IDENTITY, LOCK, RunError, check_identity, run_error
 from router.whatif.pipeline.spark_session import LOG, SparkAddress, session
@@ -119,8 +119,7 @@ class HadoopRunStaging:
                 self._is_locked = False
 
     def _done(self) -> set[int]:
-        units = committed_units(self.storage)
-        return set().union(*(range(unit.first, unit.last + 1) for unit in units))
+        return chunks_in_units(self.storage)
 
     def _check_place(self) -> None:
         expected = "a new folder, or a run to replace"

@@ -22,15 +22,13 @@ from pyspark.sql import SparkSession
 from router.whatif.pipeline.missing_hadoop_client import client_error
 from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.run_storage import RunStorage
-from router.whatif.pipeline.table_files import SUFFIX
+from router.whatif.pipeline.spark_failures import MAX_WORDS
+from router.whatif.pipeline.table_files import SUFFIX, without_patterns
 
 JAVA_ERRORS: Final = (Py4JError, PySparkException)
 """Exceptions of Java as they come here: some classes of them pyspark makes exceptions of its own of."""
-MAX_WORDS: Final = 200
-"""Characters of what Hadoop says."""
 _EXCEPTION: Final = re.compile(r"^(?:\w+\.)+(\w+): ")
 _MORE: Final = re.compile(r"; For more details see: .*")
-_GLOB: Final = re.compile(r"[][{}*?\\]")
 
 
 class HadoopStorage(RunStorage):
@@ -75,7 +73,7 @@ class HadoopStorage(RunStorage):
     def address(self, name: str, *, is_read: bool = True) -> str:
         """See `RunStorage`."""
         whole = f"{self._address}/{name}" if name else self._address
-        return _GLOB.sub(lambda match: chr(92) + match[0], whole) if is_read else whole
+        return without_patterns(whole) if is_read else whole
 
     def exists(self, name: str) -> bool:
         """See `RunStorage`."""

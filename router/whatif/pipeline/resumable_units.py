@@ -59,6 +59,11 @@ def committed_units(storage: RunStorage) -> list[ChunkRange]:
     return sorted(units, key=lambda unit: unit.first)
 
 
+def chunks_in_units(storage: RunStorage) -> set[int]:
+    """Numbers of the chunks that are in units of a run that Spark has committed."""
+    return {number for unit in committed_units(storage) for number in range(unit.first, unit.last + 1)}
+
+
 def chunks_in_files(folder: Path) -> set[int]:
     """Numbers of the chunks whose files the local engine has written into the run in *folder*, all of them."""
     places = (folder / SCENARIO.name, folder / LEFT / SCENARIO.name)

@@ -377,9 +377,7 @@ def _make(
 
     on_progress("starting Spark", done, total)
     spark = importlib.import_module("router.whatif.pipeline.spark_engine")
-    left = resumable_units.chunks_in_files(folder).difference(
-        *(range(unit.first, unit.last + 1) for unit in resumable_units.committed_units(stage.storage))
-    )
+    left = resumable_units.chunks_in_files(folder) - resumable_units.chunks_in_units(stage.storage)
     chunks = plan.chunks()
     in_files = [chunks[number] for number in sorted(left)]
     made = spark.run(

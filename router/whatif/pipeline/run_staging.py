@@ -21,7 +21,7 @@ from mesh_config.findings import Finding, SettingsError, Severity
 from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.atomic_files import write_atomically
-from router.whatif.pipeline.resumable_units import LEFT, PLAYED, chunks_in_files, clear_uncommitted, committed_units
+from router.whatif.pipeline.resumable_units import LEFT, PLAYED, chunks_in_files, chunks_in_units, clear_uncommitted
 from router.whatif.pipeline.run_storage import LocalStorage
 from router.whatif.pipeline.table_layouts import RUN
 
@@ -108,8 +108,7 @@ class LocalRunStaging:
             self._unlock()
 
     def _done(self) -> set[int]:
-        units = committed_units(self.storage)
-        return chunks_in_files(self.path).union(*(range(unit.first, unit.last + 1) for unit in units))
+        return chunks_in_files(self.path) | chunks_in_units(self.storage)
 
     def finish(self) -> None:
         """Everything is there: give the folder its name. A run that has that name is replaced."""

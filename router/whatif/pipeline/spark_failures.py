@@ -20,7 +20,7 @@ LAST_LINES: Final = 3
 UNRESPONSIVE: Final = "All masters are unresponsive"
 """Line that Spark logs when a master has not answered it for a minute."""
 MAX_WORDS: Final = 200
-"""Characters of what Spark itself says."""
+"""Characters of what Spark, or Hadoop's client in it, itself says."""
 
 _MEMORY: Final = "--spark-conf spark.executor.memoryOverhead=1g; on this machine fewer --workers"
 _CAUSES: Final = (

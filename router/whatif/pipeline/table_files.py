@@ -26,7 +26,7 @@ SUFFIX: Final = ".parquet"
 COMMITTED: Final = "_SUCCESS"
 """Written last into a folder by Spark's committer."""
 _GLOB: Final = re.compile(r"[][{}*?\\]")
-"""Characters that mean something in paths that Spark reads."""
+"""Characters that stand for others in paths that Spark reads."""
 
 
 def faults(table: pa.Table, layout: Layout) -> list[str]:
@@ -132,7 +132,12 @@ def address_for_spark(place: Path, *, is_read: bool = True) -> str:
         is_read: whether Spark reads it: then characters are told from those that stand for others.
     """
     path = str(place.absolute())
-    return f"file://{_GLOB.sub(lambda match: chr(92) + match[0], path) if is_read else path}"
+    return f"file://{without_patterns(path) if is_read else path}"
+
+
+def without_patterns(path: str) -> str:
+    """A path of which Spark takes every character for itself when it reads there."""
+    return _GLOB.sub(r"\\\g<0>", path)
 
 
 def partition_of(file: Path, place: Path) -> dict[str, str]:
