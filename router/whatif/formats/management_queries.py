@@ -1,4 +1,4 @@
-"""What snapshots and watches of a live mesh share: how they ask a router, and how they read its answers."""
+"""Questions to the management of a live mesh, and readings of its answers, for snapshots and watches alike."""
 
 from __future__ import annotations
 
