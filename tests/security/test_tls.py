@@ -20,13 +20,13 @@ from mesh_config.models import (
     TlsSettings,
     TlsVersion,
 )
-from router.cli import main
+from router.cli import main, referenced_files
 from router.core.errors import LocalError
 from router.engine.tls_channel import TlsChannel
 from router.security.credential_store import CredentialStore
 from router.security.sasl_frames import SaslError
 from router.security.tls import certificate_user, client_context, server_context
-from router.security.users import new_keys, write_users
+from router.security.users import new_keys, read_table, write_users
 from tests.helpers.certificates import Certificates
 
 SECRET = "planted-secret"
@@ -255,6 +255,24 @@ def test_users_of_groups_that_no_file_has_are_found_with_the_files(tmp_path: Pat
     assert not check("{}")
     users.unlink()
     assert not check(shop)
+
+
+def test_many_unknown_users_are_not_all_compared_with_the_known_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, users = tmp_path / "mesh.yaml", tmp_path / "users"
+    write_users(str(users), {"u": new_keys(SECRET, 4096)})
+    names = ", ".join(f"u{number}" for number in range(10))
+    vhosts = ", ".join(f"{{name: v{number}, groups: [{{name: x, users: [{names}]}}]}}" for number in range(3))
+    listeners = ", ".join(
+        f"{{port: {number}, sasl: [SCRAM-SHA-256], users_file: {users}, vhost: v{number}}}" for number in range(3)
+    )
+    file.write_text(f"router: {{id: A, vhosts: [{vhosts}], listeners: [{listeners}]}}", "utf-8")
+    read: list[str] = []
+    monkeypatch.setattr(referenced_files, "read_table", lambda path: read_table(read.append(path) or path))
+    found = [each.nearest for each in referenced_files.referenced_file_findings(str(file)) if "no user" in each.message]
+    assert found == ["u"] * referenced_files.MOST_HINTS + [None] * (30 - referenced_files.MOST_HINTS)
+    assert read == [str(users)], "it is read once for all virtual hosts"
 
 
 def test_versions_are_those_of_the_profile(certificates: Certificates) -> None:
