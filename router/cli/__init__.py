@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import click
 
@@ -61,12 +61,29 @@ def _plain_words() -> Iterator[None]:
         raise error from None
 
 
-class _Commands(HintingGroup):
+class LazyGroup(HintingGroup):
     """Commands that are imported when they are called: `config check` needs no engine."""
+
+    modules: ClassVar[Mapping[str, tuple[str, str]]] = COMMANDS
+    """Module and object of each command, by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names, sorted."""
-        return sorted(COMMANDS)
+        return sorted(self.modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name not in self.modules:
+            return None
+        _check_speed()
+        module, name = self.modules[cmd_name]
+        command = getattr(_imported(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+class _Commands(LazyGroup):
+    """The commands of `amqp-mesh`."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command."""
@@ -77,16 +94,6 @@ class _Commands(HintingGroup):
         """Read the options before the name of the command."""
         with _plain_words():
             return super().parse_args(ctx, args)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        _check_speed()
-        module, name = COMMANDS[cmd_name]
-        command = getattr(_imported(module), name)
-        assert isinstance(command, click.Command)
-        return command
 
 
 def _imported(name: str) -> ModuleType:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+import click
 from proton import Message
 
 from router.cli.errors import BAD_INPUT, CommandError
@@ -52,6 +53,20 @@ def from_json(text: str) -> Any:
         return json.loads(text, parse_int=_long)
     except RecursionError:
         raise ValueError("nested too deep") from None
+
+
+def name_and_value(text: str) -> tuple[str, object]:
+    """Name and value in `NAME=VALUE`: a VALUE that is JSON is that, anything else is text.
+
+    Raises: BadParameter when there is no name.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"`{text}` is no NAME=VALUE")
+    try:
+        return name, from_json(value)
+    except ValueError:
+        return name, value
 
 
 def _long(digits: str) -> int:

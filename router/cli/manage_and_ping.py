@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from router.cli.amqp_value_formatting import from_json, jsonable
+from router.cli.amqp_value_formatting import jsonable, name_and_value
 from router.cli.did_you_mean import HintingChoice
 from router.cli.management import NOT_OF_VHOST, ManagementClient
 from router.cli.management_errors import ForeignRouterError, ManagementError
@@ -65,7 +65,9 @@ def manage(
     needs a restart (`needsRestart`); a file with an error changes nothing. Exit status: 1 when the router refuses.
     """
     properties: dict[str, Any] = {key: value for key, value in (("name", name), ("identity", identity)) if value}
-    body = dict(map(_pair, attributes)) if operation != "query" else {}  # what is wrong in itself needs no router
+    body = (
+        dict(map(name_and_value, attributes)) if operation != "query" else {}
+    )  # what is wrong in itself needs no router
     _check(operation, kind, properties, body)
     if is_text and operation != "get-log":
         raise click.UsageError("--text goes with get-log")
@@ -121,16 +123,6 @@ def _properties(operation: str, attributes: dict[str, object]) -> dict[str, obje
             takes = f"it takes {' and '.join(known)}" if known else "it takes none"
             raise click.UsageError(f"{operation} has no attribute `{name}`; {takes}")
     return {name: attributes.pop(name) for name in list(attributes) if operation == "get-log"}
-
-
-def _pair(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise click.UsageError(f"`{text}` is no NAME=VALUE")
-    try:
-        return name, from_json(value)
-    except ValueError:
-        return name, value
 
 
 @click.command(short_help="Ping every router of the mesh.")

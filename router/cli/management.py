@@ -8,8 +8,6 @@ with ManagementClient("amqp://127.0.0.1:5672") as client:
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
@@ -24,7 +22,7 @@ from router.cli.connection_failure_words import is_gone, reason
 from router.cli.did_you_mean import did_you_mean
 from router.cli.entity_rows import checked
 from router.cli.management_errors import ForeignRouterError, ManagementError, RefusedError, UnauthorizedError
-from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError
+from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError, new_container_id
 from router.core.addressing.address import MANAGEMENT, router_address
 from router.core.ids_and_conditions import Condition, RouterId
 from router.management.node import OWN_CONNECTION, SHOWN_ALONE
@@ -39,9 +37,6 @@ MOST_NAMED: Final = 20
 RIGHTS: Final = "its group has no `management` for it; `read` is for every router, `own` for the one attached to"
 
 NOT_OF_VHOST: Final = "{}: not shown to users who may see only one virtual host; needs `management: read`"
-
-OWN_CONTAINER: Final = "amqp-mesh-"
-"""Beginning of the container ids of these clients."""
 
 ASK_ELSEWHERE: Final = "Ask another router of the mesh (--url) for what is wrong: amqp-mesh stat problems"
 GONE: Final = (
@@ -86,7 +81,7 @@ class ManagementClient:
         """False once `attached_router` has found that this user sees a virtual host alone."""
         self.shown_alone = ""
         """Words of the router for what the last query was limited to by the rights of this user; empty for no limit."""
-        self.container = f"{OWN_CONTAINER}{os.getpid()}-{secrets.token_hex(4)}"
+        self.container = new_container_id()
         """Container id of this client, by which its own connection and links are known."""
         self._connection = self._connect()
         self._is_lost = False

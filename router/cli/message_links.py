@@ -8,8 +8,6 @@ with Client(access) as client:
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -192,9 +190,7 @@ class Client:
         """Raises: UnreachableError when there is no connection within the timeout."""
         self.access = access
         self._silence_s = max(access.timeout_s, MIN_SILENCE_S)
-        self._connection = access.connect(
-            container=f"amqp-mesh-{os.getpid()}-{secrets.token_hex(4)}", silence_s=self._silence_s
-        )
+        self._connection = access.connect(silence_s=self._silence_s)
         self._links: list[Any] = []
         # Proton forgets it with the connection, and it is needed just then.
         found = self._connection.conn.remote_container if self._connection.conn is not None else None

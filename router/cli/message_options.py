@@ -12,11 +12,10 @@ import attrs
 import click
 from proton import Message
 
-from router.cli.amqp_value_formatting import from_json
+from router.cli.amqp_value_formatting import from_json, name_and_value
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, unreadable
-from router.cli.options import MAX_COUNT, MAX_SECONDS, UTF8, BoundedNumber, WholeNumber, is_utf8
-from router.core.terminal_escaping import escaped
+from router.cli.options import MAX_COUNT, MAX_SECONDS, UTF8, BoundedNumber, WholeNumber
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -26,22 +25,12 @@ MAX_BODY_BYTES: Final = 1 << 30
 """Maximum size of a body from a file, bytes, so that a wrong file name doesn't fill the memory."""
 
 
-def property_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, object]:
-    """Application properties: of `NAME=VALUE`, where a VALUE that is JSON's number or word is that, all else text."""
+def _properties(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, object]:
+    """Application properties, which are of simple types: of `NAME=VALUE`, where others are text."""
     found: dict[str, object] = {}
     for text in values:
-        name, equals, value = text.partition("=")
-        if not is_utf8(text):
-            raise click.BadParameter(f"`{escaped(text)}` is not UTF-8", ctx=ctx, param=param)
-        if not equals or not name:
-            raise click.BadParameter(f"`{text}` is no NAME=VALUE", ctx=ctx, param=param)
-        try:
-            found[name] = from_json(value)
-        except ValueError:
-            found[name] = value
-        if isinstance(found[name], dict | list):
-            # Application properties are of simple types.
-            found[name] = value
+        name, value = name_and_value(text)
+        found[name] = text.partition("=")[2] if isinstance(value, dict | list) else value
     return found
 
 
@@ -176,7 +165,8 @@ _OPTIONS: Final = (
         "properties",
         multiple=True,
         metavar="NAME=VALUE",
-        callback=property_of,
+        type=UTF8,
+        callback=_properties,
         help="Application property. A VALUE that is JSON (`5`, `true`) is sent as that type. Can be repeated.",
     ),
 )

@@ -8,7 +8,9 @@ def command(access: RouterAccess) -> None:
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -129,12 +131,11 @@ class RouterAccess:
                 url.port = DEFAULT_PORTS.get(url.scheme or "amqp", DEFAULT_PORTS["amqp"])
                 tried += f" (port {url.port})"
             options: dict[str, Any] = {"allow_insecure_mechs": True, "virtual_host": self.vhost}
+            options["container_id"] = container or new_container_id()
             if self.user is not None:
                 options |= {"user": self.user, "password": self.password or ""}
             if self.sasl is not None:
                 options["allowed_mechs"] = self.sasl
-            if container is not None:
-                options["container_id"] = container
             with interrupts_held_back():  # proton's domains of TLS that are half made can't be freed
                 if url.scheme == "amqps":
                     options |= {"ssl_domain": self._tls(), "sni": url.host}
@@ -219,6 +220,11 @@ def _checked_url(ctx: click.Context | None, param: click.Parameter | None, value
         said = f"the port of {shown} is {port:d}; expected one from 1 to {MAX_PORT}, as amqp://HOST:PORT"
         raise click.BadParameter(escaped(said), ctx=ctx, param=param)
     return value
+
+
+def new_container_id() -> str:
+    """Container id of a client of the command line, unlike that of any other one."""
+    return f"amqp-mesh-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def _password(path: str | None) -> str | None:

@@ -6,13 +6,12 @@ longer to import than the other commands take to run.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 import click
 
-from router.cli.did_you_mean import HintingGroup
+from router.cli import LazyGroup
 from router.cli.errors import CommandError
 
 EXTRA: Final = ".[whatif]"
@@ -51,20 +50,16 @@ COMMANDS: Final[dict[str, Command]] = {
 """Commands of `amqp-mesh whatif`, by name."""
 
 
-class _Commands(HintingGroup):
-    """Commands that are imported when they are called."""
+class _Commands(LazyGroup):
+    """The commands of `amqp-mesh whatif`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names, sorted."""
-        return sorted(COMMANDS)
+    modules: ClassVar = {name: (command.module, command.name) for name, command in COMMANDS.items()}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        entry = COMMANDS[cmd_name]
-        command = getattr(importlib.import_module(entry.module), entry.name)
-        assert isinstance(command, click.Command)
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            command.short_help = COMMANDS[cmd_name].help
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

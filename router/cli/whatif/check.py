@@ -56,7 +56,7 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
     return click.option(name, type=kind, metavar=metavar, help=help_text)
 
 
-@click.command("check", short_help="Check a run against limits, as a gate in CI.")
+@click.command("check")
 @folder_argument("folder", "RUN")
 @share_option("--max-util", "Maximum utilisation of any link in any scenario.")
 @share_option("--max-base-util", "Maximum utilisation of any link while nothing fails.")

@@ -20,7 +20,7 @@ from router.cli.whatif.options import check_engine, engine_options, output_optio
 from router.cli.whatif.progress_bar import progress
 
 
-@click.command("converge", short_help="Predict how long a mesh takes to converge.")
+@click.command("converge")
 @click.argument("model", required=False, type=click.Path())
 @output_option("OUT")
 @click.option(

@@ -28,7 +28,7 @@ def _batch(ctx: click.Context, param: click.Parameter, value: str) -> int | None
     return int(value)
 
 
-@click.command("credit", short_help="Show the credit that paths need and have.")
+@click.command("credit")
 @folder_argument("folder", "MODEL|RUN")
 @click.option(
     "--batch",

@@ -20,7 +20,7 @@ CHANGES_SHOWN = 40
 BOTH = ("before", "after")
 
 
-@click.command("diff", short_help="Show the differences between two models or runs.")
+@click.command("diff")
 @folder_argument("before", "OLD")
 @folder_argument("after", "NEW")
 @click.option("--exit-code", "is_strict", is_flag=True, help="Exit with status 1 when anything differs.")

@@ -15,7 +15,7 @@ from router.cli.whatif.options import check_output, down_option, folder_argument
 from router.whatif.wording import SPLIT
 
 
-@click.command("explain", short_help="Explain one scenario, link, router, pair or address.")
+@click.command("explain")
 @folder_argument("folder", "RUN|MODEL")
 @click.option(
     "--scenario", type=WholeNumber(min=0), metavar="NUMBER", help="Explain the scenario of this number in RUN."

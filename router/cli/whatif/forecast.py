@@ -35,7 +35,7 @@ UNKNOWN: Final = 5
 LOG: Final = ".spark.log"
 
 
-@click.command("forecast", short_help="Forecast when links will be full, from their history.")
+@click.command("forecast")
 @folder_argument("history", "HISTORY", is_elsewhere=False)
 @click.option(
     "--model",

@@ -24,7 +24,7 @@ NOUNS: Final = {
 """Parts of a model, and what one item of each is called."""
 
 
-@click.command("import", short_help="Make a model from a mesh or topology file.")
+@click.command("import")
 @click.argument("file", type=click.Path())
 @demands_option
 @groups_option

@@ -22,7 +22,7 @@ NAMED: Final = 5
 """Links that are named of those that the mesh file lacks."""
 
 
-@click.command("optimise", short_help="Find link costs that lower the worst utilisation.")
+@click.command("optimise")
 @folder_argument("folder", "MODEL|RUN")
 @click.option(
     "--mesh",

@@ -27,7 +27,7 @@ from router.cli.whatif.progress_bar import progress
 NO_PLAN: Final = 1
 
 
-@click.command("plan", short_help="Find the cheapest links and upgrades within limits.")
+@click.command("plan")
 @folder_argument("folder", "MODEL|RUN")
 @click.option(
     "--prices",

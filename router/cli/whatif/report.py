@@ -12,7 +12,7 @@ from router.cli.whatif.command_helpers import answering, need_run
 from router.cli.whatif.options import folder_argument
 
 
-@click.command("report", short_help="Write the report of a run again.")
+@click.command("report")
 @folder_argument("folder", "RUN", is_elsewhere=False)
 def report(folder: Path) -> None:
     """Write report.html and summary.json of RUN again, and show a summary.

@@ -20,7 +20,7 @@ from router.cli.whatif.progress_bar import progress
 from router.whatif.wording import DEFAULT_FAMILIES
 
 
-@click.command("run", short_help="Run failures and changes through a model.")
+@click.command("run")
 @click.argument("model", type=click.Path())
 @output_option("OUT")
 @click.option(

@@ -22,7 +22,7 @@ from router.cli.whatif.options import demands_option, groups_option, output_opti
 from router.core.terminal_escaping import url_without_password
 
 
-@click.command(short_help="Make a model of a live mesh.")
+@click.command()
 @click.argument("url")
 @output_option("MODEL")
 @click.option("--name", default="mesh", show_default=True, metavar="TEXT", help="Name to give to the model.")

@@ -36,7 +36,7 @@ def _is_split(folder: Path) -> bool:
     return is_run(folder) and bool(importlib.import_module("router.whatif.pipeline.run_folder").is_split(folder))
 
 
-@click.command("suggest", short_help="Suggest new links and places of subscribers.")
+@click.command("suggest")
 @folder_argument("folder", "MODEL|RUN")
 @click.option(
     "--goal",

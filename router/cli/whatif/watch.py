@@ -44,7 +44,7 @@ NAMED: Final = 3
 """Links that are named of those that a router told nothing of, and lines of that kind."""
 
 
-@click.command("watch", short_help="Show the load of a live mesh's links.")
+@click.command("watch")
 @click.argument("urls", metavar="URL...", nargs=-1, required=True)
 @click.option(
     "--checkpoint",
