@@ -12,7 +12,6 @@ from router.cli.options import WholeNumber
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
 from router.cli.whatif.options import check_output, down_option, folder_argument, json_option
-from router.whatif.wording import SPLIT
 
 
 @click.command("explain")
@@ -66,18 +65,7 @@ def explain(
     with answering(folder):
         subject = _subject(folder, scenario, down, variant)
         subject.shown = limit
-        if link is not None:
-            found = explaining.explain_link(subject, link)
-        elif router is not None:
-            found = explaining.explain_router(subject, router)
-        elif pair is not None:
-            found = explaining.explain_pair(subject, *pair)
-        elif address is not None:
-            found = explaining.explain_address(subject, address)
-        else:
-            found = explaining.explain_scenario(subject)
-        if subject.is_split:
-            found = found.noting(SPLIT)
+        found = explaining.explain(subject, link=link, router=router, pair=pair, address=address)
         if picture is not None:
             drawing = importlib.import_module("router.whatif.report.explanation_picture")
             drawing.write_picture(found, subject.model, picture)

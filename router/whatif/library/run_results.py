@@ -41,7 +41,7 @@ from router.whatif.report.themed_matplotlib_svg import standing_alone
 from router.whatif.report.verdicts import Verdict, verdicts
 from router.whatif.scenarios.run_request import Request, of_fields
 from router.whatif.scenarios.scenario_plan import PlanError
-from router.whatif.wording import BASE, SPLIT
+from router.whatif.wording import BASE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame
@@ -178,9 +178,7 @@ class Run(TableFolder):
         _refuse_no_pair(pair)
         subject = BaseAndScenario.of_run(self.folder, scenario=scenario, variant=variant, down=down)
         subject.shown = limit
-        found = _explained(subject, link, router, pair, address)
-        if subject.is_split:
-            found = found.noting(SPLIT)
+        found = explaining.explain(subject, link=link, router=router, pair=pair, address=address)
         return NotebookExplanation(explanation=found, drawing=_drawn(found, subject.model))
 
     def link_demands(
@@ -220,20 +218,6 @@ def _refuse_no_pair(given: object) -> None:
     """Raises: ValueError for what are no two names, as one text."""
     if given is not None and (isinstance(given, str) or len(names_of(given) or ()) != 2):
         raise ValueError(f"pair is {given!r}; expected ids of two routers: (from, to)")
-
-
-def _explained(
-    subject: BaseAndScenario, link: str | None, router: str | None, pair: tuple[str, str] | None, address: str | None
-) -> Explanation:
-    if link is not None:
-        return explaining.explain_link(subject, link)
-    if router is not None:
-        return explaining.explain_router(subject, router)
-    if pair is not None:
-        return explaining.explain_pair(subject, *pair)
-    if address is not None:
-        return explaining.explain_address(subject, address)
-    return explaining.explain_scenario(subject)
 
 
 def _drawn(found: Explanation, model: Model) -> Drawing:
