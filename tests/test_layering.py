@@ -216,7 +216,7 @@ RINGS = (
     Ring(
         "router.whatif.pipeline.spark_session",
         ours=("router.whatif.pipeline", "mesh_config.usable_hosts"),
-        others=("attrs", "py4j", "pyspark"),
+        others=("py4j", "pyspark"),
     ),
     Ring(
         "router.whatif.pipeline.spark_engine",

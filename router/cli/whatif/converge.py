@@ -134,7 +134,7 @@ def _converge(
         raise click.UsageError("either MODEL or --generate must be given")
     twins = importlib.import_module("router.whatif.convergence.twin_runs")
     convergence = importlib.import_module("router.whatif.convergence.twin")
-    engine = _engine(asked, twins)
+    engine = _engine(asked)
     if model is not None:
         if sizes:
             raise click.UsageError("--sizes are of shapes; a model has its own")
@@ -157,7 +157,7 @@ def _converge(
         lambda **own: convergence.TwinCase(**common, **own),
     )
     with progress() as on_progress:
-        table = twins.run(cases, output, engine, is_resumed=is_resumed, on_progress=on_progress)
+        table = twins.run(cases, output, **engine, is_resumed=is_resumed, on_progress=on_progress)
     found = twins.summary(table)
     _show(found)
     counted = importlib.import_module("router.whatif.wording").counted
@@ -195,18 +195,14 @@ def _conditions(asked: dict[str, Any]) -> Any:
     return attrs.evolve(usual, network=network, cpu_costs=cpu_costs)
 
 
-def _engine(asked: dict[str, Any], twins: Any) -> Any:
+def _engine(asked: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `twin_runs.run` that say where cases run."""
     engine, master, remote = asked["engine"], asked["master"], asked["remote"]
     check_engine(engine, master, remote)
-    runs = importlib.import_module("router.whatif.pipeline.run")
-    wants_spark = runs.Options(engine=engine, master=master, remote=remote).wants_spark
-    return twins.Engine(
-        wants_spark=wants_spark,
-        master=master,
-        remote=remote,
-        settings=spark_settings(asked["settings"]),
-        workers=asked["workers"],
-    )
+    options = importlib.import_module("router.whatif.pipeline.run").Options
+    settings, workers = spark_settings(asked["settings"]), asked["workers"]
+    found = options(engine=engine, master=master, remote=remote, settings=settings, workers=workers)
+    return {"spark": found.address if found.wants_spark else None, "workers": workers}
 
 
 def _show(rows: list[dict[str, Any]]) -> None:

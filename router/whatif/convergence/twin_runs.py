@@ -29,6 +29,7 @@ from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run_staging import begin_or_resume, lock_folder
+from router.whatif.pipeline.spark_masters import SparkAddress
 from router.whatif.pipeline.table_files import from_rows, write_table
 from router.whatif.pipeline.table_layouts import CONVERGENCE, RUN
 from router.whatif.pipeline.worker_pool import work_off
@@ -141,24 +142,12 @@ def digest(case: TwinCase) -> str:
 # Running
 
 
-@attrs.frozen(kw_only=True)
-class Engine:
-    """Engine that runs the cases."""
-
-    wants_spark: bool = False
-    master: str | None = None
-    remote: str | None = None
-    settings: Mapping[str, str] = attrs.field(factory=dict)
-    """Configuration settings of Spark."""
-    workers: int | None = None
-    """Processes on this machine; None: as many as there are processors."""
-
-
 def run(
     cases: Sequence[TwinCase],
     out: str | os.PathLike[str],
-    engine: Engine,
     *,
+    spark: SparkAddress | None = None,
+    workers: int | None = None,
     is_resumed: bool = False,
     on_progress: Progress = lambda _what, _done, _all: None,
 ) -> pa.Table:
@@ -167,7 +156,8 @@ def run(
     Args:
         cases: each a task of its own.
         out: a new folder, or one that has such a table, which is replaced, or a run, which gets one.
-        engine: where they run.
+        spark: its address; None: they run in processes of this machine.
+        workers: processes at most; None: as many as there are processors.
         is_resumed: cases that an interrupted run has left are not run again.
         on_progress: told what is being done, how much of it is done, and how much there is.
     Returns: the table.
@@ -178,12 +168,14 @@ def run(
     stage = target.parent / f".{target.name}.twins"
     with lock_folder(stage, target):
         begin_or_resume(stage, {"format": FORMAT, "version": __version__}, is_resumed=is_resumed)
-        table = _run_cases(cases, engine, stage, on_progress)
+        table = _run_cases(cases, spark, workers, stage, on_progress)
         _put(table, stage, target)
     return table
 
 
-def _run_cases(cases: Sequence[TwinCase], engine: Engine, stage: Path, on_progress: Progress) -> pa.Table:
+def _run_cases(
+    cases: Sequence[TwinCase], spark: SparkAddress | None, workers: int | None, stage: Path, on_progress: Progress
+) -> pa.Table:
     """Run the cases of which nothing is in the folder *stage* yet. Returns: the table of all."""
     # The largest ones first: nobody waits for one that was begun last.
     order = sorted(cases, key=lambda case: -max(case.ground.routers, len(case.ground.links)))
@@ -198,24 +190,24 @@ def _run_cases(cases: Sequence[TwinCase], engine: Engine, stage: Path, on_progre
         done += 1
         on_progress(LABEL, done, len(order))
 
-    if left:
-        _play([order[place] for place in left], engine, stage, on_done)
+    if left and spark is not None:
+        _play_on_spark([order[place] for place in left], spark, stage, on_done)
+    elif left:
+        _play_here([order[place] for place in left], workers or len(os.sched_getaffinity(0)), stage, on_done)
     rows = [row for file in files for row in json.loads(file.read_text(encoding="utf-8"))]
     return from_rows(CONVERGENCE.name, rows)
 
 
-def _play(cases: Sequence[TwinCase], engine: Engine, stage: Path, on_done: Done) -> None:
-    if engine.wants_spark:
-        spark = importlib.import_module("router.whatif.pipeline.spark_session")
-        tasks = importlib.import_module("router.whatif.pipeline.spark_parallel_map")
-        address = spark.SparkAddress(
-            master=engine.master, remote=engine.remote, settings=engine.settings, workers=engine.workers
-        )
-        with spark.session(address, stage / spark.LOG) as session:
-            for place, data in tasks.map_tasks(session, _as_json, cases, stage / spark.LOG):
-                on_done(place, json.loads(data))
-        return
-    workers = min(engine.workers or len(os.sched_getaffinity(0)), len(cases))
+def _play_on_spark(cases: Sequence[TwinCase], address: SparkAddress, stage: Path, on_done: Done) -> None:
+    sessions = importlib.import_module("router.whatif.pipeline.spark_session")
+    tasks = importlib.import_module("router.whatif.pipeline.spark_parallel_map")
+    with sessions.session(address, stage / sessions.LOG) as session:
+        for place, data in tasks.map_tasks(session, _as_json, cases, stage / sessions.LOG):
+            on_done(place, json.loads(data))
+
+
+def _play_here(cases: Sequence[TwinCase], workers: int, stage: Path, on_done: Done) -> None:
+    workers = min(workers, len(cases))
     if workers == 1:
         for place, case in enumerate(cases):
             on_done(place, run_case(case))

@@ -43,7 +43,8 @@ from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run_folder import write_variants
 from router.whatif.pipeline.run_staging import RunError, run_error
 from router.whatif.pipeline.spark_engine import write
-from router.whatif.pipeline.spark_session import SparkAddress, functions_of, jobs, name_job
+from router.whatif.pipeline.spark_masters import SparkAddress
+from router.whatif.pipeline.spark_session import functions_of, jobs, name_job
 from router.whatif.pipeline.spark_tables import described
 from router.whatif.pipeline.table_files import address_for_spark, read_table
 from router.whatif.pipeline.table_layouts import (

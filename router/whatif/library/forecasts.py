@@ -106,10 +106,7 @@ def forecast(
     wanted = making.choose(
         period=period, level=level, horizon=horizon, limit=limit, confidence=confidence, families=families
     )
-    chosen = options or Options()
-    address = sessions.SparkAddress(
-        master=chosen.master, remote=chosen.remote, settings=chosen.settings, workers=chosen.workers
-    )
+    address = (options or Options()).address
     making.check(Path(history), model, Path(out))
     with (
         tempfile.TemporaryDirectory(prefix="amqp-mesh-") as folder,

@@ -23,7 +23,8 @@ from router.whatif.pipeline.hadoop_storage import HadoopStorage
 from router.whatif.pipeline.resumable_units import PLAYED, chunks_in_units, clear_uncommitted
 from router.whatif.pipeline.run_completeness import write_left
 from router.whatif.pipeline.run_staging import IDENTITY, LOCK, RunError, check_identity, run_error
-from router.whatif.pipeline.spark_session import LOG, SparkAddress, session
+from router.whatif.pipeline.spark_masters import SparkAddress
+from router.whatif.pipeline.spark_session import LOG, session
 from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, OF_LINKS, OF_SCENARIOS, PAIR_IMPACT, RUN, SCENARIO_LOAD
 
 MAY_BE_LARGE: Final = (PAIR_IMPACT.name, ADDRESS_IMPACT.name)

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import attrs
+import pyarrow as pa
+
 from router.whatif.pipeline.atomic_files import write_run_files
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
 from router.whatif.pipeline.worker_pool import work_off
@@ -19,6 +22,18 @@ POOL_PAYS_S: Final = 2.0
 """Processes start in about half a second."""
 
 Done = Callable[[Chunk], None]
+
+
+@attrs.frozen(kw_only=True)
+class EngineResult:
+    """Result of an engine, this one or Spark's, beside the tables."""
+
+    engine: str
+    """Description of the engine, in words."""
+    coverage: float | None
+    """Coverage, as in the table `run`."""
+    summaries: Mapping[str, pa.Table]
+    """Tables that sum up scenarios, by name: a few rows each."""
 
 
 def play_chunk(chunk: Chunk, work: VariantWork, folder: str) -> None:

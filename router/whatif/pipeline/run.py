@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import attrs
-import pyarrow as pa
 
 from mesh_config.findings import nearest
 from router import SPEED, __version__
@@ -27,11 +26,12 @@ from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import aggregate, local_engine, local_summaries, resumable_units
 from router.whatif.pipeline.chunk_evaluator import ECMP, LOADS, LOST, MESH, NO_LOADS, PAIRS, ROUTINGS, VariantWork
+from router.whatif.pipeline.local_engine import EngineResult
 from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run_completeness import write_row_counts
 from router.whatif.pipeline.run_staging import LocalRunStaging, run_error
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage, is_elsewhere
-from router.whatif.pipeline.spark_masters import fault_of_addresses
+from router.whatif.pipeline.spark_masters import SparkAddress, fault_of_addresses
 from router.whatif.pipeline.table_files import write_table
 from router.whatif.pipeline.table_layouts import FORMAT
 from router.whatif.scenarios.run_request import Request
@@ -102,11 +102,9 @@ class Options:
             raise PlanError([fault])
 
     @property
-    def address(self) -> Any:
-        """Address of Spark, a `SparkAddress`."""
-        return importlib.import_module("router.whatif.pipeline.spark_session").SparkAddress(
-            master=self.master, remote=self.remote, settings=self.settings, workers=self.workers
-        )
+    def address(self) -> SparkAddress:
+        """Address of Spark."""
+        return SparkAddress(master=self.master, remote=self.remote, settings=self.settings, workers=self.workers)
 
     @property
     def wants_spark(self) -> bool:
@@ -324,21 +322,9 @@ def _network(name: str, model: Model) -> Network:
         raise NetworkError(f"variant {name}: {error}") from error
 
 
-@attrs.frozen(kw_only=True)
-class _Made:
-    """Result of an engine, beside the tables."""
-
-    engine: str
-    """Description of the engine, in words."""
-    coverage: float | None
-    """Coverage, as in the table `run`."""
-    summaries: Mapping[str, pa.Table]
-    """Tables that sum up scenarios, by name."""
-
-
 def _make(
     stage: RunStaging, plan: Plan, rest: Sequence[Chunk], works: _Works, options: Options, on_progress: Progress
-) -> _Made:
+) -> EngineResult:
     """Play what is left to be played, and make the tables.
 
     Args:
@@ -364,7 +350,7 @@ def _make(
         on_progress(MAKING, 0, 0)
         aggregate.write_links(folder, plan)
         aggregate.write_empty(folder, has_loads=options.loads != NO_LOADS)
-        return _Made(
+        return EngineResult(
             engine=LOCAL,
             coverage=aggregate.coverage(folder, plan),
             summaries=local_summaries.of_plan(folder, plan).tables(),
@@ -380,7 +366,7 @@ def _make(
     left = resumable_units.chunks_in_files(folder) - resumable_units.chunks_in_units(stage.storage)
     chunks = plan.chunks()
     in_files = [chunks[number] for number in sorted(left)]
-    made = spark.run(
+    made: EngineResult = spark.run(
         options.address,
         works.of([*rest, *in_files]),
         rest,
@@ -393,10 +379,10 @@ def _make(
         on_done=on_done,
         on_tables=lambda: on_progress(MAKING, 0, 0),
     )
-    return _Made(engine=made.engine, coverage=made.coverage, summaries=made.summaries)
+    return made
 
 
-def _run_row(model: Model, request: Request, plan: Plan, options: Options, made: _Made) -> dict[str, Any]:
+def _run_row(model: Model, request: Request, plan: Plan, options: Options, made: EngineResult) -> dict[str, Any]:
     sections = json.loads(plan.to_json())
     text = json.dumps({"request": json.loads(request.to_json()), **sections}, sort_keys=True, separators=(",", ":"))
     return {

@@ -24,11 +24,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from router.whatif.pipeline import chunk_files_as_rows, spark_tables
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
+from router.whatif.pipeline.local_engine import Done, EngineResult
 from router.whatif.pipeline.resumable_units import PLAYED, ChunkRange, files_left, set_files_aside
 from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.run_storage import LocalStorage, RunStorage
+from router.whatif.pipeline.spark_masters import SparkAddress
 from router.whatif.pipeline.spark_session import (
-    SparkAddress,
     cores,
     describe,
     jobs,
@@ -62,19 +63,6 @@ LARGE_ROWS: Final[Mapping[str, str]] = {
     "parquet.block.size.row.check.min": "1",
 }
 """Options of the writer of what was played: a row has whole files, so that it looks after each how much there is."""
-Done = Callable[[Chunk], None]
-
-
-@attrs.frozen(kw_only=True)
-class SparkRunResult:
-    """Result, beside the tables."""
-
-    engine: str
-    """Description of the engine, in words."""
-    coverage: float | None
-    """Coverage, as in the table `run`."""
-    summaries: Mapping[str, pa.Table]
-    """Tables that sum up scenarios, by name: a few rows each."""
 
 
 def run(
@@ -90,7 +78,7 @@ def run(
     on_start: Callable[[str | None], None] = lambda pages: None,
     on_done: Done,
     on_tables: Callable[[], None] = lambda: None,
-) -> SparkRunResult:
+) -> EngineResult:
     """Play chunks, and make the tables of all that has been played.
 
     Args:
@@ -121,7 +109,7 @@ def run(
             play.run(chunks, on_done)
             on_tables()
             covered, summaries = _make_tables(spark, pool, storage, plan, has_loads=has_loads)
-        return SparkRunResult(engine=describe(spark, address), coverage=covered, summaries=summaries)
+        return EngineResult(engine=describe(spark, address), coverage=covered, summaries=summaries)
 
 
 @attrs.frozen

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
+
+import attrs
 
 from mesh_config.findings import Finding, Severity, nearest
 from mesh_config.usable_hosts import failure_words
@@ -26,6 +29,20 @@ EXPECTED_REMOTE: Final = "sc://HOST, or sc://HOST:PORT"
 MAX_PORT: Final = 65535
 REACHED_S: Final = 10.0
 """Within which somebody has to answer at an address."""
+
+
+@attrs.frozen(kw_only=True)
+class SparkAddress:
+    """Address of Spark."""
+
+    master: str | None = None
+    """Spark master, such as `local[2]` or `spark://host:7077`; None: as spark-submit says, else this machine."""
+    remote: str | None = None
+    """A server of Spark Connect: `sc://host:15002`."""
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    """Further settings of Spark."""
+    workers: int | None = None
+    """Tasks at the same time on this machine; None: as many as there are processors."""
 
 
 def fault_of_master(text: str, key: str = "master") -> Finding | None:

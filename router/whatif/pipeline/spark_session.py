@@ -20,7 +20,6 @@ from types import FrameType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import attrs
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -31,7 +30,7 @@ import router
 from mesh_config.usable_hosts import failure_words
 from router.whatif.pipeline.run_staging import SPARK_LOG, RunError
 from router.whatif.pipeline.spark_failures import start_error, task_error
-from router.whatif.pipeline.spark_masters import REACHED_S, fault_of_master, fault_of_remote, reach_master
+from router.whatif.pipeline.spark_masters import REACHED_S, SparkAddress, fault_of_master, fault_of_remote, reach_master
 
 LOG: Final = SPARK_LOG
 """Name of the file for what Spark logs."""
@@ -67,20 +66,6 @@ CONNECT_PORT: Final = 15002
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 """Exceptions with which a job ends when its tasks die: of Spark Connect, or a driver in Java."""
-
-
-@attrs.frozen(kw_only=True)
-class SparkAddress:
-    """Address of Spark."""
-
-    master: str | None = None
-    """Spark master, such as `local[2]` or `spark://host:7077`; None: as spark-submit says, else this machine."""
-    remote: str | None = None
-    """A server of Spark Connect: `sc://host:15002`."""
-    settings: Mapping[str, str] = attrs.field(factory=dict)
-    """Further settings of Spark."""
-    workers: int | None = None
-    """Tasks at the same time on this machine; None: as many as there are processors."""
 
 
 def describe(session: SparkSession, address: SparkAddress) -> str:

@@ -21,11 +21,12 @@ from router.simulation.network import NetworkConditions
 from router.whatif.convergence import twin_runs
 from router.whatif.convergence.simulation_parameters import CPU_COSTS, LOOPBACK, SimulationParameters
 from router.whatif.convergence.twin import CAN_FAIL, EventKind, Row, Twin, TwinCase, TwinTopology, run_case
-from router.whatif.convergence.twin_runs import Engine, TwinGridError
+from router.whatif.convergence.twin_runs import TwinGridError
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_staging import RunError
+from router.whatif.pipeline.spark_masters import SparkAddress
 from router.whatif.pipeline.table_files import are_equal, from_rows, read_table
 from tests.whatif.models import edges
 
@@ -238,10 +239,8 @@ def test_what_cannot_be_is_refused_with_what_can(make: Callable[[], object], mes
 def test_processes_and_this_process_make_the_same_table(tmp_path: Path) -> None:
     cases = twin_runs.grid([TEN, SQUARE], [LinkStateSettings()], [1, 2], lambda **own: small(failures=2, **own))
     shown: list[tuple[str, int, int]] = []
-    here = twin_runs.run(
-        cases, tmp_path / "here", Engine(workers=1), on_progress=lambda *progress: shown.append(progress)
-    )
-    there = twin_runs.run(cases, tmp_path / "there", Engine(workers=2))
+    here = twin_runs.run(cases, tmp_path / "here", workers=1, on_progress=lambda *progress: shown.append(progress))
+    there = twin_runs.run(cases, tmp_path / "there", workers=2)
     assert are_equal(here, there, "convergence")
     assert are_equal(here, read_table(tmp_path / "there", "convergence"), "convergence")
     assert [done for _, done, _ in shown] == [0, 1, 2, 3, 4]
@@ -250,8 +249,8 @@ def test_processes_and_this_process_make_the_same_table(tmp_path: Path) -> None:
 
 def test_spark_makes_the_same_table(tmp_path: Path, spark: SparkSession) -> None:
     cases = twin_runs.grid([TEN, SQUARE], [LinkStateSettings()], [1, 2], lambda **own: small(failures=2, **own))
-    here = twin_runs.run(cases, tmp_path / "here", Engine(workers=1))
-    there = twin_runs.run(cases, tmp_path / "there", Engine(wants_spark=True))
+    here = twin_runs.run(cases, tmp_path / "here", workers=1)
+    there = twin_runs.run(cases, tmp_path / "there", spark=SparkAddress())
     assert are_equal(here, there, "convergence")
 
 
@@ -265,9 +264,9 @@ def test_a_process_that_is_killed_costs_nothing_but_time(tmp_path: Path) -> None
             killed.append(children[0].pid or 0)
             os.kill(killed[0], signal.SIGKILL)
 
-    table = twin_runs.run(cases, tmp_path / "out", Engine(workers=2), on_progress=on_progress)
+    table = twin_runs.run(cases, tmp_path / "out", workers=2, on_progress=on_progress)
     assert killed, "one of them was killed while it worked"
-    assert are_equal(table, twin_runs.run(cases, tmp_path / "here", Engine(workers=1)), "convergence")
+    assert are_equal(table, twin_runs.run(cases, tmp_path / "here", workers=1), "convergence")
 
 
 def test_an_interrupted_grid_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,26 +282,26 @@ def test_an_interrupted_grid_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
     out = tmp_path / "out"
     monkeypatch.setattr(twin_runs, "run_case", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        twin_runs.run(cases, out, Engine(workers=1))
+        twin_runs.run(cases, out, workers=1)
     assert not out.exists()
     played.clear()
-    table = twin_runs.run(cases, out, Engine(workers=1), is_resumed=True)
+    table = twin_runs.run(cases, out, workers=1, is_resumed=True)
     assert played == [3]
     monkeypatch.undo()
-    assert are_equal(table, twin_runs.run(cases, tmp_path / "whole", Engine(workers=1)), "convergence")
+    assert are_equal(table, twin_runs.run(cases, tmp_path / "whole", workers=1), "convergence")
 
 
 def test_a_table_replaces_the_one_before_and_nothing_else(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    twin_runs.run([small()], out, Engine(workers=1))
+    twin_runs.run([small()], out, workers=1)
     (out / "run").mkdir()
-    assert twin_runs.run([small(seed=2)], out, Engine(workers=1)).column("seed").to_pylist() == [2] * 9
+    assert twin_runs.run([small(seed=2)], out, workers=1).column("seed").to_pylist() == [2] * 9
     assert sorted(path.name for path in out.iterdir()) == ["convergence", "run"]
     other = tmp_path / "other"
     other.mkdir()
     (other / "letters.txt").write_text("dear", encoding="utf-8")
     with pytest.raises(TwinGridError, match="something else is in"):
-        twin_runs.run([small()], other, Engine(workers=1))
+        twin_runs.run([small()], other, workers=1)
 
 
 def test_what_another_version_has_left_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,10 +313,10 @@ def test_what_another_version_has_left_is_not_resumed(tmp_path: Path, monkeypatc
         patched.setattr(twin_runs, "_put", ended)
         patched.setattr(twin_runs, "__version__", "0.0.1", raising=False)
         with pytest.raises(KeyboardInterrupt):
-            twin_runs.run([small()], out, Engine(workers=1))
+            twin_runs.run([small()], out, workers=1)
     with pytest.raises(RunError, match="the interrupted run differs in version; expected the same model"):
-        twin_runs.run([small()], out, Engine(workers=1), is_resumed=True)
-    assert twin_runs.run([small()], out, Engine(workers=1)).num_rows == 9
+        twin_runs.run([small()], out, workers=1, is_resumed=True)
+    assert twin_runs.run([small()], out, workers=1).num_rows == 9
 
 
 def test_a_second_grid_at_the_same_place_is_refused_and_harms_nothing(tmp_path: Path) -> None:
@@ -327,16 +326,16 @@ def test_a_second_grid_at_the_same_place_is_refused_and_harms_nothing(tmp_path: 
     def meanwhile(_what: str, done: int, _total: int) -> None:
         if done == 1:
             with pytest.raises(RunError, match="another run is writing there") as caught:
-                twin_runs.run([small(seed=9)], out, Engine(workers=1))
+                twin_runs.run([small(seed=9)], out, workers=1)
             refused.append(str(caught.value))
 
     cases = [small(seed=1), small(seed=2)]
-    assert twin_runs.run(cases, out, Engine(workers=1), on_progress=meanwhile).num_rows == 18
+    assert twin_runs.run(cases, out, workers=1, on_progress=meanwhile).num_rows == 18
     assert len(refused) == 1
 
 
 def test_the_median_of_two_events_lies_between_them(tmp_path: Path) -> None:
-    table = twin_runs.run([small(failures=2)], tmp_path / "out", Engine(workers=1))
+    table = twin_runs.run([small(failures=2)], tmp_path / "out", workers=1)
     kind = table.column("kind").to_pylist()[0]
     rows = [
         row | {"kind": kind, "converge_s": second} for row, second in zip(table.to_pylist(), (1.0, 3.0), strict=False)

@@ -32,9 +32,10 @@ from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
 from router.whatif.pipeline.run import SPARK_VARIABLES, Options, RunSummary, estimated_s, run
 from router.whatif.pipeline.run_storage import LocalStorage
 from router.whatif.pipeline.spark_failures import TaskError
+from router.whatif.pipeline.spark_masters import SparkAddress
 from router.whatif.pipeline.spark_parallel_map import map_tasks
 from router.whatif.pipeline.spark_ranges import by_range
-from router.whatif.pipeline.spark_session import SparkAddress, pages
+from router.whatif.pipeline.spark_session import pages
 from router.whatif.pipeline.spark_tables import exact_sum
 from router.whatif.pipeline.table_files import files_of, partition_of, read_table
 from router.whatif.pipeline.table_layouts import layout_of

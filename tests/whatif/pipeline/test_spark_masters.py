@@ -16,8 +16,8 @@ from router.cli import main
 from router.whatif.pipeline.run import Options
 from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.spark_failures import start_error
-from router.whatif.pipeline.spark_masters import fault_of_master, fault_of_remote, reach_master
-from router.whatif.pipeline.spark_session import SparkAddress, start
+from router.whatif.pipeline.spark_masters import SparkAddress, fault_of_master, fault_of_remote, reach_master
+from router.whatif.pipeline.spark_session import start
 from router.whatif.scenarios.scenario_plan import PlanError
 
 
