@@ -20,7 +20,7 @@ import attrs
 from router.bench.cases import ATTACH_S
 from router.bench.errors import BenchError
 from router.bench.load_connection import Connection, Endpoint, Loop
-from router.bench.load_endpoints import Caller, properties_at
+from router.bench.load_endpoints import Caller, parts_of_request
 from router.bench.messages import reply_head
 from router.bench.tally import Tally
 from router.binding import proton_functions as pn
@@ -34,8 +34,6 @@ WORKERS: Final = 2
 SERVICE_S: Final = 0.05
 CALL_BYTES: Final = 200
 LONGEST_STEP_S: Final = 0.01
-_ID: Final = 8
-_REPLY_TO: Final = 20
 _NUMBERS: Final = itertools.count(1)
 
 
@@ -121,10 +119,8 @@ class Server(Endpoint):
             self._connection.turn()
 
     def _answer(self, message: bytes) -> None:
-        at = properties_at(message)
-        end = at + _REPLY_TO + 1 + message[at + _REPLY_TO]
-        head = reply_head(message[at + _REPLY_TO + 1 : end])
-        reply = head + message[at + _ID : at + _ID + 8] + message[end:]
+        number, reply_to, rest = parts_of_request(message)
+        reply = reply_head(reply_to) + number + rest
         self.answered += 1
         pn.new_delivery(self._replies, self.answered)
         pn.pn_link_send(self._replies, reply, len(reply))

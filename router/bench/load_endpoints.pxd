@@ -27,7 +27,7 @@ from router.binding.proton_functions cimport (
 
 cdef int64_t outcome_of(Handle delivery) except -1
 cdef int accept(Handle link, Handle delivery, int credit) except -1
-cpdef Py_ssize_t properties_at(bytes message) except -1
+cpdef tuple parts_of_request(bytes message)
 
 
 cdef class Sender(Endpoint):

@@ -323,9 +323,7 @@ class Responder(Endpoint):
         self._answer(message)
 
     def _answer(self, message: bytes) -> None:
-        at = properties_at(message)
-        end = at + _REPLY_TO + 1 + message[at + _REPLY_TO]
-        reply_to = message[at + _REPLY_TO + 1 : end]
+        number, reply_to, rest = parts_of_request(message)
         head = self._heads.get(reply_to)
         if head is None:
             if len(self._heads) >= KNOWN_REPLY_HEADS:
@@ -335,8 +333,7 @@ class Responder(Endpoint):
         self._number += 1
         new_delivery(link, self._number)
         pn_link_send(link, head, len(head))
-        pn_link_send(link, message[at + _ID : at + _ID + 8], 8)
-        rest = message[end:]
+        pn_link_send(link, number, len(number))
         pn_link_send(link, rest, len(rest))
         pn_link_advance(link)
 
@@ -348,8 +345,8 @@ def answer(link: Handle, credit: int) -> None:
     pn.pn_link_flow(link, credit)
 
 
-def properties_at(message: bytes) -> int:
-    """Offset at which the properties begin: behind the header and the annotations that routers add."""
+def parts_of_request(message: bytes) -> tuple[bytes, bytes, bytes]:
+    """Id, reply-to, and all that follows, of a request behind the header and the annotations that routers add."""
     at = 0
     while message[at + 2] < 0x73:
         kind = message[at + 3]
@@ -359,4 +356,5 @@ def properties_at(message: bytes) -> int:
             at += 5 + message[at + 4]
         else:
             at += 8 + int.from_bytes(message[at + 4 : at + 8], "big")
-    return at
+    end = at + _REPLY_TO + 1 + message[at + _REPLY_TO]
+    return message[at + _ID : at + _ID + 8], message[at + _REPLY_TO + 1 : end], message[end:]

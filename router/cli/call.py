@@ -85,7 +85,6 @@ class _Calling:
 
     def _call(self, client: Client, requests: Sender, replies: Receiver, request: Message) -> str | None:
         timeout_s = client.access.timeout_s
-        began = time.monotonic()
         if not client.wait(lambda: requests.credit > 0, timeout_s):
             said = f"{client.router} gave no credit for {printable(self.address)} within {timeout_s:g} s: not sent."
             return said + why_waiting(client.access, self.address, is_sent=False)

@@ -28,13 +28,13 @@ from router.whatif.convergence.twin import Row, TwinCase, TwinTopology, run_case
 from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.output_place import check_output_place
+from router.whatif.pipeline.run import Progress, silent
 from router.whatif.pipeline.run_staging import begin_or_resume, lock_folder
 from router.whatif.pipeline.spark_masters import SparkAddress
 from router.whatif.pipeline.table_files import from_rows, write_table
 from router.whatif.pipeline.table_layouts import CONVERGENCE, RUN
 from router.whatif.pipeline.worker_pool import work_off
 
-Progress = Callable[[str, int, int], None]
 Done = Callable[[int, list[Row]], None]
 """Told the place of a case, and its rows."""
 
@@ -149,7 +149,7 @@ def run(
     spark: SparkAddress | None = None,
     workers: int | None = None,
     is_resumed: bool = False,
-    on_progress: Progress = lambda _what, _done, _all: None,
+    on_progress: Progress = silent,
 ) -> pa.Table:
     """Run cases and write the table `convergence` into the folder *out*.
 
