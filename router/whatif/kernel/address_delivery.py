@@ -66,8 +66,8 @@ class AddressDelivery:
         self.volumes = longs(self._volumes)
         self._publisher_firsts = array("i", bytes(4 * self.trees.size + 4))
         self.publisher_firsts = ints(self._publisher_firsts)
-        self._cell_firsts = array("i", bytes(4 * count + 4))
-        self.cell_firsts = ints(self._cell_firsts)
+        self._cell_firsts = array("q", bytes(8 * count + 8))
+        self.cell_firsts = longs(self._cell_firsts)
         for publisher in range(count):
             self.publisher_firsts[self.srcs[publisher] + 1] += 1
             address = self.targets[publisher]

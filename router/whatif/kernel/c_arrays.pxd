@@ -1,4 +1,5 @@
-# What arrays.py is to compiled modules: pointers into arrays, which the caller keeps alive, and the same numbers.
+# What c_arrays.py is to compiled modules: pointers into arrays, which the caller keeps alive, and the same numbers.
+# Whatever is not in an array is 64 bits wide: a matrix of 32,000 routers has more bytes than 32 bits can count.
 
 from cpython.array cimport array
 

@@ -14,7 +14,7 @@ cdef class BalancedAddresses:
     cdef AddressDelivery audience
     cdef PathDelays delays
     cdef array _firsts, _ranks, _credits, _services, _distances, _offers, _moved, _given, _left, _room, _is_found
-    cdef int* firsts
+    cdef long long* firsts
     cdef int* ranks
     cdef long long* credits
     cdef long long* services
@@ -26,24 +26,29 @@ cdef class BalancedAddresses:
     cdef long long* room
     cdef signed char* is_found
 
-    @cython.locals(audience=AddressDelivery, most=Py_ssize_t, publishers=int, offers=int, count=int, address=int)
+    @cython.locals(
+        audience=AddressDelivery, most=Py_ssize_t, publishers=Py_ssize_t, offers=Py_ssize_t, count=Py_ssize_t,
+        address=Py_ssize_t,
+    )
     cdef _make_room(self)
-    @cython.locals(graph=Graph, address=int)
+    @cython.locals(graph=Graph, address=Py_ssize_t)
     cdef void review(self) noexcept
     @cython.locals(
-        audience=AddressDelivery, group=int, size=int, first=int, sites=int, index=int, publisher=int, site=int,
-        place=Py_ssize_t, offer=cython.longlong, is_starved=bint,
+        audience=AddressDelivery, group=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, sites=Py_ssize_t,
+        index=Py_ssize_t, publisher=Py_ssize_t, site=Py_ssize_t, place=Py_ssize_t, offer=cython.longlong,
+        is_starved=bint,
     )
-    cdef void _share_out(self, int address) noexcept
+    cdef void _share_out(self, Py_ssize_t address) noexcept
     @cython.locals(
-        audience=AddressDelivery, trees=SpfTrees, group=int, size=int, first=int, sites=int, ranks=int, count=int, place=int,
-        index=int, src=int, site=int, key=cython.longlong, moved=int,
+        audience=AddressDelivery, trees=SpfTrees, group=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, sites=Py_ssize_t,
+        ranks=Py_ssize_t, count=Py_ssize_t, place=Py_ssize_t, index=Py_ssize_t, src=Py_ssize_t, site=Py_ssize_t,
+        key=cython.longlong, moved=Py_ssize_t,
     )
-    cdef int _list_offers(self, int address) noexcept
-    @cython.locals(at=int, other=int)
-    cdef void _merge(self, int count, int moved) noexcept
+    cdef Py_ssize_t _list_offers(self, Py_ssize_t address) noexcept
+    @cython.locals(at=Py_ssize_t, other=Py_ssize_t)
+    cdef void _merge(self, Py_ssize_t count, Py_ssize_t moved) noexcept
     @cython.locals(
-        audience=AddressDelivery, publisher=int, at=int, rate=cython.longlong, volume=cython.longlong, busy=cython.longlong,
-        share=double,
+        audience=AddressDelivery, publisher=Py_ssize_t, at=Py_ssize_t, rate=cython.longlong, volume=cython.longlong,
+        busy=cython.longlong, share=double,
     )
-    cdef void _serve(self, int address, int index, int site, int sites) noexcept
+    cdef void _serve(self, Py_ssize_t address, Py_ssize_t index, Py_ssize_t site, Py_ssize_t sites) noexcept

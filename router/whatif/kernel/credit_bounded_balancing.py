@@ -50,8 +50,8 @@ class BalancedAddresses:
         """Allocate arrays in which the publishers of one address at a time are served."""
         audience = self.audience
         most = publishers = offers = 0
-        self._firsts = array("i", bytes(4 * audience.addresses + 4))
-        self.firsts = ints(self._firsts)
+        self._firsts = array("q", bytes(8 * audience.addresses + 8))
+        self.firsts = longs(self._firsts)
         for address in range(audience.addresses):
             self.firsts[address] = offers
             if audience.treatments[address] == BOUNDED:

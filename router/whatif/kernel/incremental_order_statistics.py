@@ -65,8 +65,17 @@ class IncrementalOrderStatistics:
         """Number of the numbers that are there now."""
         return self.count - self.removed_count + self.added_count
 
+    def percentile(self, percent: int) -> int:
+        """The number that so many percent of the numbers do not exceed, from 1 to 100; there must be one."""
+        return self.at((percent * self.size() + 99) // 100)
+
     def at(self, rank: int) -> int:
-        """The number that has this rank in ascending order, from 1 to `size`."""
+        """The number that has this rank in ascending order, from 1 to `size`.
+
+        Raises: IndexError when no number has it.
+        """
+        if not 1 <= rank <= self.size():
+            raise IndexError(f"no rank {rank}; there are {self.size()} numbers")
         if self.count == 0:
             return self._select(rank - 1)
         # What was put in and taken out moves a rank so far at most.

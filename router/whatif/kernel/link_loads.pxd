@@ -7,7 +7,7 @@ from router.whatif.kernel.spf_trees cimport SpfTrees
 
 cdef class LinkLoads:
     cdef SpfTrees trees
-    cdef readonly int lanes
+    cdef readonly Py_ssize_t lanes
     cdef array _flows, _numbers, _base_numbers, _carried, _base_carried
     cdef int* numbers
     cdef int* base_numbers
@@ -26,38 +26,43 @@ cdef class LinkLoads:
     cdef int* new_slots
 
     cpdef expect(self, Py_ssize_t count)
-    @cython.locals(pair=int, lane=int)
-    cdef _make_lanes(self, int lanes)
-    @cython.locals(graph=Graph, arc=int, back=int)
-    cdef void _number_lanes(self, int pair) noexcept
-    cdef _make_scratch(self, int n)
-    @cython.locals(at=cython.Py_ssize_t)
-    cdef void demand(self, int src, int dst, long long rate, long long size) noexcept
-    @cython.locals(dst=int, place=int)
+    @cython.locals(pair=Py_ssize_t, lane=Py_ssize_t)
+    cdef _make_lanes(self, Py_ssize_t lanes)
+    @cython.locals(graph=Graph, arc=Py_ssize_t, back=Py_ssize_t)
+    cdef void _number_lanes(self, Py_ssize_t pair) noexcept
+    cdef _make_scratch(self, Py_ssize_t n)
+    @cython.locals(at=Py_ssize_t)
+    cdef void demand(self, Py_ssize_t src, Py_ssize_t dst, long long rate, long long size) noexcept
+    @cython.locals(dst=Py_ssize_t, place=Py_ssize_t)
     cdef void settle(self) noexcept
     @cython.locals(
-        trees=SpfTrees, n=int, incoming=cython.p_int, ready=cython.p_int, node=int, slot=int, count=int, arc=int, head=int,
-        at=cython.Py_ssize_t,
+        trees=SpfTrees, n=Py_ssize_t, incoming=cython.p_int, ready=cython.p_int, node=Py_ssize_t, slot=Py_ssize_t,
+        count=Py_ssize_t, arc=Py_ssize_t, head=Py_ssize_t, at=Py_ssize_t,
     )
-    cdef void _gather(self, int dst) noexcept
-    cdef inline void _carry(self, int arc, long long rate, long long size) noexcept
-    @cython.locals(trees=SpfTrees, index=int, count=int, dst=int)
+    cdef void _gather(self, Py_ssize_t dst) noexcept
+    cdef inline void _carry(self, Py_ssize_t arc, long long rate, long long size) noexcept
+    @cython.locals(trees=SpfTrees, index=Py_ssize_t, count=Py_ssize_t, dst=Py_ssize_t)
     cdef void shift(self) noexcept
-    @cython.locals(trees=SpfTrees, n=int, count=int, change=int, node=int, at=cython.Py_ssize_t, index=int, distance=cython.longlong)
-    cdef void _shift_toward(self, int dst) noexcept
-    @cython.locals(trees=SpfTrees, row=int, arc=int, rate=cython.longlong, size=cython.longlong)
-    cdef inline void _take_away(self, int dst, int node) noexcept
-    @cython.locals(trees=SpfTrees, row=int, arc=int, slot=int, rate=cython.longlong, size=cython.longlong)
-    cdef inline void _put(self, int dst, int node) noexcept
-    @cython.locals(trees=SpfTrees, n=int, node=int, arc=int)
-    cdef void move(self, int src, int dst, long long rate, long long size) noexcept
-    cdef void carry(self, int arc, long long rate, long long size) noexcept
+    @cython.locals(
+        trees=SpfTrees, n=Py_ssize_t, count=Py_ssize_t, change=Py_ssize_t, node=Py_ssize_t, at=Py_ssize_t,
+        index=Py_ssize_t, distance=cython.longlong,
+    )
+    cdef void _shift_toward(self, Py_ssize_t dst) noexcept
+    @cython.locals(trees=SpfTrees, row=Py_ssize_t, arc=Py_ssize_t, rate=cython.longlong, size=cython.longlong)
+    cdef inline void _take_away(self, Py_ssize_t dst, Py_ssize_t node) noexcept
+    @cython.locals(
+        trees=SpfTrees, row=Py_ssize_t, arc=Py_ssize_t, slot=Py_ssize_t, rate=cython.longlong, size=cython.longlong
+    )
+    cdef inline void _put(self, Py_ssize_t dst, Py_ssize_t node) noexcept
+    @cython.locals(trees=SpfTrees, n=Py_ssize_t, node=Py_ssize_t, arc=Py_ssize_t)
+    cdef void move(self, Py_ssize_t src, Py_ssize_t dst, long long rate, long long size) noexcept
+    cdef void carry(self, Py_ssize_t arc, long long rate, long long size) noexcept
     cdef void lose(self, long long rate, long long size) noexcept
     cdef void finish(self) noexcept
-    @cython.locals(place=int)
+    @cython.locals(place=Py_ssize_t)
     cdef void restore(self) noexcept
-    @cython.locals(graph=Graph, index=int, arc=int)
+    @cython.locals(graph=Graph, index=Py_ssize_t, arc=Py_ssize_t)
     cdef void _restore_numbers(self) noexcept
 
-@cython.locals(gap=int, index=int, place=int, key=cython.longlong)
-cdef void sort_keys(long long* keys, int count) noexcept
+@cython.locals(gap=Py_ssize_t, index=Py_ssize_t, place=Py_ssize_t, key=cython.longlong)
+cdef void sort_keys(long long* keys, Py_ssize_t count) noexcept

@@ -27,49 +27,54 @@ cdef class Kernel:
     cdef tuple base_summary
     cdef readonly long long base_pairs, base_lost_pairs, unreachable_pairs, dead_end_pairs, lost_rate, lost_bytes
     cdef readonly long long stretch_p50, stretch_p95, stretch_p99, delay_p50_us, delay_p95_us, delay_p99_us
-    cdef readonly int base_components, components, dead_addresses, starved_publishers, max_utilisation_link
+    cdef readonly Py_ssize_t base_components, components, dead_addresses, starved_publishers, max_utilisation_link
     cdef readonly double max_utilisation
 
     cdef _make_summary(self)
-    @cython.locals(n=int, count=int, router=int, part=int)
+    @cython.locals(n=Py_ssize_t, count=Py_ssize_t, router=Py_ssize_t, part=Py_ssize_t)
     cdef _make_room(self)
     @cython.locals(stretches=array)
     cdef _take_base(self)
     cdef array _compare_base(self)
     cpdef fail(self, links, routers)
     cpdef restore(self)
-    cdef list _checked(self, object numbers, int count, str what)
+    cdef list _checked(self, object numbers, Py_ssize_t count, str what)
     cpdef tuple summary(self)
     cdef _recall(self)
-    @cython.locals(lost=int, delays=PathDelays, graph=Graph, is_whole=bint)
+    @cython.locals(lost=Py_ssize_t, delays=PathDelays, graph=Graph, is_whole=bint)
     cdef _summarise(self)
     @cython.locals(
-        trees=SpfTrees, origin=SpfTrees, lost=int, index=int, root=int, node=int, at=int, before=cython.longlong,
-        now=cython.longlong, old=cython.longlong,
+        trees=SpfTrees, origin=SpfTrees, lost=Py_ssize_t, index=Py_ssize_t, root=Py_ssize_t, node=Py_ssize_t,
+        at=Py_ssize_t, before=cython.longlong, now=cython.longlong, old=cython.longlong,
     )
-    cdef int _compare_pairs(self) except -1
-    @cython.locals(pairs=cython.longlong, above=cython.longlong, count=cython.longlong, times=int)
-    cdef long long _stretch(self, int percent) noexcept
-    @cython.locals(graph=Graph, count=cython.longlong, index=int, place=int, part=int)
+    cdef Py_ssize_t _compare_pairs(self) except -1
+    @cython.locals(pairs=cython.longlong, above=cython.longlong, count=cython.longlong, times=Py_ssize_t)
+    cdef long long _stretch(self, Py_ssize_t percent) except *
+    @cython.locals(graph=Graph, count=cython.longlong, index=Py_ssize_t, place=Py_ssize_t, part=Py_ssize_t)
     cdef long long _count_dead_ends(self) noexcept
     @cython.locals(
-        traffic=LinkLoads, carried=cython.p_longlong, most=double, share=double, busiest=int, lane=int, number=int
+        traffic=LinkLoads, carried=cython.p_longlong, most=double, share=double, busiest=Py_ssize_t, lane=Py_ssize_t,
+        number=Py_ssize_t,
     )
     cdef void _find_busiest(self) noexcept
-    cdef double share(self, long long rate, long long size, int link) noexcept
-    @cython.locals(graph=Graph, count=int, router=int, size=int, tail=int, head=int, arc=int)
-    cdef int _count_components(self) noexcept
-    @cython.locals(audience=AddressDelivery, count=int, address=int)
-    cdef int _count_dead_addresses(self) noexcept
+    cdef double share(self, long long rate, long long size, Py_ssize_t link) noexcept
     @cython.locals(
-        traffic=LinkLoads, numbers=cython.p_int, carried=cython.p_longlong, found=cython.p_longlong, lane=int, number=int
+        graph=Graph, count=Py_ssize_t, router=Py_ssize_t, size=Py_ssize_t, tail=Py_ssize_t, head=Py_ssize_t,
+        arc=Py_ssize_t,
+    )
+    cdef Py_ssize_t _count_components(self) noexcept
+    @cython.locals(audience=AddressDelivery, count=Py_ssize_t, address=Py_ssize_t)
+    cdef Py_ssize_t _count_dead_addresses(self) noexcept
+    @cython.locals(
+        traffic=LinkLoads, numbers=cython.p_int, carried=cython.p_longlong, found=cython.p_longlong, lane=Py_ssize_t,
+        number=Py_ssize_t,
     )
     cdef array _carried(self, bint is_base)
-    @cython.locals(trees=SpfTrees, slot=int)
-    cpdef int next_hop(self, int src, int dst)
+    @cython.locals(trees=SpfTrees, slot=Py_ssize_t)
+    cpdef Py_ssize_t next_hop(self, Py_ssize_t src, Py_ssize_t dst)
     @cython.locals(delays=PathDelays)
-    cpdef long long delay_us(self, int src, int dst) except *
+    cpdef long long delay_us(self, Py_ssize_t src, Py_ssize_t dst) except *
     @cython.locals(delays=PathDelays)
     cpdef long long longest_delay_us(self) except *
-    @cython.locals(distance=int)
-    cpdef int distance(self, int src, int dst)
+    @cython.locals(distance=Py_ssize_t)
+    cpdef Py_ssize_t distance(self, Py_ssize_t src, Py_ssize_t dst)

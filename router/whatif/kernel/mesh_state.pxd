@@ -20,9 +20,10 @@ cdef class MeshState:
     cdef PathDelays delays
 
     @cython.locals(
-        kept=tuple, srcs=cython.p_int, dsts=cython.p_int, rates=cython.p_longlong, volumes=cython.p_longlong, index=int
+        kept=tuple, srcs=cython.p_int, dsts=cython.p_int, rates=cython.p_longlong, volumes=cython.p_longlong,
+        index=Py_ssize_t,
     )
     cdef _add_demands(self, object network)
-    @cython.locals(link=int, router=int)
+    @cython.locals(link=Py_ssize_t, router=Py_ssize_t)
     cdef fail(self, list links, list routers)
     cdef void restore(self) noexcept

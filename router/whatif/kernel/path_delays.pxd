@@ -24,33 +24,35 @@ cdef class PathDelays:
     cdef long long* new_delays
     cdef signed char* stages
     cdef int* stale
-    cdef int stale_count
+    cdef Py_ssize_t stale_count
     cdef bint is_ranked
 
     @cython.locals(
-        trees=SpfTrees, n=int, row=int, parents=cython.p_int, order=cython.p_int, node=int, slot=int, first=int, index=int,
-        arc=int,
+        trees=SpfTrees, n=Py_ssize_t, row=Py_ssize_t, parents=cython.p_int, order=cython.p_int, node=Py_ssize_t,
+        slot=Py_ssize_t, first=Py_ssize_t, index=Py_ssize_t, arc=Py_ssize_t,
     )
-    cdef void _number(self, int dst) noexcept
-    @cython.locals(dst=int)
-    cdef _make_state(self, int n)
-    cdef inline long long _delay(self, int arc) noexcept
+    cdef void _number(self, Py_ssize_t dst) noexcept
+    @cython.locals(dst=Py_ssize_t)
+    cdef _make_state(self, Py_ssize_t n)
+    cdef inline long long _delay(self, Py_ssize_t arc) noexcept
     cdef array _sorted_delays(self)
-    @cython.locals(trees=SpfTrees, graph=Graph, index=int, arc=int, n=int, at=int)
+    @cython.locals(trees=SpfTrees, graph=Graph, index=Py_ssize_t, arc=Py_ssize_t, n=Py_ssize_t, at=Py_ssize_t)
     cdef update(self)
-    @cython.locals(before=int, now=int)
-    cdef void _compare(self, Graph graph, int arc) noexcept
-    @cython.locals(at=int)
-    cdef long long between(self, int src, int dst) noexcept
-    @cython.locals(trees=SpfTrees, node=int, arc=int, total=cython.longlong)
-    cdef long long _added_up(self, int src, int dst) noexcept
-    @cython.locals(row=int, first=int, place=int, at=int)
-    cdef void _mark(self, int dst, int node) noexcept
-    @cython.locals(trees=SpfTrees, tail=int, slot=int, dst=int)
-    cdef void _mark_users(self, int arc) noexcept
-    @cython.locals(trees=SpfTrees, n=int, row=int, depth=int, node=int, arc=int, at=int, total=cython.longlong)
-    cdef void _work_out(self, int dst, int src) noexcept
-    @cython.locals(index=int)
+    @cython.locals(before=Py_ssize_t, now=Py_ssize_t)
+    cdef void _compare(self, Graph graph, Py_ssize_t arc) noexcept
+    @cython.locals(at=Py_ssize_t)
+    cdef long long between(self, Py_ssize_t src, Py_ssize_t dst) noexcept
+    @cython.locals(trees=SpfTrees, node=Py_ssize_t, arc=Py_ssize_t, total=cython.longlong)
+    cdef long long _added_up(self, Py_ssize_t src, Py_ssize_t dst) noexcept
+    @cython.locals(row=Py_ssize_t, first=Py_ssize_t, place=Py_ssize_t, at=Py_ssize_t)
+    cdef void _mark(self, Py_ssize_t dst, Py_ssize_t node) noexcept
+    @cython.locals(trees=SpfTrees, tail=Py_ssize_t, slot=Py_ssize_t, dst=Py_ssize_t)
+    cdef void _mark_users(self, Py_ssize_t arc) noexcept
+    @cython.locals(
+        trees=SpfTrees, n=Py_ssize_t, row=Py_ssize_t, depth=Py_ssize_t, node=Py_ssize_t, arc=Py_ssize_t, at=Py_ssize_t,
+        total=cython.longlong,
+    )
+    cdef void _work_out(self, Py_ssize_t dst, Py_ssize_t src) noexcept
+    @cython.locals(index=Py_ssize_t)
     cdef void restore(self) noexcept
-    @cython.locals(count=int)
-    cdef long long percentile(self, int percent) noexcept
+    cdef long long percentile(self, Py_ssize_t percent) except *

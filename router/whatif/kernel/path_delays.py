@@ -203,7 +203,4 @@ class PathDelays:
 
     def percentile(self, percent: int) -> int:
         """The delay that so many percent of the pairs with a path do not exceed, microseconds; NONE without pairs."""
-        count = self.ranking.size()
-        if count == 0:
-            return NONE
-        return self.ranking.at((percent * count + 99) // 100)
+        return self.ranking.percentile(percent) if self.ranking.size() > 0 else NONE

@@ -8,7 +8,7 @@ from router.whatif.kernel.preorder cimport number_tree
 @cython.final
 cdef class SpfTrees:
     cdef readonly Graph graph
-    cdef readonly int size
+    cdef readonly Py_ssize_t size
     cdef int* firsts
     cdef int* heads
     cdef int* backs
@@ -30,7 +30,7 @@ cdef class SpfTrees:
     cdef int* kept_log
     cdef array _kept_stamps
     cdef int* kept_stamps
-    cdef int kept_row, kept_count, kept_stamp
+    cdef Py_ssize_t kept_row, kept_count, kept_stamp
     cdef array _pending, _touched, _nearest, _nearer, _ways_in, _places, _heap
     cdef int* pending
     cdef int* touched
@@ -45,10 +45,10 @@ cdef class SpfTrees:
     cdef int* log_distances
     cdef short* log_slots
     cdef short* log_new_slots
-    cdef readonly int log_size
+    cdef readonly Py_ssize_t log_size
     cdef array _touched_roots, _segments
     cdef int* touched_roots
-    cdef int touched_count
+    cdef Py_ssize_t touched_count
     cdef int* segments
     cdef array _user_firsts, _user_roots, _user_starts, _user_sizes, _user_nexts
     cdef int* user_firsts
@@ -59,52 +59,61 @@ cdef class SpfTrees:
     cdef bint is_base
 
     cdef _take_pointers(self, Graph graph)
-    cdef _make_state(self, int n, bint is_new)
-    cdef _make_log(self, int n)
-    @cython.locals(n=int, root=int, node=int, count=int)
+    cdef _make_state(self, Py_ssize_t n, bint is_new)
+    cdef _make_log(self, Py_ssize_t n)
+    @cython.locals(n=Py_ssize_t, root=Py_ssize_t, node=Py_ssize_t, count=Py_ssize_t)
     cdef void _grow(self) noexcept
-    @cython.locals(n=int, root=int, user=int, index=int)
+    @cython.locals(n=Py_ssize_t, root=Py_ssize_t, user=Py_ssize_t, index=Py_ssize_t)
     cdef _inherit(self, SpfTrees origin)
-    @cython.locals(base=int, parents=cython.p_int, node=int, via=int)
-    cdef void _number(self, int root) noexcept
-    @cython.locals(n=int, arcs=int, root=int, place=int, arc=int, count=int, user=int, free=cython.p_int)
+    @cython.locals(base=Py_ssize_t, parents=cython.p_int, node=Py_ssize_t, via=Py_ssize_t)
+    cdef void _number(self, Py_ssize_t root) noexcept
+    @cython.locals(
+        n=Py_ssize_t, arcs=Py_ssize_t, root=Py_ssize_t, place=Py_ssize_t, arc=Py_ssize_t, count=Py_ssize_t,
+        user=Py_ssize_t, free=cython.p_int,
+    )
     cdef _list_users(self)
-    @cython.locals(n=int, root=int, node=int)
+    @cython.locals(n=Py_ssize_t, root=Py_ssize_t, node=Py_ssize_t)
     cdef void _put_base_slots(self) noexcept
-    @cython.locals(n=int, count=int, row=int, root=int, node=int, places=cython.p_int)
+    @cython.locals(
+        n=Py_ssize_t, count=Py_ssize_t, row=Py_ssize_t, root=Py_ssize_t, node=Py_ssize_t, places=cython.p_int
+    )
     cpdef keep(self, array roots)
-    @cython.locals(via=int)
-    cdef int kept_arc_to(self, int root, int node) noexcept
-    @cython.locals(via=int)
-    cdef int arc_to(self, int root, int node) noexcept
-    @cython.locals(graph=Graph, index=int, pair=int, root=int)
+    @cython.locals(via=Py_ssize_t)
+    cdef Py_ssize_t kept_arc_to(self, Py_ssize_t root, Py_ssize_t node) noexcept
+    @cython.locals(via=Py_ssize_t)
+    cdef Py_ssize_t arc_to(self, Py_ssize_t root, Py_ssize_t node) noexcept
+    @cython.locals(graph=Graph, index=Py_ssize_t, pair=Py_ssize_t, root=Py_ssize_t)
     cdef void repair(self) noexcept
-    @cython.locals(place=int)
+    @cython.locals(place=Py_ssize_t)
     cdef void _next_stamp(self) noexcept
-    cdef inline int distance_to(self, int dst, int node) noexcept
-    cdef bint was_attached(self, int root, int node) noexcept
-    @cython.locals(user=int, root=int)
-    cdef void _take_off(self, int arc) noexcept
-    @cython.locals(count=int, user=int, start=int, place=int, node=int)
-    cdef int _collect(self, int root) noexcept
-    @cython.locals(n=int, index=int, at=int)
+    cdef inline Py_ssize_t distance_to(self, Py_ssize_t dst, Py_ssize_t node) noexcept
+    cdef bint was_attached(self, Py_ssize_t root, Py_ssize_t node) noexcept
+    @cython.locals(user=Py_ssize_t, root=Py_ssize_t)
+    cdef void _take_off(self, Py_ssize_t arc) noexcept
+    @cython.locals(count=Py_ssize_t, user=Py_ssize_t, start=Py_ssize_t, place=Py_ssize_t, node=Py_ssize_t)
+    cdef Py_ssize_t _collect(self, Py_ssize_t root) noexcept
+    @cython.locals(n=Py_ssize_t, index=Py_ssize_t, at=Py_ssize_t)
     cdef void restore(self) noexcept
     cpdef tuple log_pairs(self)
     cpdef array log_costs(self)
     cpdef array costs_now(self)
     @cython.locals(
         firsts=cython.p_int, heads=cython.p_int, costs=cython.p_int, pending=cython.p_int, nearest=cython.p_int,
-        nearer=cython.p_int, ways_in=cython.p_int, heap=cython.p_longlong, base=int, waiting=int, index=int, node=int,
-        distance=int, arc=int, peer=int, through=cython.longlong, key=cython.longlong,
+        nearer=cython.p_int, ways_in=cython.p_int, heap=cython.p_longlong, base=Py_ssize_t, waiting=Py_ssize_t,
+        index=Py_ssize_t, node=Py_ssize_t, distance=Py_ssize_t, arc=Py_ssize_t, peer=Py_ssize_t,
+        through=cython.longlong, key=cython.longlong,
     )
-    cdef void _attach(self, int root, int count) noexcept
-    @cython.locals(nearest=int, nearer=int, way_in=int, arc=int, peer=int, distance=int, through=int)
-    cdef inline void _offer(self, int base, int node) noexcept
-    @cython.locals(base=int, at=int, slot=int, via=int, peer=int, index=int)
-    cdef inline void _settle(self, int root, int node, int distance, int way_in) noexcept
-    cdef void _keep_via(self, int at, int place, int via) noexcept
+    cdef void _attach(self, Py_ssize_t root, Py_ssize_t count) noexcept
+    @cython.locals(
+        nearest=Py_ssize_t, nearer=Py_ssize_t, way_in=Py_ssize_t, arc=Py_ssize_t, peer=Py_ssize_t, distance=Py_ssize_t,
+        through=Py_ssize_t,
+    )
+    cdef inline void _offer(self, Py_ssize_t base, Py_ssize_t node) noexcept
+    @cython.locals(base=Py_ssize_t, at=Py_ssize_t, slot=Py_ssize_t, via=Py_ssize_t, peer=Py_ssize_t, index=Py_ssize_t)
+    cdef inline void _settle(self, Py_ssize_t root, Py_ssize_t node, Py_ssize_t distance, Py_ssize_t way_in) noexcept
+    cdef void _keep_via(self, Py_ssize_t at, Py_ssize_t place, Py_ssize_t via) noexcept
 
-@cython.locals(place=int, parent=int)
-cdef void _push(long long* heap, int size, long long key) noexcept
-@cython.locals(least=cython.longlong, key=cython.longlong, place=int, child=int)
-cdef long long _pop(long long* heap, int size) noexcept
+@cython.locals(place=Py_ssize_t, parent=Py_ssize_t)
+cdef void _push(long long* heap, Py_ssize_t size, long long key) noexcept
+@cython.locals(least=cython.longlong, key=cython.longlong, place=Py_ssize_t, child=Py_ssize_t)
+cdef long long _pop(long long* heap, Py_ssize_t size) noexcept

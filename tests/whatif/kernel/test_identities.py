@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import subprocess
 import sys
+from array import array
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router import speed
+from router.whatif.kernel import network_arrays
+from router.whatif.kernel.incremental_order_statistics import IncrementalOrderStatistics
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
 from router.whatif.kernel.worst_utilisation import WorstUtilisations
@@ -316,13 +320,14 @@ def digest() -> str:
     return found.hexdigest()
 
 
-def test_compiled_and_interpreted_say_the_same_bit_for_bit() -> None:
+def said_interpreted_and_compiled(function: str) -> list[str]:
+    """What a function of this module returns, as text, at both speeds."""
     other = speed.INTERPRETED if speed.SPEED == speed.COMPILED else speed.COMPILED
     if other == speed.COMPILED and not speed.LIBRARY.exists():
         pytest.skip("nothing is compiled: `scripts/build`")
     root = Path(__file__).parents[3]
     said = subprocess.run(
-        [sys.executable, "-c", "from tests.whatif.kernel.test_identities import digest; print(digest())"],
+        [sys.executable, "-c", f"from {__name__} import {function}; print({function}())"],
         env={**os.environ, speed.VARIABLE: other},
         cwd=root,
         capture_output=True,
@@ -330,4 +335,47 @@ def test_compiled_and_interpreted_say_the_same_bit_for_bit() -> None:
         timeout=100,
     )
     assert said.returncode == 0, said.stderr
-    assert said.stdout.strip() == digest()
+    return [said.stdout.strip(), str(globals()[function]())]
+
+
+def test_compiled_and_interpreted_say_the_same_bit_for_bit() -> None:
+    interpreted, compiled = said_interpreted_and_compiled("digest")
+    assert interpreted == compiled
+
+
+# Meshes of thousands of routers, without one: a percent of so many pairs is beyond 32 bits.
+
+MANY = 4_800 * 4_799
+RISES = (50, 95, 99)
+
+
+def percentiles_of_many() -> list[int]:
+    """The percentiles of RISES, and of one percent less, of MANY numbers that rise just where these ranks are."""
+    ranks = [(percent * MANY + 99) // 100 for percent in RISES]
+    values = array("q")
+    for number, (first, stop) in enumerate(pairwise([0, *(rank - 1 for rank in ranks), MANY + 1])):
+        values += array("q", [number]) * (stop - first)
+    statistics = IncrementalOrderStatistics(values)
+    return [statistics.percentile(percent - less) for percent in RISES for less in (0, 1)]
+
+
+def test_percentiles_of_tens_of_millions_of_pairs_are_those_of_a_sort_at_both_speeds() -> None:
+    assert said_interpreted_and_compiled("percentiles_of_many") == [str([1, 0, 2, 1, 3, 2])] * 2
+
+
+def test_a_rank_that_no_number_has_is_refused() -> None:
+    statistics = IncrementalOrderStatistics(array("q", [3, 5, 8, 0]))
+    assert [statistics.at(rank) for rank in (1, 2, 3)] == [3, 5, 8]
+    for rank in (-(2**40), 0, 4, 2**40):
+        with pytest.raises(IndexError, match=f"no rank {rank}; there are 3 numbers"):
+            statistics.at(rank)
+    with pytest.raises(IndexError, match="no rank 0; there are 0 numbers"):
+        IncrementalOrderStatistics(array("q", [0])).percentile(99)
+
+
+def test_the_kernel_computes_in_64_bits_and_keeps_small_numbers_in_arrays_only() -> None:
+    """Routers squared times the size of a cell, and sums over addresses, don't fit into a C int."""
+    files = sorted(Path(network_arrays.__file__).parent.glob("*.pxd"))
+    scalars = {file.name: re.findall(r"(?<![\w.])(?:cython\.)?int\b(?!\*)", file.read_text("utf-8")) for file in files}
+    assert {name for name, found in scalars.items() if found} == set()
+    assert "path_delays.pxd" in scalars
