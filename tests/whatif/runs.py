@@ -81,6 +81,29 @@ def everything(routers: int = 12, links: int = 20, seed: int = 1) -> Model:
     return model
 
 
+def losing() -> Model:
+    """A mesh that loses messages while nothing fails: of an isolated router, and to what nobody subscribes to."""
+    ids = ("A", "B", "C", "D")
+    links = [LinkEdge(id=f"{a}--{b}", a=a, b=b, failures_per_year=10, repair_hours=87.6) for a, b in ("AB", "BD")]
+    model = Model(
+        routers=[RouterNode(id=name, failures_per_year=1, repair_hours=87.6) for name in ids],
+        links=links,
+        addresses=[
+            AddressNode(text="island", treatment=Treatment.CLOSEST),
+            AddressNode(text="nobody", treatment=Treatment.MULTICAST),
+            AddressNode(text="served", treatment=Treatment.MULTICAST),
+        ],
+        subscribers=[SubscriberSite(address=text, router=at) for text, at in (("island", "B"), ("served", "D"))],
+        demands=[
+            Demand(src=src, address=text, msgs_per_s=rate, msg_bytes=10.0)
+            for src, text, rate in (("A", "island", 100), ("C", "island", 50), ("A", "nobody", 34), ("A", "served", 7))
+        ],
+        groups=[Group(name="window", kind=GroupKind.MAINTENANCE, links=("A--B",))],
+    )
+    model.check()
+    return model
+
+
 def made(model: Model, request: Request, out: Path, **options: Any) -> RunSummary:
     """A run without a report, by the local engine unless another one is named: there may be a session of Spark."""
     return run(model, request, out, Options(**{"engine": "local", **options}))

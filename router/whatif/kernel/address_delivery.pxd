@@ -94,6 +94,8 @@ cdef class AddressDelivery:
     cpdef Py_ssize_t living_sites(self, Py_ssize_t address)
     @cython.locals(is_same=bint, index=Py_ssize_t, publisher=Py_ssize_t, site=Py_ssize_t)
     cpdef list impacted(self, AddressDelivery origin)
+    @cython.locals(publisher=Py_ssize_t)
+    cpdef list losing(self)
     @cython.locals(starved=Py_ssize_t, place=Py_ssize_t, missing=cython.longlong)
     cpdef tuple misses(self, Py_ssize_t address)
     @cython.locals(index=Py_ssize_t, publisher=Py_ssize_t)

@@ -345,6 +345,14 @@ class AddressDelivery:
                     found.add(self.site_addresses[site])
         return sorted(found)
 
+    def losing(self) -> list[int]:
+        """Addresses of whose messages some reach nobody, or that have starved publishers; ascending."""
+        found = set()
+        for publisher in range(self.publishers):
+            if self.missing[2 * publisher] > 0 or self.is_starved[publisher]:
+                found.add(self.targets[publisher])
+        return sorted(found)
+
     def misses(self, address: int) -> tuple[int, int]:
         """Starved publishers of an address, and what reaches nobody, millionths of messages/s."""
         starved = 0

@@ -457,14 +457,17 @@ class Kernel:
         return src, dst, before, new
 
     def address_impact(self) -> list[tuple[int, int, int, int, int]]:
-        """Addresses that lose something, by address.
+        """Addresses that lose other messages or subscribers than with nothing failed, by address.
+
+        With nothing failed it is those that lose messages, or have starved publishers, even so.
 
         Returns: (address, routers with living subscribers, failed routers with subscribers, starved publishers,
             millionths of messages/s that reach nobody).
         """
-        audience = self.state.audience
+        audience, graph = self.state.audience, self.state.graph
+        is_calm = graph.down_count == 0 and graph.dead_count == 0
         found = []
-        for address in audience.impacted(self.origin.audience):
+        for address in audience.losing() if is_calm else audience.impacted(self.origin.audience):
             living = audience.living_sites(address)
             sites = audience.count_sites(address)
             starved, missing = audience.misses(address)

@@ -77,6 +77,21 @@ def of_plan(folder: Path, plan: Plan) -> LocalSummaries:
     return LocalSummaries(folder, ranges, routers)
 
 
+def add_unlisted(row: Row, calm: float, scenarios: int, played: float) -> None:
+    """Add the scenarios that don't list an address to its row, where it loses messages while nothing fails.
+
+    Args:
+        row: of `address_summary`, of the scenarios that list the address: of these one is that in which nothing fails.
+        calm: messages/s that it loses there, and in each scenario that doesn't list it.
+        scenarios: number of them in the variant.
+        played: sum of their probabilities, without those of maintenance.
+    """
+    row["scenarios"] = scenarios
+    if row["probability"] is not None:
+        row["mean_lost_msgs_per_s"] += calm * (played - row["probability"])
+        row["probability"] = played
+
+
 class LocalSummaries:
     """Makes the tables.
 
@@ -220,17 +235,20 @@ class LocalSummaries:
 
     def addresses(self) -> pa.Table:
         """The table `address_summary`."""
-        columns = ["scenario", "address", "subscriber_routers", "lost_msgs_per_s"]
+        columns = ["scenario", "address", "subscriber_routers", "lost_subscriber_routers", "lost_msgs_per_s"]
         table = read_table(self._folder, ADDRESS_IMPACT.name, columns)
         if not table.num_rows:
             return from_rows(ADDRESS_SUMMARY.name, ())
         scenario = table.column("scenario").to_numpy()
         coded = table.column("address").combine_chunks().dictionary_encode()
         names: list[str] = coded.dictionary.to_pylist()
-        place = self._variant_places()[scenario] * len(names) + coded.indices.to_numpy()
+        weights, variants = self._weights(), self._variant_places()
+        place = variants[scenario] * len(names) + coded.indices.to_numpy()
         count = len(self._variants) * len(names)
-        lost, weight = table.column("lost_msgs_per_s").to_numpy(), self._weights()[scenario]
-        is_dead, is_known = table.column("subscriber_routers").to_numpy() == 0, ~np.isnan(weight)
+        lost, weight = table.column("lost_msgs_per_s").to_numpy(), weights[scenario]
+        is_dead = table.column("subscriber_routers").to_numpy() == 0
+        is_dead &= table.column("lost_subscriber_routers").to_numpy() > 0
+        is_known, is_played = ~np.isnan(weight), ~np.isnan(weights)
         touched, dead = np.bincount(place, minlength=count), np.bincount(place[is_dead], minlength=count)
         worst = np.lexsort((scenario, -lost, place))
         first_of = worst[np.searchsorted(place[worst], np.arange(count))[touched > 0]]
@@ -252,6 +270,13 @@ class LocalSummaries:
             }
             for at, first in zip(np.flatnonzero(touched).tolist(), first_of.tolist(), strict=True)
         ]
+        played = exact_sums(variants[is_played], weights[is_played], len(self._variants)).tolist()
+        is_calm = np.isin(scenario, [each.first for each in self._ranges if each.family == NOTHING])
+        calm = dict(zip(place[is_calm].tolist(), lost[is_calm].tolist(), strict=True))
+        for at, row in zip(np.flatnonzero(touched).tolist(), rows, strict=True):
+            if at in calm:
+                number = at // len(names)
+                add_unlisted(row, calm[at], int((variants == number).sum()), played[number])
         return from_rows(ADDRESS_SUMMARY.name, rows)
 
     # Pairs

@@ -5,6 +5,7 @@ What comes to the driver is some numbers for each family and address, and ten pa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from router.whatif.pipeline.exact_percentile_bins import (
     points_by_bin,
     tallies_by_part,
 )
-from router.whatif.pipeline.local_summaries import MOST_PAIR_ROWS, PAIRS
+from router.whatif.pipeline.local_summaries import MOST_PAIR_ROWS, PAIRS, add_unlisted
 from router.whatif.pipeline.scenario_extremes import (
     HARM_SCHEMA,
     HARMS,
@@ -164,7 +165,7 @@ class SparkSummaries:
         impacts, scenarios = self._table(ADDRESS_IMPACT), self._table(SCENARIO)
         name_job(self._session, "what-if: sum up scenarios by address")
         sql, keys = functions_of(impacts), (VARIANT, "address")
-        is_dead = sql.col("subscriber_routers") == 0
+        is_dead = (sql.col("subscriber_routers") == 0) & (sql.col("lost_subscriber_routers") > 0)
         worst = sql.max_by(
             sql.struct(sql.col("lost_msgs_per_s").alias("lost"), sql.col("scenario").alias("number")),
             sql.struct("lost_msgs_per_s", -sql.col("scenario")),
@@ -173,13 +174,18 @@ class SparkSummaries:
             sql.count("*").alias("scenarios"),
             sql.sum(is_dead.cast("bigint")).alias("dead_scenarios"),
             worst.alias("worst"),
+            sql.max(sql.when(sql.col(FAMILY) == NOTHING, sql.col("lost_msgs_per_s"))).alias("calm"),
         )
-        columns = (*keys, "scenarios", "dead_scenarios", "worst.lost", "worst.number")
+        columns = (*keys, "scenarios", "dead_scenarios", "worst.lost", "worst.number", "calm")
         found: dict[tuple[str, ...], Row] = {}
+        calm: dict[tuple[str, ...], float] = {}
         names = ("probability", "mean_lost_msgs_per_s", "dead_probability")
         for row in _collected(counted.select(*columns)):
             said = {"max_lost_msgs_per_s": row.pop("lost"), "worst_scenario": row.pop("number")}
-            found[row[VARIANT], row["address"]] = {**row, **said, **dict.fromkeys(names)}
+            key, lost = (row[VARIANT], row["address"]), row.pop("calm")
+            found[key] = {**row, **said, **dict.fromkeys(names)}
+            if lost is not None:
+                calm[key] = lost
         if self._is_rated and found:
             chance = self._weighed(scenarios).select("scenario", "probability")
             joined = impacts.join(chance, "scenario")
@@ -188,6 +194,14 @@ class SparkSummaries:
             weighed = _stacked(sql, joined, keys, "measure", dict(zip(names, values, strict=True)))
             for row in _collected(exact_sums(weighed, (*keys, "measure"), "value")):
                 found[row[VARIANT], row["address"]][row["measure"]] = row["value"]
+        if calm:
+            sizes = Counter[str]()
+            for each in self._plan.sections:
+                sizes[self._plan.variants[each.variant].name] += each.count
+            sums = exact_sums(self._weighed(scenarios), (VARIANT,), "probability") if self._is_rated else None
+            played = {} if sums is None else {row[VARIANT]: row["probability"] for row in _collected(sums)}
+            for key, lost in calm.items():
+                add_unlisted(found[key], lost, sizes[key[0]], played.get(key[0], 0.0))
         return _made(ADDRESS_SUMMARY, found.values())
 
     # Pairs

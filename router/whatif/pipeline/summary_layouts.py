@@ -66,13 +66,25 @@ FAMILY_SUMMARY: Final = Layout(
 
 ADDRESS_SUMMARY: Final = Layout(
     name="address_summary",
-    doc="Effects of scenarios on each address, by variant. Addresses that no scenario affects are not listed.",
+    doc="Effects of scenarios on each address, by variant. An address that loses messages while nothing fails "
+    "loses them in every scenario, and all of these count, also those that `address_impact` does not list "
+    "for it. Addresses that no scenario affects are not listed.",
     key=("variant", "address"),
     columns=(
         variant_name(),
         text("address", "The address."),
-        count("scenarios", "Scenarios in which the address loses subscribers or publishers.", unit="scenarios"),
-        count("dead_scenarios", "Scenarios that leave the address without subscribers.", unit="scenarios"),
+        count(
+            "scenarios",
+            "Scenarios in which the address loses subscribers or messages; all of the variant when it loses "
+            "messages, or has starved publishers, while nothing fails.",
+            unit="scenarios",
+        ),
+        count(
+            "dead_scenarios",
+            "Scenarios in which all subscribers of the address are at failed routers, as `dead_addresses` of "
+            "`scenario` counts: 0 when nobody subscribes to it.",
+            unit="scenarios",
+        ),
         real("max_lost_msgs_per_s", "Maximum message loss in any scenario, as in `address_impact`.", "msg/s"),
         count("worst_scenario", "The first scenario with the maximum loss."),
         real(
@@ -83,13 +95,15 @@ ADDRESS_SUMMARY: Final = Layout(
         ),
         real(
             "mean_lost_msgs_per_s",
-            "Mean loss: the sum over the scenarios of the loss times the probability; null as for `probability`.",
+            "Mean loss: the sum over the scenarios of the loss times the probability, what is lost while nothing "
+            "fails included; null as for `probability`. With the losses of demands for routers these add up to "
+            "`mean_lost_msgs_per_s` of all families in `family_summary`.",
             "msg/s",
             is_nullable=True,
         ),
         real(
             "dead_probability",
-            "Sum of the probabilities of the scenarios without subscribers; null as for `probability`.",
+            "Sum of the probabilities of `dead_scenarios`; null as for `probability`.",
             "1",
             is_nullable=True,
         ),

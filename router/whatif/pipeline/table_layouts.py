@@ -240,7 +240,10 @@ SCENARIO_LOAD: Final = Layout(
 
 ADDRESS_IMPACT: Final = Layout(
     name="address_impact",
-    doc="Addresses that lose subscribers or publishers, by scenario; those that lose nothing are not listed.",
+    doc="Addresses that lose subscribers, or other messages than while nothing fails, by scenario. The "
+    "scenario in which nothing fails, the first of each variant, lists those that lose messages or have "
+    "starved publishers even so. An address that a scenario does not list loses in it what that first one lists "
+    "for it, or nothing.",
     key=("scenario", "address"),
     columns=(
         scenario_number(),
@@ -255,7 +258,8 @@ ADDRESS_IMPACT: Final = Layout(
         real(
             "lost_msgs_per_s",
             "Messages for the address that don't arrive, counted as in `scenario`: for a multicast each copy. "
-            "So a multicast that reaches nine of ten routers has lost something, with no publisher starved.",
+            "So a multicast that reaches nine of ten routers has lost something, with no publisher starved. What is "
+            "lost while nothing fails is included.",
             "msg/s",
         ),
     ),

@@ -34,7 +34,7 @@ from router.whatif.pipeline.table_layouts import TableError
 from router.whatif.report import finish_run
 from router.whatif.scenarios.run_request import Request
 from router.whatif.wording import listed
-from tests.whatif.runs import everything, made
+from tests.whatif.runs import everything, losing, made
 from tests.whatif.small import address, demand, mesh, models, site
 
 
@@ -500,6 +500,16 @@ def test_what_a_run_found_is_told_of_links_pairs_and_addresses(whole: Path) -> N
     assert rows(explain_pair(subject, pair["src"], pair["dst"]), "Scenarios of the run without a path")
     impact = read_table(whole, "address_impact").to_pylist()[0]
     assert rows(explain_address(subject, impact["address"]), "Worst of the ")
+
+
+def test_an_address_that_always_loses_messages_is_told_so(tmp_path: Path) -> None:
+    made(losing(), Request(families="links:1,routers:1", growth="2"), tmp_path / "run", workers=1)
+    finish_run.complete_run(tmp_path / "run", losing())
+    for variant in ("base", "growth 2"):
+        subject = BaseAndScenario.of_run(tmp_path / "run", variant=variant)
+        told = rows(explain_address(subject, "island"), "Worst of all 7 scenarios of the run: messages are lost while")
+        assert [row["what is down"] for row in told] == ["link A--B", "router B", "router A", "nothing", "router C"]
+        assert rows(explain_address(subject, "served"), "Worst of the 5 scenarios of the run that affect it")
 
 
 def test_a_scenario_and_its_own_variant_may_be_given_both(whole: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from router.whatif import Options, Run, import_model, play
+from tests.whatif.runs import losing
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "examples" / "what-if"
@@ -115,7 +116,7 @@ def hours_above_a_limit(tables: Tables) -> list[tuple[Any, ...]]:
     for key, rows in tables.by_direction().items():
         for row in rows:
             if row["utilisation"] > 0.6:
-                hours[key] += 8766 * tables.scenario[row["scenario"]]["probability"]
+                hours[key] += 8760 * tables.scenario[row["scenario"]]["probability"]
     return sorted(((*key, round(value, 3)) for key, value in hours.items()), key=lambda row: (-row[2], *row[:2]))
 
 
@@ -210,7 +211,7 @@ def losses_of_addresses(tables: Tables) -> list[tuple[Any, ...]]:
         if scenario["variant"] == "base" and row["lost_msgs_per_s"] > 0:
             sums[row["address"]][0] += scenario["probability"]
             sums[row["address"]][1] += scenario["probability"] * row["lost_msgs_per_s"]
-    found = [(name, round(share * 8766, 3), lost * 8766 * 3600) for name, (share, lost) in sums.items()]
+    found = [(name, round(share * 8760, 3), lost * 8760 * 3600) for name, (share, lost) in sums.items()]
     return sorted(found, key=lambda row: (-row[2], row[0]))
 
 
@@ -259,6 +260,21 @@ def test_the_query_of_the_page_answers_the_question(number: int, tables: Tables,
         assert [value for value in row if isinstance(value, float)] == pytest.approx(reals, rel=1e-12)
         others = [value for value in wanted if not isinstance(value, float)]
         assert [value for value in row if not isinstance(value, float)] == others
+
+
+def test_the_query_for_losses_counts_what_is_lost_while_nothing_fails(spark: SparkSession, tmp_path: Path) -> None:
+    run = play(losing(), tmp_path / "run", families="links:1-2,routers:1", options=Options(engine="local"))
+    run.views(spark, "losing_")
+    query = re.sub(r"(?<=FROM |JOIN )(address_impact|scenario)\b", r"losing_\1 \1", QUERIES["13"])
+    rows = spark.sql(query.replace("address_impact impact", "impact")).collect()
+    found = {row["address"]: row for row in rows}
+    played = math.fsum(row["probability"] for row in run.arrow("scenario").to_pylist())
+    summed = {row["address"]: row for row in run.arrow("address_summary").to_pylist()}
+    assert found.keys() == summed.keys() == {"island", "nobody", "served"}
+    for address, row in summed.items():
+        assert found[address]["lost_msgs_a_year"] == pytest.approx(row["mean_lost_msgs_per_s"] * 8760 * 3600, rel=1e-12)
+    assert [found[address]["hours_a_year"] for address in ("island", "nobody")] == [round(played * 8760, 3)] * 2
+    assert found["nobody"]["lost_msgs_a_year"] == pytest.approx(34 * played * 8760 * 3600, rel=1e-12)
 
 
 def test_each_question_of_the_page_is_asked() -> None:

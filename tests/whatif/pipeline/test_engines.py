@@ -42,7 +42,7 @@ from router.whatif.pipeline.table_layouts import layout_of
 from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk
-from tests.whatif.runs import TABLES, assert_equal, everything, made, nothing_beside
+from tests.whatif.runs import TABLES, assert_equal, everything, losing, made, nothing_beside
 
 REQUEST = Request(
     families="links:1,routers:2,srlg,sites,links:1+routers:1,links:3",
@@ -256,6 +256,15 @@ def test_ecmp_is_the_same_on_spark_in_a_folder_whose_name_means_something_in_pat
     for name in ("local", "spark"):
         made(model, Request(families="links:1"), folder / name, engine=name, routing="ecmp")
     assert_equal(folder / "local", folder / "spark")
+
+
+def test_both_engines_count_what_is_lost_while_nothing_fails(spark: SparkSession, tmp_path: Path) -> None:
+    request = Request(families="links:1-2,routers:1", maintenance=("window",), growth="1:3:2")
+    for name in ("local", "spark"):
+        made(losing(), request, tmp_path / name, engine=name)
+    assert_equal(tmp_path / "local", tmp_path / "spark")
+    found = {row["address"]: row["scenarios"] for row in read_table(tmp_path / "spark", "address_summary").to_pylist()}
+    assert found["nobody"] > found["served"]
 
 
 def test_a_member_that_is_dropped_from_a_group_is_noticed(

@@ -20,7 +20,7 @@ from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import SUMMARIES
 from router.whatif.scenarios.run_request import Request
 from router.whatif.wording import MAINTENANCE
-from tests.whatif.runs import everything, made
+from tests.whatif.runs import everything, losing, made
 
 REALS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e200, max_value=1e200)
 
@@ -93,6 +93,74 @@ def test_addresses_are_summed_up_as_a_plain_computation_does(whole: Path) -> Non
         assert found[key]["worst_scenario"] == worst["scenario"]
         assert found[key]["dead_scenarios"] == sum(not row["subscriber_routers"] for row in rows)
         assert found[key]["dead_probability"] == math.fsum(dead)
+
+
+@pytest.fixture(scope="module")
+def calmly_losing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("losing") / "run"
+    request = Request(families="links:1-2,routers:1,links:1+routers:1", maintenance=("window",), growth="1:3:2")
+    made(losing(), request, folder, workers=1)
+    write_answers(folder, losing())
+    return folder
+
+
+def losses_by_hand(scenario: dict[str, Any]) -> dict[str, float]:
+    """Messages/s of `losing` that reach nobody, by address; C reaches nobody, ever."""
+    links, routers = set(scenario["failed_links"]), set(scenario["failed_routers"])
+    far = bool(routers & {"A", "B"}) or "A--B" in links
+    times = 3 if scenario["variant"] == "growth 3" else 1
+    return {
+        "island": times * (50.0 + 100.0 * far),
+        "nobody": times * 34.0,
+        "served": times * 7.0 * (far or "D" in routers or "B--D" in links),
+    }
+
+
+@pytest.mark.parametrize("variant", ["base", "growth 3"])
+def test_what_an_address_loses_while_nothing_fails_counts_in_each_scenario(calmly_losing: Path, variant: str) -> None:
+    scenarios = [row for row in read_table(calmly_losing, "scenario").to_pylist() if row["variant"] == variant]
+    found = {row["address"]: row for row in summary_rows(calmly_losing, "address_summary", variant)}
+    assert found.keys() == {"island", "nobody", "served"}
+    weights = {row["scenario"]: weight(row) or 0.0 for row in scenarios}
+    for address, summed in found.items():
+        losses = {row["scenario"]: losses_by_hand(row)[address] for row in scenarios}
+        home = {"island": "B", "served": "D"}.get(address)
+        hit = [row["scenario"] for row in scenarios if losses[row["scenario"]] or home in row["failed_routers"]]
+        dead = [row["scenario"] for row in scenarios if home in row["failed_routers"]]
+        most = max(losses.values())
+        assert (summed["scenarios"], summed["dead_scenarios"]) == (len(hit), len(dead))
+        assert summed["max_lost_msgs_per_s"] == most
+        assert summed["worst_scenario"] == min(number for number, lost in losses.items() if lost == most)
+        assert summed["probability"] == pytest.approx(math.fsum(weights[number] for number in hit), rel=1e-12)
+        assert summed["dead_probability"] == math.fsum(weights[number] for number in dead)
+        mean = math.fsum(weights[number] * lost for number, lost in losses.items())
+        assert summed["mean_lost_msgs_per_s"] == pytest.approx(mean, rel=1e-12)
+
+
+def test_the_losses_of_addresses_add_up_to_those_of_families_and_scenarios(calmly_losing: Path) -> None:
+    impacts: dict[int, dict[str, float]] = defaultdict(dict)
+    for row in read_table(calmly_losing, "address_impact").to_pylist():
+        impacts[row["scenario"]][row["address"]] = row["lost_msgs_per_s"]
+    calm = {}
+    for row in read_table(calmly_losing, "scenario").to_pylist():
+        if row["family"] == "none":
+            calm = impacts[row["scenario"]]
+            assert calm == {name: lost for name, lost in losses_by_hand(row).items() if lost}
+        listed = {name: lost for name, lost in impacts[row["scenario"]].items() if lost != calm.get(name, 0.0)}
+        assert row["lost_msgs_per_s"] == math.fsum({**calm, **listed}.values()) == sum(losses_by_hand(row).values())
+    for variant in ("base", "growth 3"):
+        addresses, families = (
+            math.fsum(row["mean_lost_msgs_per_s"] or 0.0 for row in summary_rows(calmly_losing, name, variant))
+            for name in ("address_summary", "family_summary")
+        )
+        assert addresses == pytest.approx(families, rel=1e-12)
+        dead = [
+            row["dead_addresses"]
+            for row in read_table(calmly_losing, "scenario").to_pylist()
+            if row["variant"] == variant
+        ]
+        summed = summary_rows(calmly_losing, "address_summary", variant)
+        assert sum(dead) == sum(row["dead_scenarios"] for row in summed)
 
 
 def test_pairs_without_a_path_for_longest_are_those_of_a_plain_computation(whole: Path) -> None:

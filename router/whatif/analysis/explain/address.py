@@ -13,7 +13,7 @@ from router.whatif.analysis.explain.explanation import Explanation, Listing, Pic
 from router.whatif.analysis.paths_and_flows import IngressEgressFlow
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO
-from router.whatif.wording import counted, listed, rate
+from router.whatif.wording import NOTHING, counted, listed, rate
 
 RULES = {
     Treatment.CLOSEST: "each message goes to the nearest router with subscribers",
@@ -237,4 +237,8 @@ def _harm(subject: BaseAndScenario, text: str) -> Listing | None:
         for row in rows[: subject.shown]
     )
     columns = ("scenario", "what is down", "routers with subscribers", "msg/s lost")
-    return Listing(title=f"Worst of the {len(rows):,} scenarios of the run that affect it", columns=columns, rows=shown)
+    title = f"Worst of the {len(rows):,} scenarios of the run that affect it"
+    if subject.outcomes.having("family", NOTHING)[[row["scenario"] for row in rows]].any():
+        count = int(subject.outcomes.having("variant", subject.variant).sum())
+        title = f"Worst of all {count:,} scenarios of the run: messages are lost while nothing fails"
+    return Listing(title=title, columns=columns, rows=shown)
