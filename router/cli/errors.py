@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -14,6 +15,8 @@ from router.core.terminal_escaping import escaped, without_passwords
 FAILED: Final = 1
 BAD_INPUT: Final = 2
 
+MACHINE_FAULTS: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO))
+"""A full or broken disk."""
 _SAID: Final = f"{__name__}.said"
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
@@ -58,12 +61,17 @@ def unreadable(error: OSError, path: object, *, option: str = "", exit_code: int
 
 def unwritable(error: OSError, path: object, exit_code: int = FAILED) -> CommandError:
     """Make the error for a file that can't be written."""
-    return CommandError(f"{path}: cannot be written: {error.strerror or error}", exit_code)
+    return CommandError(f"{path}: cannot be written: {error.strerror or error}", _status(error, exit_code))
 
 
 def file_error(error: OSError, path: object, exit_code: int = FAILED) -> CommandError:
     """Make the error for a file that could not be read or written."""
-    return CommandError(f"{path}: {error.strerror or error}", exit_code)
+    return CommandError(f"{path}: {error.strerror or error}", _status(error, exit_code))
+
+
+def _status(error: OSError, exit_code: int) -> int:
+    """FAILED where the machine is at fault, which no other input would change; else *exit_code*."""
+    return FAILED if error.errno in MACHINE_FAULTS else exit_code
 
 
 @contextmanager

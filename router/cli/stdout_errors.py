@@ -31,6 +31,22 @@ class _Output(io.FileIO):
 
 
 @contextmanager
+def output_fault(exit_code: int) -> Iterator[None]:
+    """Have a failure to write standard output end the command with a status of its own.
+
+    Args:
+        exit_code: for a command whose status FAILED is an answer.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except CommandError as error:
+        raise CommandError(error.message, exit_code) from error
+    except SystemExit as error:
+        raise SystemExit(exit_code) from error
+
+
+@contextmanager
 def checked_output() -> Iterator[None]:
     """Have standard output written so that a failure ends the process with status 1 and one line, also at its end."""
     given = sys.stdout

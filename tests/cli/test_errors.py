@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
@@ -207,3 +208,12 @@ def test_a_command_whose_input_or_output_is_closed_ends_as_it_would(closed: str)
     found = subprocess.run(["sh", "-c", f"{command} {closed}"], capture_output=True, text=True, check=False)
     assert found.returncode == 1
     assert found.stderr.count("\n") == (0 if "2>" in closed else 1), found.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(errno.ENOENT, 2), (errno.EACCES, 2), (errno.ENOSPC, 1), (errno.EIO, 1)]
+)
+def test_a_disk_that_is_full_or_broken_is_no_bad_input(number: int, status: int) -> None:
+    with pytest.raises(CommandError) as caught, faults_of("out", BAD_INPUT):
+        raise OSError(number, os.strerror(number), "out/file")
+    assert (caught.value.exit_code, caught.value.message) == (status, f"out/file: {os.strerror(number)}")

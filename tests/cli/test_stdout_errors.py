@@ -37,6 +37,24 @@ def test_a_full_disk_is_told_in_one_line(words: str, folder: Path) -> None:
         assert ended(words, folder, full.fileno()) == (1, FULL)
 
 
+def test_a_failing_output_is_no_answer_of_a_command_whose_status_is_one(folder: Path) -> None:
+    """1 says of `check` that a limit isn't kept, and of `diff` that something differs."""
+    pytest.importorskip("pyarrow")
+    (folder / "mesh.yaml").write_text("routers: {A: {listeners: [{port: 5672}]}}", encoding="utf-8")
+    for words in ("import mesh.yaml -o model", "run model -o out --engine local --workers 1 --no-report"):
+        assert ended(f"whatif {words}", folder, subprocess.DEVNULL)[0] == 0
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        with open("/dev/full", "wb") as full:
+            for words in ("check out --max-lost-pairs 0 --json", "check out --max-lost-pairs 0", "diff model model"):
+                assert ended(f"whatif {words}", folder, subprocess.DEVNULL) == (0, "")
+                assert ended(f"whatif {words}", folder, full.fileno()) == (2, FULL)
+                assert ended(f"whatif {words}", folder, writing) == (2, "")
+    finally:
+        os.close(writing)
+
+
 @pytest.mark.parametrize("words", COMMANDS)
 def test_who_has_read_enough_hears_of_no_error(words: str, folder: Path) -> None:
     reading, writing = os.pipe()

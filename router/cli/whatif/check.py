@@ -10,8 +10,10 @@ from typing import Any
 import attrs
 import click
 
+from router.cli.errors import BAD_INPUT
 from router.cli.options import BoundedNumber, WholeNumber
 from router.cli.stat_columns import printable
+from router.cli.stdout_errors import output_fault
 from router.cli.whatif.command_helpers import answering, need_run, say_json
 from router.cli.whatif.options import (
     F,
@@ -113,7 +115,8 @@ def check(folder: Path, is_json: bool, **asked: Any) -> None:
     rates. Limits for the delay of an address or of a class, and --enough-credit-always, run the scenarios again,
     because the tables of a run don't have this.
 
-    Exit status: 0 when all limits are kept, 1 when one is not, 2 for input that can't be used.
+    Exit status: 0 when all limits are kept, 1 when one is not, 2 for input that can't be used, or output
+    that can't be written.
     """
     checking = importlib.import_module("router.whatif.analysis.check")
     limits = checking.Limits(**asked)
@@ -123,11 +126,12 @@ def check(folder: Path, is_json: bool, **asked: Any) -> None:
         answers = checking.check(folder, limits, model)
     if not answers:
         raise click.UsageError("no limit is given: see --help")
-    if is_json:
-        say_json([attrs.asdict(answer) for answer in answers])
-    else:
-        for answer in answers:
-            _say(answer)
+    with output_fault(BAD_INPUT):
+        if is_json:
+            say_json([attrs.asdict(answer) for answer in answers])
+        else:
+            for answer in answers:
+                _say(answer)
     if not all(answer.is_kept for answer in answers):
         raise SystemExit(NOT_KEPT)
 

@@ -12,6 +12,7 @@ import click
 
 from router.cli.errors import BAD_INPUT, CommandError
 from router.cli.stat_columns import printable
+from router.cli.stdout_errors import output_fault
 from router.cli.whatif.command_helpers import answering, is_run, say_json, say_table
 from router.cli.whatif.options import folder_argument, json_option
 
@@ -33,7 +34,8 @@ def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: boo
     the scenarios that both have: utilisation only where both have capacities of links. A run and a model are compared
     as two models, without scenarios, and --no-worse refuses them; it also refuses two runs without a failure in common.
 
-    Exit status: 1 as --exit-code and --no-worse say, 2 for input that can't be used, else 0.
+    Exit status: 1 as --exit-code and --no-worse say, 2 for input that can't be used, or output that
+    can't be written, else 0.
     """
     comparing = importlib.import_module("router.whatif.analysis.diff")
     are_runs = is_run(before), is_run(after)
@@ -47,12 +49,13 @@ def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: boo
     if is_gate and found.run is not None and found.run.is_apart:
         raise CommandError("--no-worse: the runs have no failure in common, so nothing can be compared", BAD_INPUT)
     worse = list(found.worsenings())
-    if is_json:
-        say_json({**attrs.asdict(found, value_serializer=_plain), "is_none": found.is_none, "worse": worse})
-    else:
-        _say(found, worse)
-        if any(are_runs) and not all(are_runs):
-            click.echo("\nOne is a run and the other a model: no scenario is compared.")
+    with output_fault(BAD_INPUT):
+        if is_json:
+            say_json({**attrs.asdict(found, value_serializer=_plain), "is_none": found.is_none, "worse": worse})
+        else:
+            _say(found, worse)
+            if any(are_runs) and not all(are_runs):
+                click.echo("\nOne is a run and the other a model: no scenario is compared.")
     if (is_strict and not found.is_none) or (is_gate and worse):
         raise SystemExit(DIFFERENT)
 

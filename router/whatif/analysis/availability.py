@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -23,6 +23,9 @@ from router.whatif.pipeline.run_folder import model_of, read_plan, variant_of
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, PAIR_SUMMARY
 from router.whatif.wording import BASE, NOTHING, counted, listed
+
+_ROUNDING: Final = 1e-12
+"""A share below which nothing is meant: what rounding leaves of sums of probabilities."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +43,9 @@ class Range:
             lost: sum of probabilities, each times what is lost.
             residual: the probability of what was not played.
         """
-        return cls(at_least=min(1.0, max(0.0, 1 - lost - residual)), at_most=min(1.0, max(0.0, 1 - lost)))
+        # Less than what is left by rounding is nothing.
+        least, most = (share if share > _ROUNDING else 0.0 for share in (1 - lost - residual, 1 - lost))
+        return cls(at_least=min(1.0, least), at_most=min(1.0, most))
 
 
 @attrs.frozen(kw_only=True)

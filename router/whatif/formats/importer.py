@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import attrs
@@ -19,6 +19,7 @@ from router.whatif.formats.input_file import FileFindings, FilePath, in_file, re
 from router.whatif.formats.mesh_settings import TreatmentOf, built_in_treatment, read_mesh
 from router.whatif.formats.topology_builder import MESSAGE_BYTES
 from router.whatif.model.connected_components import ConnectedComponents
+from router.whatif.model.elements import Group, LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model, ModelError
 from router.whatif.wording import parted
 
@@ -86,7 +87,12 @@ def import_model(
         model, more = repetita.with_repetita_demands(model, demands, nodes, message_bytes=message_bytes)
         warnings += more
     origin = " + ".join(Path(path).name for path in (file, *details, *(() if demands is None else (demands,))))
-    return attrs.evolve(model, origin=origin), (*faults.check(), *warnings, *parts_warning(model, file))
+    return attrs.evolve(model, origin=origin), (
+        *faults.check(),
+        *warnings,
+        *parts_warning(model, file),
+        *rates_warnings(model, file),
+    )
 
 
 def completed(
@@ -121,6 +127,31 @@ def parts_warning(model: Model, file: FilePath | None) -> tuple[Finding, ...]:
     said = parted(found.parts, found.apart_pairs)
     place = None if file is None else os.fspath(file)
     return (Finding(severity=Severity.WARNING, file=place, message=said),) if said else ()
+
+
+def rates_warnings(model: Model, file: FilePath | None) -> tuple[Finding, ...]:
+    """Warnings of what has one of `failures_per_year` and `repair_hours` alone, so that it counts as never failing.
+
+    Args:
+        model: with the rates of all its parts.
+        file: that the warnings name; None: none.
+    """
+    place = None if file is None else os.fspath(file)
+    kinds: tuple[tuple[str, Iterable[RouterNode | LinkEdge | Group]], ...] = (
+        ("router", model.routers),
+        ("link", model.links),
+        ("group", model.groups),
+    )
+    found = []
+    for kind, parts in kinds:
+        for there, missing in (("failures_per_year", "repair_hours"), ("repair_hours", "failures_per_year")):
+            halves = [it for it in parts if getattr(it, there) is not None and getattr(it, missing) is None]
+            if halves:
+                first = halves[0].name if isinstance(halves[0], Group) else halves[0].id
+                more = f", and so do {len(halves) - 1:,} more" if len(halves) > 1 else ""
+                said = f"{kind} `{first}` has `{there}` without `{missing}`: it counts as never failing{more}"
+                found.append(Finding(severity=Severity.WARNING, file=place, message=said))
+    return tuple(found)
 
 
 def _named(form: Form | str | None) -> Form | None:

@@ -203,7 +203,7 @@ def run(
         measured["scenarios_per_s"] = len(plan) / wall_s
         aggregate.write_run(stage.path, _run_row(model, request, plan, options, made) | measured)
         if finish is not None:
-            on_progress("writing the report", 0, 0)
+            on_progress("writing answers", 0, 0)
             finish(stage.path)
         write_row_counts(stage.path)
         stage.finish()

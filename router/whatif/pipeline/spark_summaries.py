@@ -178,12 +178,12 @@ class SparkSummaries:
         )
         columns = (*keys, "scenarios", "dead_scenarios", "worst.lost", "worst.number", "calm")
         found: dict[tuple[str, ...], Row] = {}
-        calm: dict[tuple[str, ...], float] = {}
+        calm: dict[tuple[str, str], float] = {}
         names = ("probability", "mean_lost_msgs_per_s", "dead_probability")
         for row in _collected(counted.select(*columns)):
             said = {"max_lost_msgs_per_s": row.pop("lost"), "worst_scenario": row.pop("number")}
-            key, lost = (row[VARIANT], row["address"]), row.pop("calm")
-            found[key] = {**row, **said, **dict.fromkeys(names)}
+            lost = row.pop("calm")
+            found[key := (row[VARIANT], row["address"])] = {**row, **said, **dict.fromkeys(names)}
             if lost is not None:
                 calm[key] = lost
         if self._is_rated and found:
@@ -200,8 +200,8 @@ class SparkSummaries:
                 sizes[self._plan.variants[each.variant].name] += each.count
             sums = exact_sums(self._weighed(scenarios), (VARIANT,), "probability") if self._is_rated else None
             played = {} if sums is None else {row[VARIANT]: row["probability"] for row in _collected(sums)}
-            for key, lost in calm.items():
-                add_unlisted(found[key], lost, sizes[key[0]], played.get(key[0], 0.0))
+            for (variant, address), lost in calm.items():
+                add_unlisted(found[variant, address], lost, sizes[variant], played.get(variant, 0.0))
         return _made(ADDRESS_SUMMARY, found.values())
 
     # Pairs

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from mesh_config.models import Treatment
 from router.cli import main
 from router.whatif.analysis import scenario_outcomes, suggest
-from router.whatif.analysis.availability import Availability, availability, calm_losses
+from router.whatif.analysis.availability import Availability, Range, availability, calm_losses
 from router.whatif.analysis.connectivity import analyse
 from router.whatif.analysis.link_placement import Goal
 from router.whatif.analysis.offered_deliveries import deliveries, deliveries_to
@@ -200,6 +200,15 @@ def test_addresses_and_pairs_have_their_own(tmp_path: Path) -> None:
     assert addresses["q"].demand.at_least == pytest.approx(joined)
     pairs = {(it.src, it.dst): it.connected.at_least for it in found.worst_pairs}
     assert pairs["A", "D"] == pairs["D", "A"] == pytest.approx(joined)
+
+
+def test_what_rounding_leaves_of_an_availability_is_nothing() -> None:
+    never = Range.of(0.1 + 0.2, 0.7 - 2**-53)
+    assert 1 - (0.1 + 0.2) - (0.7 - 2**-53) > 0, "so much is left of sums"
+    assert (never.at_least, Range.of(1 - 2**-53, 0.0).at_most) == (0.0, 0.0)
+    assert Range.of(0.25, 0.25) == Range(at_least=0.5, at_most=0.75)
+    assert Range.of(1.5, 0.0) == Range(at_least=0.0, at_most=0.0)
+    assert Range.of(-0.5, 0.0) == Range(at_least=1.0, at_most=1.0)
 
 
 def test_what_nobody_rates_has_no_availability(tmp_path: Path) -> None:

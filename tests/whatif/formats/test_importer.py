@@ -93,6 +93,24 @@ def test_details_that_join_the_parts_of_a_mesh_leave_nothing_to_warn_of(tmp_path
     assert run("import", file, "--details", details, "-o", tmp_path / "model").stderr == ""
 
 
+def test_half_a_pair_of_rates_is_warned_of_with_what_is_missing(tmp_path: Path) -> None:
+    file, details = tmp_path / "parted.graphml", tmp_path / "details.yaml"
+    file.write_text(PARTED)
+    details.write_text(
+        "new_links: [{a: B, b: C, failures_per_year: 2}]\n"
+        "defaults: {router: {repair_hours: 4}}\n"
+        "routers: [{id: D, failures_per_year: 1}]\n"
+        "groups: [{name: duct, kind: srlg, links: [A--B], failures_per_year: 1, repair_hours: 2}]\n"
+    )
+    found = run("import", file, "--details", details, "-o", tmp_path / "model")
+    told = "it counts as never failing"
+    assert found.exit_code == 0
+    assert found.stderr == (
+        f"{file}: warning: router `A` has `repair_hours` without `failures_per_year`: {told}, and so do 2 more\n"
+        f"{file}: warning: link `B--C` has `failures_per_year` without `repair_hours`: {told}\n"
+    )
+
+
 def test_a_file_may_have_any_name(tmp_path: Path, mesh: Path) -> None:
     for source, expected in (
         (ZOO / "Abilene.graphml", "11 routers"),

@@ -143,7 +143,7 @@ def test_a_run_is_not_there_until_it_is_complete(model: Model, tmp_path: Path) -
         (folder / "report.html").write_text("all is well")
 
     run(model, REQUEST, out, HERE, on_progress=look, finish=finish)
-    assert list(dict.fromkeys(seen)) == ["planning", "running scenarios", "writing tables", "writing the report"]
+    assert list(dict.fromkeys(seen)) == ["planning", "running scenarios", "writing tables", "writing answers"]
     assert (out / "report.html").read_text() == "all is well"
     assert nothing_beside(out)
 
