@@ -37,7 +37,7 @@ CONSTANTS = (
     (
         "router.binding.proton_data",
         "MOST_OUTCOME_BYTES",
-        "What an outcome says besides its name: an error, or annotations.",
+        "What an error says, in bytes, and annotations of an outcome.",
         "cut, or left out",
     ),
     ("mesh_config.user_names", "MOST_NAME_CHARS", "Name of a user, in characters.", "refused"),

@@ -153,6 +153,7 @@ int pn_terminus_set_dynamic(pn_terminus_t, bool);
 pn_data_t pn_terminus_capabilities(pn_terminus_t);
 pn_data_t pn_terminus_properties(pn_terminus_t);
 pn_data_t pn_terminus_filter(pn_terminus_t);
+pn_data_t pn_terminus_outcomes(pn_terminus_t);
 int pn_terminus_copy(pn_terminus_t, pn_terminus_t);
 
 pn_delivery_t pn_delivery(pn_link_t, pn_delivery_tag_t);

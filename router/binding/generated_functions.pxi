@@ -153,6 +153,7 @@ cdef extern from *:
     pn_data_t pn_terminus_capabilities(pn_terminus_t);
     pn_data_t pn_terminus_properties(pn_terminus_t);
     pn_data_t pn_terminus_filter(pn_terminus_t);
+    pn_data_t pn_terminus_outcomes(pn_terminus_t);
     int pn_terminus_copy(pn_terminus_t, pn_terminus_t);
 
     pn_delivery_t pn_delivery(pn_link_t, pn_delivery_tag_t);
@@ -311,6 +312,7 @@ cdef extern from *:
     Handle pn_terminus_capabilities(Handle) noexcept
     Handle pn_terminus_properties(Handle) noexcept
     Handle pn_terminus_filter(Handle) noexcept
+    Handle pn_terminus_outcomes(Handle) noexcept
     int pn_terminus_copy(Handle, Handle) noexcept
     Handle pn_delivery_link(Handle) noexcept
     void *pn_delivery_get_context(Handle) noexcept

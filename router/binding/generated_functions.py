@@ -131,6 +131,7 @@ pn_terminus_set_dynamic: Final[Any] = lib.pn_terminus_set_dynamic
 pn_terminus_capabilities: Final[Any] = lib.pn_terminus_capabilities
 pn_terminus_properties: Final[Any] = lib.pn_terminus_properties
 pn_terminus_filter: Final[Any] = lib.pn_terminus_filter
+pn_terminus_outcomes: Final[Any] = lib.pn_terminus_outcomes
 pn_terminus_copy: Final[Any] = lib.pn_terminus_copy
 pn_delivery: Final[Any] = lib.pn_delivery
 pn_delivery_tag: Final[Any] = lib.pn_delivery_tag

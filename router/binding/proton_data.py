@@ -27,9 +27,9 @@ DELETE_ON_CLOSE = 0x2B
 """Descriptor of the lifetime of an address that goes with the link that it was made for (AMQP part 3, 3.5.10)."""
 
 MOST_OUTCOME_BYTES: Final = 400
-"""Maximum size of an outcome's error or annotations, bytes. A frame of 512 bytes, the least that a peer may ask for,
-has room for it; and a peer may give one outcome to thousands of messages, whose senders are each told of it."""
-NO_NAME: Final = b"amqp:internal-error"
+"""Maximum size of an error, and of an outcome's annotations, bytes. A frame of 512 bytes, the least that a peer may ask
+for, has room for it; and a peer may give one outcome to thousands of messages, whose senders are each told of it."""
+NO_NAME: Final = "amqp:internal-error"
 """Condition of an error whose own is no symbol, and which describes what it is about."""
 MOST_PROPERTIES: Final = 32
 """Maximum number of properties that are read of a map. Routers have ten, and each takes five microseconds."""
@@ -174,28 +174,27 @@ def clear(handle: Handle) -> None:
 
 
 def set_condition(handle: Handle, name: str, description: str) -> None:
-    """Fill a condition before an end, detach or close."""
-    pn_condition_set_name(handle, name.encode())
-    pn_condition_set_description(handle, description.encode())
+    """Write an error, with its description as far as `MOST_OUTCOME_BYTES` have room for that."""
+    condition = name.encode()[: MOST_OUTCOME_BYTES // 2]
+    left = description.encode()[: MOST_OUTCOME_BYTES - len(condition)]
+    pn_condition_set_name(handle, condition)
+    pn_condition_set_description(handle, left.decode(errors="ignore").encode())
 
 
 def copy_condition(handle: Handle, origin: Handle) -> None:
     """Copy an error: one of more than `MOST_OUTCOME_BYTES` without its info, and its description as far as it fits."""
     size = int(pn_data_encoded_size(pn_condition_info(origin)))  # proton decodes it when it is asked for
-    description = (text(pn_condition_get_description(origin)) or "").encode()
-    name = (text(pn_condition_get_name(origin)) or "").encode()
+    description = text(pn_condition_get_description(origin)) or ""
+    name = text(pn_condition_get_name(origin)) or ""
     is_nameless = not name and bool(description)
     if is_nameless:
         name = NO_NAME
-    if len(name) + len(description) + size <= MOST_OUTCOME_BYTES:
-        pn_condition_copy(handle, origin)
-        if is_nameless:
-            pn_condition_set_name(handle, name)
+    if len(name.encode()) + len(description.encode()) + size > MOST_OUTCOME_BYTES:
+        set_condition(handle, name, description)
         return
-    name = name[: MOST_OUTCOME_BYTES // 2]
-    pn_condition_set_name(handle, name)
-    left = description[: MOST_OUTCOME_BYTES - len(name)]
-    pn_condition_set_description(handle, left.decode(errors="ignore").encode())
+    pn_condition_copy(handle, origin)
+    if is_nameless:
+        pn_condition_set_name(handle, name.encode())
 
 
 def copy_annotations(handle: Handle, origin: Handle) -> None:

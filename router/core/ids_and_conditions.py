@@ -25,6 +25,7 @@ class Condition(enum.StrEnum):
     NOT_FOUND = "amqp:not-found"
     UNAUTHORIZED_ACCESS = "amqp:unauthorized-access"
     DECODE_ERROR = "amqp:decode-error"
+    FRAME_SIZE_TOO_SMALL = "amqp:frame-size-too-small"
     RESOURCE_LIMIT_EXCEEDED = "amqp:resource-limit-exceeded"
     NOT_ALLOWED = "amqp:not-allowed"
     INVALID_FIELD = "amqp:invalid-field"

@@ -37,8 +37,6 @@ if not cython.compiled:  # else they come by the .pxd
         RELEASED,
         Handle,
         delivery_context,
-        pn_condition_set_description,
-        pn_condition_set_name,
         pn_delivery_abort,
         pn_delivery_clear,
         pn_delivery_local,
@@ -289,8 +287,7 @@ class Settlement:
             self.count_dropped(transfer, REFUSED)
             return False
         error = pn_disposition_condition(pn_delivery_local(delivery))
-        pn_condition_set_name(error, condition.encode())
-        pn_condition_set_description(error, description.encode())
+        proton_data.set_condition(error, condition, description)
         if transfer.ingress is not None:
             transfer.ingress.counters.rejected += 1
         return True

@@ -15,6 +15,31 @@ SECRET_BYTES: Final = 18
 management shows only part of it."""
 NAME_BYTES: Final = 11
 """Random bytes in the name of a link that this side attaches: no other has its name."""
+ATTACH_BYTES: Final = 192
+"""Maximum size of an Attach without the link's name and what it repeats of the peer's, bytes."""
+
+
+def check_answer(handle: Handle, most: int, made: str = "") -> None:
+    """See that the answer to an attach, which repeats what the peer wrote of its link, fits into one frame.
+
+    Args:
+        handle: of the link that the peer attaches.
+        most: maximum size of a frame that the peer takes, bytes.
+        made: address of its dynamic node.
+    Raises:
+        PeerProtocolError: it doesn't; a refusal does, since the guard has looked at the name.
+    Source: AMQP 1.0 part 2, 2.8.15.
+    """
+    size = ATTACH_BYTES + len((link_name(handle) + made).encode())
+    for terminus in (pn.pn_link_remote_source(handle), pn.pn_link_remote_target(handle)):
+        size += len((text(pn.pn_terminus_get_address(terminus)) or "").encode())
+        size += pn.pn_data_encoded_size(pn.pn_terminus_properties(terminus))
+        size += pn.pn_data_encoded_size(pn.pn_terminus_outcomes(terminus))
+    if size > most:
+        raise PeerProtocolError(
+            f"the answer to this attach takes up to {size} bytes, and the peer takes frames of {most}",
+            condition=Condition.FRAME_SIZE_TOO_SMALL,
+        )
 
 
 def link_name(handle: Handle) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from mesh_config.check_router import ATTACH_BYTES
 from mesh_config.models import Treatment
 from router.binding import proton_data
 from router.binding import proton_functions as pn
@@ -29,7 +30,7 @@ from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, is_router_id
 from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import EgressCircuitLink, IngressCircuitLink
-from router.engine.attach_fields import link_name, new_link_name, read_address, write_termini
+from router.engine.attach_fields import check_answer, link_name, new_link_name, read_address, write_termini
 from router.engine.connection import Connection
 
 # DEV-28: a qdrouterd takes and makes none.
@@ -82,10 +83,12 @@ class Circuits:
     def open(self, address: str, root: RouterId, is_multicast: bool) -> EgressCircuitLink | None:
         """Attach a circuit for *address* along the tree of *root*: its egress router, or a multicast's ingress router.
 
-        Returns: None when there are as many as the settings or the channels allow.
+        Returns: None when there are as many as the settings or the channels allow, or the neighbor's frames are too
+            small for its Attach.
         """
         connection = self._connection
-        session = self._session() if self._has_room() else None
+        is_small = len(address.encode()) + ATTACH_BYTES <= connection.peer_frame_bytes
+        session = self._session() if is_small and self._has_room() else None
         if session is None:
             return None
         name = new_link_name("circuit")
@@ -252,6 +255,7 @@ class Circuits:
             raise PeerProtocolError("a circuit needs a session of its own", condition=Condition.NOT_ALLOWED)
         if name in port.circuits_in:
             raise PeerProtocolError(f"there is a circuit {name!r} already", condition=Condition.NOT_ALLOWED)
+        check_answer(handle, connection.peer_frame_bytes)
         root, is_multicast = _root_of(handle)
         address = read_address(pn.pn_link_remote_target(handle))
         if not address:

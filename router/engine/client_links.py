@@ -33,7 +33,7 @@ from router.core.ids_and_conditions import Condition, LinkId
 from router.core.policy.denial import DenialKind, Denied
 from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import IngressLink, PublisherLink, SubscriberLink
-from router.engine.attach_fields import link_name, read_address, secret_part
+from router.engine.attach_fields import check_answer, link_name, read_address, secret_part
 from router.engine.connection import Connection
 from router.engine.rabbitmq_management_pairs import ManagementPairs
 
@@ -83,6 +83,7 @@ class AllClientLinks:
                     raise Refused("this listener is for clients, not for routers", condition=Condition.QD_FORBIDDEN)
                 if capability.startswith(SERVICE_CAPABILITY_PREFIX):
                     raise Refused(f"{capability} is not offered here", condition=Condition.NOT_IMPLEMENTED)
+        check_answer(handle, connection.peer_frame_bytes)
         attach = self._attach_subscriber if pn.pn_link_is_sender(handle) else self._attach_publisher
         try:
             attach(connection, handle)
@@ -109,6 +110,7 @@ class AllClientLinks:
             make = volatile_reply_address if is_volatile else dynamic_address
             random = secret_part()
             address = make(self._fib.me, tagged(rights.tag, random) if rights is not None else random)
+            check_answer(handle, connection.peer_frame_bytes, address)
         elif is_paired := self.pairs.has(handle):
             address = self.pairs.replies(connection, handle)
         else:
@@ -158,6 +160,7 @@ class AllClientLinks:
             if rights is not None:
                 rights.check_dynamic(DenialKind.SENDER)
             address = dynamic_target(secret_part())
+            check_answer(handle, connection.peer_frame_bytes, address)
         is_paired = self.pairs.has(handle)
         if is_paired:
             entry = self.pairs.requests(connection, handle)

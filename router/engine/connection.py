@@ -303,6 +303,11 @@ class Connection(ByteStreams):
         self.port.touch()
 
     @property
+    def peer_frame_bytes(self) -> int:
+        """Maximum size of a frame that the peer takes, bytes."""
+        return self._guard.peer_frame_bytes
+
+    @property
     def channels(self) -> int:
         """Sessions that both sides together may have; known once the peer's Open is there."""
         return int(pn.pn_transport_get_channel_max(self._transport)) + 1

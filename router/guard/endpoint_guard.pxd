@@ -19,6 +19,7 @@ cdef Py_ssize_t SEARCHED_SESSIONS
 cdef class EndpointGuard(HandshakeGuard):
     cdef Py_ssize_t _channel_max
     cdef Py_ssize_t _handle_max
+    cdef public Py_ssize_t peer_frame_bytes
     cdef Py_ssize_t _work
     cdef bint _is_open
     cdef public list corrections
@@ -46,6 +47,7 @@ cdef class EndpointGuard(HandshakeGuard):
         rcv_mode=Py_ssize_t, nul=Py_ssize_t, name=bytes,
         link=PeerLink, outcome=tuple)
     cdef bint _check_attach(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t channel, PeerSession session)
+    @cython.locals(frame_bytes=Py_ssize_t)
     cdef bint _check_open(self, const unsigned char *data, Py_ssize_t at)
     @cython.locals(handle=Py_ssize_t, closed=Py_ssize_t, link=PeerLink)
     cdef bint _check_detach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)

@@ -27,7 +27,7 @@ from router.guard.endpoints import (
     remove_peer_link,
 )
 from router.guard.flow_answers import state_of_link, state_of_session, write_flow
-from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED, HandshakeGuard
+from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, MIN_FRAME_BYTES, NOT_ALLOWED, HandshakeGuard
 from router.guard.sent_frame_tracker import SentFrameTracker
 
 if not cython.compiled:  # else they come by the .pxd
@@ -40,6 +40,7 @@ UNATTACHED_HANDLE: Final = "amqp:session:unattached-handle"
 HANDLE_IN_USE: Final = "amqp:session:handle-in-use"
 INVALID_FIELD: Final = "amqp:invalid-field"
 RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
+FRAME_SIZE_TOO_SMALL: Final = "amqp:frame-size-too-small"
 
 NO_TEXT: Final = b"\xff"
 """Byte that is in no UTF-8."""
@@ -48,6 +49,10 @@ LARGEST_HANDLE_MAX: Final = 0xFFFF_FFFF
 MAX_HANDLE: Final = 0x7FFF_FFFF
 MAX_NAME_BYTES: Final = 4096
 """Maximum length of a link's name, bytes. An engine compares each new name with all of its session."""
+REFUSAL_BYTES: Final = 128
+"""Maximum size of the Attach that a refusal begins with, beside the link's name, bytes."""
+NO_FRAME_BOUND: Final = 0xFFFF_FFFF
+"""Value of max-frame-size in an Open that names none."""
 PLAIN_BYTES: Final = 512
 """Size up to which an attach is not charged to its peer, bytes; few attaches and dispositions are larger."""
 MOST_SND_MODE: Final = 2
@@ -70,6 +75,8 @@ class EndpointGuard(HandshakeGuard):
         super().__init__(is_server=is_server, max_frame_bytes=max_frame_bytes)
         self._channel_max = channel_max
         self._handle_max = handle_max
+        self.peer_frame_bytes = NO_FRAME_BOUND
+        """Maximum size of a frame that the peer takes, as its Open has it, bytes."""
         self._work = 0
         """Cost of the frames that were fed last."""
         self.has_endpoints = False
@@ -139,6 +146,9 @@ class EndpointGuard(HandshakeGuard):
         self._is_open = True
         if self.has_nul(data) or self.has_nul(data):
             return self._break_at(data, at, INVALID_FIELD, "an Open with a NUL in its container-id or hostname")
+        frame_bytes = self.read_uint(data)
+        if frame_bytes > 0:
+            self.peer_frame_bytes = max(MIN_FRAME_BYTES, frame_bytes)
         return True
 
     def _check_begin(self, data: bytes | memoryview, at: int, channel: int, session: PeerSession | None) -> bool:
@@ -187,6 +197,9 @@ class EndpointGuard(HandshakeGuard):
         if len(name) > MAX_NAME_BYTES:
             why = f"a link with a name of {len(name)} bytes: at most {MAX_NAME_BYTES}"
             return self._break_at(data, at, RESOURCE_LIMIT_EXCEEDED, why)
+        if len(name) + REFUSAL_BYTES > self.peer_frame_bytes:
+            why = f"a link with a name of {len(name)} bytes: no answer fits into {self.peer_frame_bytes}"
+            return self._break_at(data, at, FRAME_SIZE_TOO_SMALL, why)
         if handle > self._handle_max:
             return self._break_at(data, at, FRAMING_ERROR, f"handle {handle}: handle-max is {self._handle_max}")
         if session.links.count > session.handle_max:
