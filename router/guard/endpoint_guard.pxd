@@ -2,7 +2,7 @@ import cython
 
 from router.guard.value_check cimport end_of, nul_of_address
 from router.guard.endpoints cimport (
-    OwnSession, PeerLink, PeerSession, ReceiversByName, Table, add_peer_link, pair, remove_peer_link)
+    OwnLink, OwnSession, PeerLink, PeerSession, ReceiversByName, Table, add_peer_link, pair, remove_peer_link)
 from router.guard.sent_frame_tracker cimport SentFrameTracker
 from router.guard.handshake cimport HandshakeGuard
 from router.guard.performatives cimport size_at
@@ -52,5 +52,7 @@ cdef class EndpointGuard(HandshakeGuard):
     @cython.locals(handle=Py_ssize_t, closed=Py_ssize_t, link=PeerLink)
     cdef bint _check_detach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     cdef object _ask(self, PeerSession session, PeerLink link)
+    @cython.locals(own=OwnLink, credit=Py_ssize_t)
+    cdef object _note_drain(self, PeerSession session, PeerLink link)
     @cython.locals(session=PeerSession, link=PeerLink, own=OwnSession)
     cpdef list answers(self)

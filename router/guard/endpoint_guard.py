@@ -4,8 +4,8 @@ A peer names its sessions by channels and its links by handles; here is which of
 side's they answer. An engine may take a name for what it is not, compare it with all others, or search long for a free
 number: so names have bounds, and such frames count as much work.
 
-It also keeps which endpoints were asked for their state by a flow with `echo`, which engines may not show; `answers`
-has the flows that answer.
+It also keeps which endpoints were asked for their state by a flow with `echo`, which engines may not show, or by a drain
+that has nothing to return; `answers` has the flows that answer.
 
 Source: AMQP 1.0 part 2, 2.4 to 2.7.
 """
@@ -31,7 +31,7 @@ from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, MIN_FRAME_BYTES,
 from router.guard.sent_frame_tracker import SentFrameTracker
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.guard.guard_constants import ATTACH, BEGIN, CLOSE, CLOSED, DETACH, OPEN, WRONG
+    from router.guard.guard_constants import ATTACH, BEGIN, CLOSE, CLOSED, DETACH, HALF, MASK, OPEN, WRONG
     from router.guard.outcome_rewriting import default_outcome
     from router.guard.performatives import size_at
     from router.guard.value_check import end_of, nul_of_address
@@ -93,7 +93,7 @@ class EndpointGuard(HandshakeGuard):
         self.has_default_outcomes = False
         """Whether attaches of the peer had a source with a default-outcome."""
         self.has_questions = False
-        """Whether flows with `echo` were not answered yet."""
+        """Whether flows with `echo`, or drains without credit, were not answered yet."""
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
         self.peer_sessions = Table()
         """Sessions by the peer's channels."""
@@ -234,7 +234,7 @@ class EndpointGuard(HandshakeGuard):
         self.attach_bytes -= link.large_bytes
         self.receivers.remove(link)
 
-    # Flows with `echo`
+    # Flows with `echo`, and drains
 
     def _ask(self, session: PeerSession, link: PeerLink | None) -> None:
         """Note that the peer asks for a link's state, or a session's. Asked again before the answer, it gets one."""
@@ -248,6 +248,13 @@ class EndpointGuard(HandshakeGuard):
             link.asks = True
         self._questions.append((session, link))
         self.has_questions = True
+
+    def _note_drain(self, session: PeerSession, link: PeerLink) -> None:
+        """Take a drain for a question where the engine would not answer, since the peer's link has no credit left."""
+        own = link.own
+        credit = (link.count + link.credit - (own.count if own is not None else link.count)) & MASK
+        if link.is_receiver and (credit == 0 or credit > HALF):
+            self._ask(session, link)
 
     def answers(self) -> list[tuple[int, bytes]]:
         """Channels and bodies of flow frames that answer what was asked, for when all else is written.

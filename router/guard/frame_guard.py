@@ -330,6 +330,8 @@ class FrameGuard(EndpointGuard):
         link.count = uints[5]
         link.credit = uints[6]
         link.drains = left > 0 and data[at] == 0x41
+        if link.drains:
+            self._note_drain(session, link)
         return True
 
     def _check_transfer(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
@@ -456,6 +458,8 @@ class FrameGuard(EndpointGuard):
             link.drains = drains == 1
             if credit > HALF:
                 self.corrections.append((credit_end - 4, LARGEST_CREDIT))
+            if link.drains:
+                self._note_drain(session, link)
         if asks == 1:
             self._ask(session, link)
         return True

@@ -427,6 +427,36 @@ def test_a_drain_with_echo_is_answered_by_one_flow(any_bench: Bench, credit: int
     assert told == [0, credit, 0, True]
 
 
+@pytest.mark.parametrize("asks", [None, False])
+@pytest.mark.parametrize("before", [0, 10])
+def test_a_drain_without_credit_is_answered_by_one_flow(any_bench: Bench, before: int, asks: bool | None) -> None:
+    stranger = opened(any_bench, any_bench.router("A"), receiver_attach("r", "topic"), flow(0, 0, before))
+    assert not flows(stranger.read)
+    for number in (1, 2):
+        stranger.write(flow(0, 0, 0, None, True, *([] if asks is None else [asks])))
+        any_bench.advance(2)
+        assert len(flows(stranger.read)) == number
+    told = [flows(stranger.read)[-1].flow(name) for name in ("handle", "delivery_count", "link_credit", "drain")]
+    assert told == [0, 0, 0, True]
+
+
+def test_a_drain_that_comes_with_its_attach_is_answered_behind_it(any_bench: Bench) -> None:
+    stranger = opened(any_bench, any_bench.router("A"), receiver_attach("r", "topic"), flow(0, 0, 0, None, True))
+    names = [frame.name for frame in frames.read(stranger.read) if frame.name in ("attach", "flow")]
+    assert names == ["attach", "flow"]
+
+
+def test_a_drain_that_crosses_the_last_message_is_answered_by_one_flow(any_bench: Bench) -> None:
+    router = any_bench.router("A")
+    stranger = opened(any_bench, router, receiver_attach("r", "topic"), flow(0, 0, 1))
+    any_bench.client(router).sender("topic").send(message())
+    any_bench.run()
+    stranger.write(flow(0, 0, 1, None, True))  # as if the message had not come yet
+    any_bench.advance(2)
+    (answer,) = flows(stranger.read)
+    assert [answer.flow(name) for name in ("delivery_count", "link_credit", "drain")] == [1, 0, True]
+
+
 def test_a_sender_that_asks_while_it_is_granted_credit_hears_of_it_once(bench: Bench) -> None:
     router = bench.router("A")
     bench.client(router).receiver("topic", credit=20)
