@@ -330,6 +330,7 @@ class RouterDataPlane(DataPlane):
         while delivery:
             transfer = settlement.forget(delivery)
             if transfer is not None and transfer.ingress is link:
+                settlement.tell_leaving(transfer)
                 settlement.lose_ingress(transfer)
                 transfer.ingress = None
                 if not transfer.is_complete:

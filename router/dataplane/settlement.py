@@ -37,6 +37,7 @@ if not cython.compiled:  # else they come by the .pxd
         RELEASED,
         Handle,
         delivery_context,
+        pn_condition_is_set,
         pn_delivery_abort,
         pn_delivery_clear,
         pn_delivery_local,
@@ -56,7 +57,17 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_queued,
         set_delivery_context,
     )
-    from router.dataplane.transfer_stages import FINISHED, LOST, SENT, STREAMING
+    from router.dataplane.transfer_stages import (
+        DONE,
+        FINISHED,
+        HOLDING,
+        LOST,
+        QUEUED,
+        SENT,
+        STRANDED,
+        STREAMING,
+        WAITING,
+    )
 
 RELEASE: Final = RELEASED
 """Outcome of a message that surely went to nobody: its sender may try again."""
@@ -358,6 +369,23 @@ class Settlement:
             if not link.is_gone:
                 self.top_up(link)
                 link.port.touch()
+
+    def tell_leaving(self, transfer: Transfer) -> None:
+        """Write what is known of a message to its sender, which leaves: the engine settles it with the link.
+
+        Without an outcome it would be settled all the same.
+        """
+        delivery = transfer.ingress_delivery
+        if not delivery or pn_condition_is_set(pn_disposition_condition(pn_delivery_local(delivery))):
+            return  # of a message that was rejected it knows that
+        outcome, _ = self.untold.get(transfer, NOTHING_UNTOLD)
+        if transfer.state in (HOLDING, WAITING, QUEUED, STRANDED):
+            outcome = RELEASED
+        elif transfer.state != DONE:
+            outcome = FAIL
+            pn_disposition_set_failed(pn_delivery_local(delivery), True)
+        if outcome:
+            pn_delivery_update(delivery, outcome)
 
     def lose_ingress(self, transfer: Transfer) -> None:
         """Note that its sender has aborted it, or is gone: nobody is to be told of an outcome any more."""

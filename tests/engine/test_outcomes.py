@@ -276,6 +276,39 @@ def test_a_publisher_that_leaves_takes_back_what_waits_unsettled(pair: Pair) -> 
     assert receiver.bodies == ["first", "settled"]
 
 
+def told(peer: Peer) -> list[frames.Frame]:
+    """Outcomes and detaches that a router wrote."""
+    return [frame for frame in frames.read(peer.wire.log[1]) if frame.name in ("disposition", "detach")]
+
+
+@pytest.mark.parametrize("leave", ["close", "detach"])
+def test_a_publisher_that_leaves_hears_that_its_message_may_have_been_seen(pair: Pair, leave: str) -> None:
+    pair.sender.send(message("x"))
+    pair.run()
+    getattr(pair.sender, leave)()
+    pair.run()
+    disposition, detach = told(pair.client)
+    assert (disposition.field(1), disposition.field(3), detach.name) == (0, True, "detach")
+    assert disposition.field(4) == Described(ulong(0x27), [True, False])  # modified, delivery-failed
+    pair.receiver.messages[0].settle()
+    pair.run()
+    assert len(told(pair.client)) == 2
+
+
+@pytest.mark.parametrize("leave", ["close", "detach"])
+def test_a_publisher_that_leaves_hears_that_what_waits_was_not_seen(pair: Pair, leave: str) -> None:
+    pair.server.receiver("slow", credit=1)
+    first, second = (pair.client.sender("slow") for _ in range(2))
+    first.send(message("first"))
+    pair.run()
+    second.send(message("waits"))
+    pair.run()
+    getattr(second, leave)()
+    pair.run()
+    disposition, _ = told(pair.client)
+    assert (disposition.field(3), disposition.field(4)) == (True, Described(ulong(0x26), []))  # released
+
+
 def test_a_publisher_that_leaves_does_not_disturb_what_was_sent(pair: Pair) -> None:
     sent = pair.sender.send(message("x"))
     pair.run()

@@ -179,7 +179,7 @@ def test_a_sender_that_dies_in_the_middle(line: Line, how: str, settled: bool) -
     for size, aborted in ((3000, 0), (30_000, 1)):
         client = line.bench.client(line.routers[0])
         sender = client.sender("big")
-        sender.begin(message("x" * size)[: size // 2], settled=settled)
+        sent = sender.begin(message("x" * size)[: size // 2], settled=settled)
         line.run()
         if how == "cut":
             client.wire.cut()
@@ -190,6 +190,8 @@ def test_a_sender_that_dies_in_the_middle(line: Line, how: str, settled: bool) -
         line.run()
         assert line.receiver.aborted == aborted
         assert line.receiver.bodies == []
+        if how == "detach" and not settled:
+            assert sent.outcome == ("modified" if aborted else "released")
     after = line.sender.send(message("after"))
     line.run()
     assert line.receiver.bodies == ["after"]
