@@ -72,7 +72,8 @@ class ForwardingSettings:
         high=1024 * MIB,
     )
     waiting_messages: int = setting(
-        "Messages that may wait for credit at one address, or at one link.",
+        "Messages that may wait for credit at one address, or at one link. Messages that came without credit have half "
+        "of the room of an address at most.",
         default=10000,
         unit="messages",
         low=1,
@@ -80,7 +81,8 @@ class ForwardingSettings:
         beyond="RELEASED or, pre-settled, dropped and counted",
     )
     waiting_bytes: int = setting(
-        "Bytes of messages that may wait for credit at one address, or at one link.",
+        "Bytes of messages that may wait for credit at one address, or at one link. Messages that came without credit "
+        "have half of the room of an address at most.",
         default=64 * MIB,
         unit="bytes",
         low=1,

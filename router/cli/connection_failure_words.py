@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import socket
 from typing import Final
@@ -37,9 +38,15 @@ UNKNOWN_SERVICE: Final = "not found in Kerberos database"
 OF_TICKETS: Final = ("GSSAPI", "GSS-SPNEGO")
 """Mechanisms of Kerberos tickets."""
 
+UNVERIFIED: Final = "certificate verify failed"
+NUMERIC: Final = (
+    "a certificate can't be checked against the numeric host of --url, whatever names it has, since the client library"
+    " compares host names only: write the router's host name there"
+)
+"""Words for a numeric host where TLS has failed since proton finds it in no certificate."""
 WORDS: Final = (
     (
-        "certificate verify failed",
+        UNVERIFIED,
         "its certificate has expired, is not signed by an authority that is trusted (--ca), or is of another name",
     ),
     ("alert certificate required", "its listener wants a certificate of who comes: --certificate, and --key"),
@@ -174,7 +181,18 @@ def failed_connection(shown: str, host: str, error: BaseException, credentials: 
     said = credentials.fault(plain(error)) or reason(error)
     if isinstance(error, socket.gaierror):
         said = failure_words(error, host)
+    elif UNVERIFIED in text and is_numeric(host):
+        said = f"{NUMERIC} ({plain(error)})"
     return f"{'no connection to' if is_answered else 'no router answers at'} {shown}: {said}"
+
+
+def is_numeric(host: str) -> bool:
+    """Whether a host of a URL is an address of IP, and no name."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def reason(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 import cython
 
+from router.core.ids_and_conditions import Condition
 from router.dataplane.backpressure import IngressBackpressure
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.data_plane import LinkEventHandler
@@ -380,12 +381,16 @@ class LinkEventReader(LinkEventHandler):
             self._settlement.top_up(link)
 
     def _swallow(self, link: IngressLink, delivery: Handle) -> None:
-        """Settle a transfer without a byte: pyngus writes one for each message that expired while it waited."""
+        """End a transfer without a byte, which is no message, since that has a body (AMQP 1.0 part 3, 3.2).
+
+        A settled one is forgotten: pyngus writes one for each message that expired while it waited.
+        """
         if not pn_delivery_settled(delivery):
             transfer = self._begin(link, delivery)
             self._complete(link, transfer, delivery)
             self._forwarder.forget(transfer)
-            self._settlement.settle(transfer, RELEASE)
+            # not RELEASED, as if another time it could arrive: its sender would try for ever
+            self._settlement.reject(transfer, Condition.DECODE_ERROR, "a transfer without a byte is no message")
             return
         pn_delivery_settle(delivery)
         self._used_for_nothing(link)

@@ -150,6 +150,7 @@ cdef class Transfer:
     cdef public object leaving
     cdef public Py_ssize_t leaving_at
     cdef public Py_ssize_t leaving_bytes
+    cdef public Py_ssize_t given_bytes
     cdef public Scan scan
     cdef public Py_ssize_t scanned_bytes
     cdef public bytes tag

@@ -380,8 +380,8 @@ class Transfer:
     """The passage of one message through this router."""
 
     __slots__ = (
-        "age_s", "arrived", "data", "egress", "egress_delivery", "entry", "held_for", "ingress", "ingress_delivery",
-        "is_brokered", "is_coming", "is_complete", "is_ready", "is_settled", "leaving", "leaving_at",
+        "age_s", "arrived", "data", "egress", "egress_delivery", "entry", "given_bytes", "held_for", "ingress",
+        "ingress_delivery", "is_brokered", "is_coming", "is_complete", "is_ready", "is_settled", "leaving", "leaving_at",
         "leaving_bytes", "load", "may_stream", "parts", "scan", "scanned_bytes", "size", "state", "tag", "to",
         "waits_since", "waits_until",
     )  # fmt: skip
@@ -413,6 +413,8 @@ class Transfer:
     """Number of bytes of the first piece in `leaving` that the engine was given."""
     leaving_bytes: int
     """Number of bytes of the message being sent that the engine was not given."""
+    given_bytes: int
+    """Number of bytes of the message that the engine was given to send."""
     scan: Scan | None
     scanned_bytes: int
     """Number of bytes at the message's begin in which the leading sections were looked for, and did not end."""
@@ -487,6 +489,7 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
     transfer.data = b""
     transfer.parts = transfer.leaving = None
     transfer.size = transfer.scanned_bytes = transfer.leaving_at = transfer.leaving_bytes = 0
+    transfer.given_bytes = 0
     transfer.scan = transfer.to = transfer.entry = transfer.egress = transfer.load = transfer.held_for = None
     transfer.egress_delivery = NULL
     if not cython.compiled:

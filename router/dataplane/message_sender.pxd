@@ -61,5 +61,5 @@ cdef class MessageSender:
     cdef Transfer _new_copy(self, bytes data, Transfer transfer)
     @cython.locals(port=Port)
     cpdef object lost(self, EgressLink link)
-    @cython.locals(delivery=size_t, following=size_t, lost=Transfer, transfer=Transfer, settlement=Settlement, port=Port, is_buffered=bint, was_written=bint, count=Py_ssize_t)
+    @cython.locals(delivery=size_t, following=size_t, lost=Transfer, transfer=Transfer, settlement=Settlement, port=Port, is_buffered=bint, was_seen=bint, can_go_again=bint, count=Py_ssize_t)
     cpdef Py_ssize_t lose(self, EgressLink link, Py_ssize_t most) except -1

@@ -112,13 +112,14 @@ class MessageSender:
         transfer.egress_delivery = delivery
         if is_small:
             pn_link_send(link.handle, data, len(data))
+            transfer.given_bytes = len(data)
             link.port.unwritten_bytes += len(data)
             self._sent(transfer, link, delivery)
             link.port.touch()
         else:
             advance(transfer, BEGUN)
             transfer.leaving = deque((data, *parts) if parts is not None else (data,))
-            transfer.leaving_at = 0
+            transfer.leaving_at = transfer.given_bytes = 0
             transfer.leaving_bytes = len(data) + rest
             link.port.leaving_bytes += transfer.leaving_bytes
             link.current = transfer
@@ -160,6 +161,7 @@ class MessageSender:
                     at = 0
                 transfer.leaving_at = at
             transfer.leaving_bytes -= PIECE_BYTES - room
+            transfer.given_bytes += PIECE_BYTES - room
             link.port.leaving_bytes -= PIECE_BYTES - room
             link.port.unwritten_bytes += PIECE_BYTES - room
             link.port.touch()
@@ -438,8 +440,8 @@ class MessageSender:
     def lose(self, link: EgressLink, most: int) -> int:
         """Give messages of a link that is about to go their outcomes, at most so many.
 
-        What was never written goes another way if it can and is RELEASED otherwise; what may have been seen is MODIFIED
-        with delivery-failed.
+        What was not written as a whole goes another way if it can; else it is RELEASED if none of its bytes was
+        written, and MODIFIED with delivery-failed if somebody may have seen some.
 
         Returns: how many.
         """
@@ -459,10 +461,9 @@ class MessageSender:
             if lost is not None and lost.egress is link:
                 count += 1
                 is_buffered = bool(pn_delivery_buffered(delivery))
-                if lost.state == STREAMING:
-                    was_written = not lost.is_complete  # else its last piece was not
-                else:
-                    was_written = not is_buffered
+                was_seen = lost.given_bytes > pn_delivery_pending(delivery)
+                # Whoever reads has aborted what has not come as a whole.
+                can_go_again = bool(lost.size) and (lost.is_complete if lost.state == STREAMING else is_buffered)
                 if lost.state == STREAMING or is_buffered:
                     # Else proton ends one that streams, and a peer still reading takes the half for whole; and the
                     # bytes of one that is not written count as unwritten for ever.
@@ -478,10 +479,10 @@ class MessageSender:
                 lost.leaving = None
                 port.leaving_bytes -= lost.leaving_bytes
                 lost.leaving_bytes = 0
-                if lost.state != DONE and lost.size and not was_written:
+                if lost.state != DONE and can_go_again:
                     settlement.strand(lost)
                 elif lost.state != DONE:
-                    settlement.settle(lost, FAIL if was_written else RELEASE)
+                    settlement.settle(lost, FAIL if was_seen else RELEASE)
             delivery = following
         return count
 

@@ -217,6 +217,19 @@ def test_what_the_client_lacks_is_not_blamed_on_the_router(
     assert failed_connection("amqps://h:1", "h", error, credentials).startswith(f"no connection to amqps://h:1: {said}")
 
 
+@pytest.mark.parametrize(
+    ("host", "is_numeric"), [("127.0.0.1", True), ("::1", True), ("[::1]", True), ("localhost", False), ("1.h", False)]
+)
+def test_a_numeric_host_that_no_certificate_can_have_is_named(host: str, is_numeric: bool) -> None:
+    credentials = Credentials(
+        user=None, has_password=False, has_certificate=False, mechanism=None, needs_password=False, is_encrypted=True
+    )
+    error = ConnectionException("Condition('amqp:connection:framing-error', 'SSL Failure: certificate verify failed')")
+    said = failed_connection("amqps://h:1", host, error, credentials)
+    assert ("write the router's host name" in said) == is_numeric
+    assert ("has expired" in said) != is_numeric
+
+
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
     """A router that lets in users by SCRAM alone."""

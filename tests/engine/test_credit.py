@@ -152,13 +152,16 @@ def test_zero_length_settled_transfers_are_swallowed_and_their_credit_comes_back
     assert sent.outcome == "accepted"
 
 
-def test_a_zero_length_unsettled_transfer_is_released(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+def test_a_zero_length_unsettled_transfer_is_rejected(bench: Bench, ends: tuple[Peer, Peer]) -> None:
     publisher, subscriber = ends
     receiver = subscriber.receiver("topic", credit=5).accepting()
-    sent = publisher.sender("topic").send(b"")
+    sender = publisher.sender("topic")
+    sent = [sender.send(b"") for _ in range(5)]
     bench.run()
-    assert sent.outcome == "released"
+    assert [one.outcome for one in sent] == ["rejected"] * 5
+    assert {one.condition.name for one in sent if one.condition is not None} == {"amqp:decode-error"}
     assert receiver.messages == []
+    assert sender.credit == 5
 
 
 def test_aborted_transfers_cost_no_credit(bench: Bench) -> None:

@@ -232,6 +232,34 @@ def test_a_lost_subscriber_releases_what_was_not_sent_and_fails_what_was(pair: P
     assert [one.failed for one in sent[1:3]] == [True, True]
 
 
+@pytest.mark.parametrize("how", ["detach", "end", "close", "cut"])
+@pytest.mark.parametrize("window", [0, 1, 3])
+@pytest.mark.parametrize("size", [1500, 100_000, 2_000_000])
+def test_a_lost_subscriber_fails_what_it_has_seen_a_part_of(bench: Bench, size: int, window: int, how: str) -> None:
+    router = bench.router("A", forwarding={"held_message_bytes": 1_000_000})
+    raw = bench.raw(router)
+    raw.write(
+        frames.AMQP_HEADER
+        + frames.write(0x10, ["raw", None, 512 if size < 2000 else 32768])
+        + frames.write(0x11, [None, 0, window, 100])
+        + frames.write(0x12, ["r", 0, True, None, None, frames.source("topic"), frames.target("topic")])
+        + frames.write(0x13, [0, window, 0, 100, 0, 0, 5])
+    )
+    bench.run()
+    sender = bench.client(router).sender("topic")
+    bench.run()
+    sent = [sender.send(message("x" * size)) for _ in range(2)]
+    bench.run()
+    assert len([frame for frame in frames.read(raw.read) if frame.name == "transfer"]) == window
+    if how == "cut":
+        bench.raw_ends[0].cut()
+    else:
+        raw.write(frames.write({"detach": 0x16, "end": 0x17, "close": 0x18}[how], [0] if how == "detach" else []))
+    bench.advance(2)
+    assert [one.outcome for one in sent] == ["modified" if window else "released", "released"]
+    assert sent[0].failed == bool(window)
+
+
 def test_a_lost_connection_does_the_same(pair: Pair) -> None:
     slow = pair.server.receiver("slow", credit=2)
     sender = pair.client.sender("slow")
