@@ -381,9 +381,9 @@ class Transfer:
 
     __slots__ = (
         "age_s", "arrived", "data", "egress", "egress_delivery", "entry", "given_bytes", "held_for", "ingress",
-        "ingress_delivery", "is_brokered", "is_coming", "is_complete", "is_ready", "is_settled", "leaving", "leaving_at",
-        "leaving_bytes", "load", "may_stream", "parts", "scan", "scanned_bytes", "size", "state", "tag", "to",
-        "waits_since", "waits_until",
+        "ingress_delivery", "is_brokered", "is_coming", "is_complete", "is_ready", "is_settled", "leaving",
+        "leaving_at", "leaving_bytes", "load", "may_stream", "parts", "scan", "scanned_bytes", "size", "state", "tag",
+        "to", "waits_since", "waits_until",
     )  # fmt: skip
 
     ingress: IngressLink | None

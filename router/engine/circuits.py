@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from mesh_config.check_router import ATTACH_BYTES
 from mesh_config.models import Treatment
 from router.binding import proton_data
 from router.binding import proton_functions as pn
@@ -30,7 +29,14 @@ from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, is_router_id
 from router.dataplane.data_plane import DataPlane
 from router.dataplane.links import EgressCircuitLink, IngressCircuitLink
-from router.engine.attach_fields import check_answer, link_name, new_link_name, read_address, write_termini
+from router.engine.attach_fields import (
+    ATTACH_BYTES,
+    check_answer,
+    link_name,
+    new_link_name,
+    read_address,
+    write_termini,
+)
 from router.engine.connection import Connection
 
 # DEV-28: a qdrouterd takes and makes none.
@@ -87,7 +93,7 @@ class Circuits:
             small for its Attach.
         """
         connection = self._connection
-        is_small = len(address.encode()) + ATTACH_BYTES <= connection.peer_frame_bytes
+        is_small = len(f"{address}{root}".encode()) + ATTACH_BYTES <= connection.peer_frame_bytes
         session = self._session() if is_small and self._has_room() else None
         if session is None:
             return None

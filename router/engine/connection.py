@@ -297,6 +297,8 @@ class Connection(ByteStreams):
     def end_session(self, session: Handle) -> None:
         """Answer an End."""
         pn.pn_session_close(session)
+        # With a delivery written in part, proton would free a link of the session twice: it must have let go of it.
+        pn.pn_transport_pending(self._transport)
         pn.pn_session_free(session)
         self.port.lost_bytes.pop(session, None)
         self._sessions.pop(session, None)

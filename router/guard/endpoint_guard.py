@@ -4,8 +4,8 @@ A peer names its sessions by channels and its links by handles; here is which of
 side's they answer. An engine may take a name for what it is not, compare it with all others, or search long for a free
 number: so names have bounds, and such frames count as much work.
 
-It also keeps which endpoints were asked for their state by a flow with `echo`, which engines may not show, or by a drain
-that has nothing to return; `answers` has the flows that answer.
+It also keeps which endpoints were asked for their state by a flow with `echo`, which engines may not show, or by a
+drain that has nothing to return; `answers` has the flows that answer.
 
 Source: AMQP 1.0 part 2, 2.4 to 2.7.
 """
