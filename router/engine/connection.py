@@ -294,11 +294,16 @@ class Connection(ByteStreams):
         pn.pn_session_open(session)
         self.port.touch()
 
-    def end_session(self, session: Handle) -> None:
-        """Answer an End."""
+    def end_session(self, session: Handle, *, was_writing: bool) -> None:
+        """Answer an End.
+
+        Args:
+            session: that the peer has ended.
+            was_writing: a message on one of its links may have been written in part.
+        """
         pn.pn_session_close(session)
-        # With a delivery written in part, proton would free a link of the session twice: it must have let go of it.
-        pn.pn_transport_pending(self._transport)
+        if was_writing:  # else proton would free that link twice, when it lets go of the delivery after the session
+            pn.pn_transport_pending(self._transport)
         pn.pn_session_free(session)
         self.port.lost_bytes.pop(session, None)
         self._sessions.pop(session, None)

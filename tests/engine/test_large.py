@@ -120,7 +120,7 @@ def test_a_whole_message_goes_on_when_its_sender_leaves(stuck: Stuck, settled: b
 
 
 @pytest.mark.parametrize("how", ["detach", "cut"])
-def test_a_large_message_that_was_not_written_to_its_end_was_not_delivered(bench: Bench, how: str) -> None:
+def test_a_large_message_that_was_not_written_to_its_end_may_have_been_seen(bench: Bench, how: str) -> None:
     stuck = Stuck(bench, 1)
     sent = stuck.sender.send(stuck.data)
     bench.run()
@@ -130,7 +130,7 @@ def test_a_large_message_that_was_not_written_to_its_end_was_not_delivered(bench
         stuck.receiver.close()
         stuck.free()
     bench.run()
-    assert sent.outcome == "released"
+    assert (sent.outcome, sent.failed) == ("modified", True)
     assert stuck.receiver.bodies == []
     again = bench.client(stuck.routers[0]).receiver("large", credit=5).accepting()
     bench.advance(0.1)  # credit that was taken back may still be in use
