@@ -147,7 +147,7 @@ def test_a_message_keeps_its_lines_and_nothing_else_that_moves_the_cursor() -> N
         (run_error(Path("run"), "it exists and has other contents"), 2),
         (run_error(Path("run"), "processes die as soon as they start working", kind=RunExecutionError), 1),
         (task_error(RuntimeError("MemoryError"), Path("run")), 1),
-        (OSError(28, "No space left on device"), 2),
+        (OSError(errno.EROFS, "Read-only file system"), 2),
     ],
     ids=["input", "processes", "tasks", "system"],
 )
