@@ -173,14 +173,15 @@ GRAPHML = """\
 
 
 def test_fields_of_a_model_may_stand_in_graphml(tmp_path: Path) -> None:
-    model = imported(
-        tmp_path,
-        "x.graphml",
-        GRAPHML.format(
-            '<node id="a"><data key="n">0.5</data></node><node id="b"><data key="s">yard</data></node>'
-            '<edge source="b" target="a"><data key="c">10</data><data key="d">1.5</data><data key="f">2</data></edge>'
-        ),
+    file = tmp_path / "x.graphml"
+    text = GRAPHML.format(
+        '<node id="a"><data key="n">0.5</data></node><node id="b"><data key="s">yard</data></node>'
+        '<edge source="b" target="a"><data key="c">10</data><data key="d">1.5</data><data key="f">2</data></edge>'
     )
+    file.write_text(text, encoding="utf-8")
+    model, warnings = import_model(file)
+    half = "has `failures_per_year` without `repair_hours`: it counts as never failing"
+    assert [warning.message for warning in warnings] == [f"router `a` {half}", f"link `a--b` {half}"]
     assert [(it.id, it.site, it.failures_per_year) for it in model.routers] == [("a", "hall", 0.5), ("b", "yard", None)]
     (link,) = model.links
     assert (link.a, link.b, link.cost, link.delay_ms, link.failures_per_year) == ("a", "b", 10, 1.5, 2.0)
