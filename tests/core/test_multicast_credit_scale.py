@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 from tests.helpers.multicast_work import (
@@ -20,8 +15,7 @@ from tests.helpers.multicast_work import (
     MANY_TREES,
     TREE_EVENTS,
 )
-
-LIMIT_S = 300
+from tests.helpers.work import counted_by
 
 Work = dict[str, tuple[int, int]]
 
@@ -29,17 +23,7 @@ Work = dict[str, tuple[int, int]]
 @pytest.fixture(scope="module")
 def work() -> Work:
     """What each event takes with few and with many, counted in interpreted code."""
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.helpers.multicast_work"],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        env={**os.environ, "AMQP_MESH_SPEED": "interpreted"},
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    found: Work = json.loads(run.stdout)
-    return found
+    return counted_by("tests.helpers.multicast_work")
 
 
 @pytest.mark.parametrize("event", [*EVENTS, COMES_BACK])

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 from tests.helpers.controller_work import CASES, PATHS
-
-LIMIT_S = 300
+from tests.helpers.work import counted_by
 
 Work = dict[str, tuple[int, int]]
 
@@ -19,17 +13,7 @@ Work = dict[str, tuple[int, int]]
 @pytest.fixture(scope="module")
 def work() -> Work:
     """What each case takes with few and with many, counted in interpreted code."""
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.helpers.controller_work"],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        env={**os.environ, "AMQP_MESH_SPEED": "interpreted"},
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    found: Work = json.loads(run.stdout)
-    return found
+    return counted_by("tests.helpers.controller_work")
 
 
 @pytest.mark.parametrize("case", CASES)
