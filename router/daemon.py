@@ -138,7 +138,7 @@ class Daemon:
                 self._nursery = nursery
                 runtime.tell_look(self._look)
                 nursery.start_soon(self._wait_for_sockets, nursery)
-                nursery.start_soon(self._accept, nursery, accepting)
+                await nursery.start(self._accept, nursery, accepting)  # a drain finds what it has to end
                 nursery.start_soon(self._keep_up, self._watch_users)
                 for connector in self.connectors:
                     nursery.start_soon(self._connect, connector)
@@ -234,12 +234,15 @@ class Daemon:
                     runtime.settle()
                 await trio.sleep(RELOAD_LOOK_S)
 
-    async def _accept(self, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
+    async def _accept(
+        self, nursery: trio.Nursery, scope: trio.CancelScope, *, task_status: trio.TaskStatus[None]
+    ) -> None:
         with scope:
             async with trio.open_nursery() as accepting:
                 self._accepting = accepting
                 for listener in self.listeners:
                     accepting.start_soon(self._accept_on, listener, self._new_scope(listener), nursery)
+                task_status.started()
                 await trio.sleep_forever()
         self._accepting = None
         for listener in self.listeners:
