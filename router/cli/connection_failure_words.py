@@ -182,7 +182,7 @@ def failed_connection(shown: str, host: str, error: BaseException, credentials: 
     if isinstance(error, socket.gaierror):
         said = failure_words(error, host)
     elif UNVERIFIED in text and is_numeric(host):
-        said = f"{NUMERIC} ({plain(error)})"
+        said = f"{NUMERIC}; or {said}"
     return f"{'no connection to' if is_answered else 'no router answers at'} {shown}: {said}"
 
 

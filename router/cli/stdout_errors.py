@@ -31,8 +31,8 @@ class _Output(io.FileIO):
 
 
 @contextmanager
-def output_fault(exit_code: int) -> Iterator[None]:
-    """Have a failure to write standard output end the command with a status of its own.
+def failing_with(exit_code: int) -> Iterator[None]:
+    """Have what fails, also what is to be written to standard output, end the command with a status of its own.
 
     Args:
         exit_code: for a command whose status FAILED is an answer.
@@ -41,7 +41,8 @@ def output_fault(exit_code: int) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except CommandError as error:
-        raise CommandError(error.message, exit_code) from error
+        error.exit_code = exit_code  # type: ignore[misc]  # click's own way to set it for one error
+        raise
     except SystemExit as error:
         raise SystemExit(exit_code) from error
 

@@ -217,3 +217,21 @@ def test_a_disk_that_is_full_or_broken_is_no_bad_input(number: int, status: int)
     with pytest.raises(CommandError) as caught, faults_of("out", BAD_INPUT):
         raise OSError(number, os.strerror(number), "out/file")
     assert (caught.value.exit_code, caught.value.message) == (status, f"out/file: {os.strerror(number)}")
+
+
+@pytest.mark.parametrize("words", ["check RUN --max-util 1000%", "diff RUN RUN --no-worse", "diff RUN RUN --exit-code"])
+def test_a_broken_disk_is_no_answer_of_a_command_whose_status_is_one(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "RUN/table")
+
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    making = ("config generate ring --routers 3 -o mesh.yaml", "whatif import mesh.yaml -o model")
+    for made in (*making, "whatif run model -o RUN --no-report"):
+        runner.invoke(main, made.split(), catch_exceptions=False)
+    monkeypatch.setattr("router.whatif.analysis.check.check", fail)
+    monkeypatch.setattr("router.whatif.analysis.diff.compare", fail)
+    result = runner.invoke(main, ["whatif", *words.split()], catch_exceptions=False)
+    assert (result.exit_code, result.stderr) == (BAD_INPUT, "Error: RUN/table: Input/output error\n")

@@ -13,7 +13,7 @@ import click
 from router.cli.errors import BAD_INPUT
 from router.cli.options import BoundedNumber, WholeNumber
 from router.cli.stat_columns import printable
-from router.cli.stdout_errors import output_fault
+from router.cli.stdout_errors import failing_with
 from router.cli.whatif.command_helpers import answering, need_run, say_json
 from router.cli.whatif.options import (
     F,
@@ -115,18 +115,18 @@ def check(folder: Path, is_json: bool, **asked: Any) -> None:
     rates. Limits for the delay of an address or of a class, and --enough-credit-always, run the scenarios again,
     because the tables of a run don't have this.
 
-    Exit status: 0 when all limits are kept, 1 when one is not, 2 for input that can't be used, or output
-    that can't be written.
+    Exit status: 0 when all limits are kept, 1 when one is not, 2 for input that can't be used, or files
+    and output that can't be read or written.
     """
     checking = importlib.import_module("router.whatif.analysis.check")
     limits = checking.Limits(**asked)
     need_run(folder)
-    with answering(folder):
+    with failing_with(BAD_INPUT), answering(folder):
         model = importlib.import_module("router.whatif.pipeline.run_folder").model_of(folder)
         answers = checking.check(folder, limits, model)
     if not answers:
         raise click.UsageError("no limit is given: see --help")
-    with output_fault(BAD_INPUT):
+    with failing_with(BAD_INPUT):
         if is_json:
             say_json([attrs.asdict(answer) for answer in answers])
         else:

@@ -12,7 +12,7 @@ import click
 
 from router.cli.errors import BAD_INPUT, CommandError
 from router.cli.stat_columns import printable
-from router.cli.stdout_errors import output_fault
+from router.cli.stdout_errors import failing_with
 from router.cli.whatif.command_helpers import answering, is_run, say_json, say_table
 from router.cli.whatif.options import folder_argument, json_option
 
@@ -34,8 +34,8 @@ def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: boo
     the scenarios that both have: utilisation only where both have capacities of links. A run and a model are compared
     as two models, without scenarios, and --no-worse refuses them; it also refuses two runs without a failure in common.
 
-    Exit status: 1 as --exit-code and --no-worse say, 2 for input that can't be used, or output that
-    can't be written, else 0.
+    Exit status: 1 as --exit-code and --no-worse say, 2 for input that can't be used, or files and
+    output that can't be read or written, else 0.
     """
     comparing = importlib.import_module("router.whatif.analysis.diff")
     are_runs = is_run(before), is_run(after)
@@ -44,12 +44,12 @@ def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: boo
         raise CommandError(
             f"--no-worse: {run} is a run and {model} a model; expected two runs, or two models", BAD_INPUT
         )
-    with answering(f"{before} or {after}"):
+    with failing_with(BAD_INPUT), answering(f"{before} or {after}"):
         found = comparing.compare(before, after)
     if is_gate and found.run is not None and found.run.is_apart:
         raise CommandError("--no-worse: the runs have no failure in common, so nothing can be compared", BAD_INPUT)
     worse = list(found.worsenings())
-    with output_fault(BAD_INPUT):
+    with failing_with(BAD_INPUT):
         if is_json:
             say_json({**attrs.asdict(found, value_serializer=_plain), "is_none": found.is_none, "worse": worse})
         else:
