@@ -381,15 +381,14 @@ class PeerEventHandler:
             connection.closed_links.remove(handle)
         connection.refused.end_session(session)
         links = connection.links_of(session)
-        egress = [link for link in links if isinstance(link, EgressLink)]
-        was_writing = pn.pn_session_outgoing_bytes(session) > 0 or any(link.current is not None for link in egress)
-        end = partial(connection.end_session, session, was_writing=was_writing)
+        end = partial(connection.end_session, session)
         if neighbor is None:
-            for link in egress:
-                link.end()
+            for link in links:
+                if isinstance(link, EgressLink):
+                    link.end()
             self._teardowns.begin(connection, links, self._data_plane.clock.now, end)
             return
-        fault = self.take_away(connection, list(egress))
+        fault = self.take_away(connection, [link for link in links if isinstance(link, EgressLink)])
         if neighbor.circuits is not None:
             neighbor.circuits.session_ended(session)
         self._teardowns.begin(connection, _most_needed_first(links), self._data_plane.clock.now, end)

@@ -30,6 +30,7 @@ cdef class CreditController:
     cdef public list _fresh
     cdef public dict _beside
     cdef Py_ssize_t _looked_beside
+    cdef object _looked_at
     cdef public Py_ssize_t _withdrawn_count
 
     cpdef bint is_idle(self)

@@ -79,6 +79,7 @@ class CreditController:
         self._beside: dict[Port, dict[SubscriberLink, None]] = {}
         """Local subscribers by their connections."""
         self._looked_beside = 0
+        self._looked_at: Port | None = None
         """Number of the input in which subscribers beside a publisher were last looked at."""
         self._withdrawn_count = sum(link.is_withdrawn for link in self._subscribers())
         """Number of local subscribers that took their credit back."""
@@ -258,9 +259,9 @@ class CreditController:
         Flows in the same input have changed their credit already, though their events come after that of the message.
         """
         beside = self._beside.get(port)
-        if beside is None or self._looked_beside == self._context.clock.inputs:
+        if beside is None or (self._looked_beside == self._context.clock.inputs and self._looked_at is port):
             return
-        self._looked_beside = self._context.clock.inputs
+        self._looked_beside, self._looked_at = self._context.clock.inputs, port
         for link in beside:
             if pn_link_credit(link.handle) != link.unspent:
                 self.touch(link)

@@ -376,9 +376,14 @@ class Settlement:
         Without an outcome it would be settled all the same.
         """
         delivery = transfer.ingress_delivery
-        if not delivery or pn_condition_is_set(pn_disposition_condition(pn_delivery_local(delivery))):
-            return  # of a message that was rejected it knows that
+        if not delivery:
+            return
         outcome, _ = self.untold.get(transfer, NOTHING_UNTOLD)
+        if outcome:
+            pn_delivery_update(delivery, outcome)
+            return
+        if pn_condition_is_set(pn_disposition_condition(pn_delivery_local(delivery))):
+            return  # of a message that was rejected it knows that
         if transfer.state in (HOLDING, WAITING, QUEUED, STRANDED):
             outcome = RELEASED
         elif transfer.state != DONE:

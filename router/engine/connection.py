@@ -147,7 +147,7 @@ class Connection(ByteStreams):
         """Reason why the last link was refused."""
         self.closed_links = ClosedLinks()
         """Links that this side has closed for a fault: what still comes on them is thrown away."""
-        self._sessions: dict[Handle, None] = {}
+        self._sessions: dict[Handle, bool] = {}  # whether it has had a link
         """Sessions that have begun, and so have a channel."""
         self.weight, self._unanswered = MemoryMeter(port, self.links, self._sessions), InflightRpcCalls()
         self._failure: PeerProtocolError | None = None
@@ -285,7 +285,7 @@ class Connection(ByteStreams):
 
     def begin(self, session: Handle) -> None:
         """Send Begin."""
-        self._sessions[session] = None
+        self._sessions[session] = False
         frames = self._data_plane.session_window_frames
         if self.settings.role is not Role.INTER_ROUTER:  # what many sessions may send unread is bounded together
             room = self._data_plane.session_windows_bytes // (self.settings.max_frame_bytes * len(self._sessions))
@@ -294,19 +294,15 @@ class Connection(ByteStreams):
         pn.pn_session_open(session)
         self.port.touch()
 
-    def end_session(self, session: Handle, *, was_writing: bool) -> None:
-        """Answer an End.
-
-        Args:
-            session: that the peer has ended.
-            was_writing: a message on one of its links may have been written in part.
-        """
+    def end_session(self, session: Handle) -> None:
+        """Answer an End."""
         pn.pn_session_close(session)
-        if was_writing:  # else proton would free that link twice, when it lets go of the delivery after the session
+        if self._sessions.pop(session, False):
+            # Proton may hold a message that was written in part: if it let go of it after the session, it would free
+            # the link twice. Sessions that begin and end in one read, without links, are answered together.
             pn.pn_transport_pending(self._transport)
         pn.pn_session_free(session)
         self.port.lost_bytes.pop(session, None)
-        self._sessions.pop(session, None)
         self.port.touch()
 
     @property
@@ -412,7 +408,11 @@ class Connection(ByteStreams):
             return  # what the peer wrote before it has read our Close, or behind its own, changes nothing any more
         handler = self._handler
         if kind == pn.LINK_REMOTE_OPEN:
-            handler.link_attached(self, pn.pn_event_link(event))
+            link = pn.pn_event_link(event)
+            session = pn.pn_link_session(link)
+            if session in self._sessions:
+                self._sessions[session] = True
+            handler.link_attached(self, link)
         elif kind == pn.LINK_REMOTE_CLOSE:
             handler.link_detached(self, pn.pn_event_link(event), is_closed=True)
         elif kind == pn.LINK_REMOTE_DETACH:

@@ -36,7 +36,7 @@ ANSWER_BYTES: Final = 4096
 class MemoryMeter:
     """The bytes of one connection."""
 
-    def __init__(self, port: Port, links: dict[int, IngressLink | EgressLink], sessions: dict[Handle, None]) -> None:
+    def __init__(self, port: Port, links: dict[int, IngressLink | EgressLink], sessions: dict[Handle, bool]) -> None:
         """*links* and *sessions*: the connection's own, which it goes on changing."""
         self._port = port
         self._links = links
