@@ -16,15 +16,35 @@ def replace_folder(new: Path, target: Path) -> None:
         target: its place. What earlier, interrupted replacements have left beside it is removed too.
     Raises: OSError
     """
-    old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
-    is_replaced = target.exists()
-    if is_replaced:
-        target.rename(old)
+    place_folder(new, target)
+    remove_replaced(target)
+
+
+def place_folder(new: Path, target: Path) -> None:
+    """Give a folder its place; what is there has another name then, and gets its own back when this fails.
+
+    Args:
+        new: the folder, on the same file system; it is gone afterwards.
+        target: its place.
+    Raises: OSError
+    """
+    old = name_for_removal(target)
     try:
+        if target.exists():
+            target.rename(old)
         new.rename(target)
     except BaseException:
-        if is_replaced:
+        if old.exists() and not target.exists():
             old.rename(target)
         raise
+
+
+def name_for_removal(target: Path) -> Path:
+    """Name beside *target*, which nothing has, for a folder that `remove_replaced` may remove."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
+
+
+def remove_replaced(target: Path) -> None:
+    """Remove what has had the place *target*, as far as that can be done."""
     for rest in target.parent.glob(f".{glob.escape(target.name)}.*.old"):
         shutil.rmtree(rest, ignore_errors=True)

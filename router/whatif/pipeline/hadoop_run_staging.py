@@ -59,7 +59,8 @@ class HadoopRunStaging:
         self.path = path
         self.storage = out.beside(f".{out.name}.partial")
         self._copied: set[str] = set()
-        self._is_locked = False
+        self._lock: bytes | None = None
+        """Contents of the lock, which no other has, while it is held."""
 
     @property
     def log(self) -> Path:
@@ -105,19 +106,24 @@ class HadoopRunStaging:
                 self.storage.put(file, file.name)
         for name in (*STAGE, PLAYED):
             self.storage.remove(name)
-        self.storage.replace(self.out)
-        self._is_locked = False  # from here on another run may have made the folder anew
+        self.storage.place(self.out)
+        self._lock = None  # from here on another run may have made the folder anew
         for name in (IDENTITY, LOCK):
             self.out.remove(name)
+        self.out.remove_replaced()
 
     def close(self) -> None:
         """Let others have the folder; where nothing is done it goes."""
-        if self._is_locked:
+        # Where the lock is another one, `finish` was interrupted when the folder had its name.
+        if self._lock is not None and self._lock_text() == self._lock:
             if self._done():
                 self._unlock()
             else:
-                self.storage.remove("")
-                self._is_locked = False
+                # Under another name, so that nobody begins a run in a folder of which parts are gone.
+                gone = self.out.for_removal()
+                self.storage.rename(gone)
+                gone.remove("")
+        self._lock = None
 
     def _done(self) -> set[int]:
         return chunks_in_units(self.storage)
@@ -147,7 +153,7 @@ class HadoopRunStaging:
                     f"another run is writing there{who}",
                     f"another folder, or to wait until it ends (if it no longer runs, remove {self.storage}/{LOCK})",
                 )
-        self._is_locked = True
+        self._lock = mine
 
     def _lock_text(self) -> bytes | None:
         """Contents of the lock, None when it isn't there."""
@@ -177,7 +183,7 @@ class HadoopRunStaging:
 
     def _unlock(self) -> None:
         self.storage.remove(LOCK)
-        self._is_locked = False
+        self._lock = None
 
 
 def _holder(text: bytes) -> tuple[str, int] | None:

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from router.whatif.pipeline.missing_hadoop_client import client_error
-from router.whatif.pipeline.run_staging import run_error
+from router.whatif.pipeline.run_staging import RunError, run_error
 from router.whatif.pipeline.run_storage import RunStorage
 from router.whatif.pipeline.spark_failures import MAX_WORDS
 from router.whatif.pipeline.table_files import SUFFIX, without_patterns
@@ -159,22 +159,33 @@ class HadoopStorage(RunStorage):
         with self._errors():
             self._system.delete(self._path(name), True)
 
-    def replace(self, other: HadoopStorage) -> None:
-        """Give the folder the place of *other*, as `replace_folder` does. Stores of objects copy it, file by file."""
-        old = other.beside(f".{other.name}.{secrets.token_hex(4)}.old")
-        is_replaced = other.exists("")
-        if is_replaced:
-            other._rename(other._path(""), old._path(""))
+    def rename(self, other: HadoopStorage) -> None:
+        """Give the folder the place of *other*, where nothing is. Stores of objects copy it, file by file."""
+        self._rename(self._path(""), other._path(""))
+
+    def place(self, other: HadoopStorage) -> None:
+        """Give the folder the place of *other*, as `place_folder` does."""
+        old = other.for_removal()
         try:
-            self._rename(self._path(""), other._path(""))
+            if other.exists(""):
+                other.rename(old)
+            self.rename(other)
         except BaseException:
-            if is_replaced:
-                old._rename(old._path(""), other._path(""))
+            if old.exists("") and not other.exists(""):
+                old.rename(other)
             raise
-        folder = other.beside("")
-        for name in folder.children(""):
-            if name.startswith(f".{other.name}.") and name.endswith(".old"):
-                folder.remove(name)
+
+    def for_removal(self) -> HadoopStorage:
+        """Folder beside this one, which isn't there; `remove_replaced` removes it."""
+        return self.beside(f".{self.name}.{secrets.token_hex(4)}.old")
+
+    def remove_replaced(self) -> None:
+        """Remove what has had the place of this folder, as far as that can be done."""
+        folder = self.beside("")
+        with contextlib.suppress(RunError):
+            for name in folder.children(""):
+                if name.startswith(f".{self.name}.") and name.endswith(".old"):
+                    folder.remove(name)
 
     def fetch(self, name: str, target: Path) -> None:
         """Copy a file, or a folder with all that is in it, to a place of this machine where nothing is."""

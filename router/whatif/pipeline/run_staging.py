@@ -11,14 +11,13 @@ import contextlib
 import fcntl
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Final
 
 from mesh_config.findings import Finding, SettingsError, Severity
-from router.whatif.formats.folder_replacement import replace_folder
+from router.whatif.formats.folder_replacement import name_for_removal, place_folder, remove_replaced
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.resumable_units import LEFT, PLAYED, chunks_in_files, chunks_in_units, clear_uncommitted
@@ -100,9 +99,10 @@ class LocalRunStaging:
     def close(self) -> None:
         """Let others have the folder; where nothing is done it goes."""
         if self._lock is not None:
-            if not self._done():
+            # Else `finish` was interrupted when the folder had its name: the one that is there is another run's.
+            if _is_lock_of(self.path, self._lock) and not self._done():
                 # Under another name, so that nobody begins a run in a folder of which parts are gone.
-                gone = self.path.with_name(f".{self.out.name}.{secrets.token_hex(4)}.old")
+                gone = name_for_removal(self.out)
                 self.path.rename(gone)
                 shutil.rmtree(gone)
             self._unlock()
@@ -116,11 +116,12 @@ class LocalRunStaging:
             shutil.rmtree(self.path / name, ignore_errors=True)
         for rest in self.path.glob("*.log"):
             rest.unlink()
-        replace_folder(self.path, self.out)
-        # The lock is held until here: a file keeps it under another name. From now on another run may make the folder.
-        self._unlock()
+        place_folder(self.path, self.out)
+        # From here on another run may have made the folder anew, and even have replaced this one.
         for name in (IDENTITY, LOCK):
-            (self.out / name).unlink()
+            (self.out / name).unlink(missing_ok=True)
+        self._unlock()
+        remove_replaced(self.out)
 
     def _unlock(self) -> None:
         assert self._lock is not None
@@ -151,10 +152,18 @@ def lock_folder(path: Path, out: object) -> IO[str]:
         lock = kept.enter_context((path / LOCK).open("w", encoding="utf-8"))
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Else it was locked after the process that had it renamed or removed the folder.
-        if os.path.samestat(os.fstat(lock.fileno()), (path / LOCK).stat()):
+        if _is_lock_of(path, lock):
             kept.pop_all()
             return lock
     raise run_error(out, "another run is writing there", "another folder, or to wait until it ends")
+
+
+def _is_lock_of(path: Path, lock: IO[str]) -> bool:
+    """Whether an open file is the lock of a folder, not of one that had its name before."""
+    try:
+        return os.path.samestat(os.fstat(lock.fileno()), (path / LOCK).stat())
+    except FileNotFoundError:
+        return False
 
 
 def begin_or_resume(path: Path, identity: Mapping[str, object], *, is_resumed: bool) -> None:

@@ -24,6 +24,25 @@ def test_what_was_there_is_gone_with_what_interrupted_ones_left(tmp_path: Path) 
     assert (out / "file").read_text(encoding="utf-8") == "new"
 
 
+@pytest.mark.parametrize(("interrupted", "there"), [("out", "old"), ("new", "new")])
+def test_one_of_both_is_there_when_it_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted: str, there: str
+) -> None:
+    out, new = folder(tmp_path / "out", "old"), folder(tmp_path / "new", "new")
+    rename = Path.rename
+
+    def meanwhile(path: Path, target: Path) -> None:
+        rename(path, target)
+        if path.name == interrupted:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", meanwhile)
+    with pytest.raises(KeyboardInterrupt):
+        replace_folder(new, out)
+    assert (out / "file").read_text(encoding="utf-8") == there
+
+
 def test_what_was_there_is_back_when_the_new_one_cannot_have_its_place(tmp_path: Path) -> None:
     out = folder(tmp_path / "out", "old")
     with pytest.raises(FileNotFoundError):

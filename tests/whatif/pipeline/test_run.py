@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pty
@@ -259,6 +260,87 @@ def test_a_run_that_gives_up_leaves_the_folder_of_the_next_one_alone(
     assert sorted(path.name for path in second.path.iterdir()) == ["input.json", "lock"]
     second.close()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_run_interrupted_while_the_old_one_is_removed_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_followed: bool
+) -> None:
+    (tmp_path / "out" / "run").mkdir(parents=True)
+    first, second = LocalRunStaging(tmp_path / "out"), LocalRunStaging(tmp_path / "out")
+    first.open({}, is_resumed=False)
+    (first.path / "run").mkdir()
+    remove = shutil.rmtree
+
+    def meanwhile(path: Path, ignore_errors: bool = False) -> None:
+        if path.suffix != ".old":
+            remove(path, ignore_errors=ignore_errors)
+            return
+        monkeypatch.undo()
+        if is_followed:
+            second.open({}, is_resumed=False)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", meanwhile)
+    with pytest.raises(KeyboardInterrupt), contextlib.ExitStack() as ended:
+        ended.callback(first.close)
+        first.finish()
+    assert [path.name for path in first.out.iterdir()] == ["run"]
+    if is_followed:
+        assert sorted(path.name for path in second.path.iterdir()) == ["input.json", "lock"]
+        second.close()
+    assert not first.path.exists()
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_run_interrupted_when_it_has_just_got_its_name_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_followed: bool
+) -> None:
+    (tmp_path / "out" / "run").mkdir(parents=True)
+    first, second = LocalRunStaging(tmp_path / "out"), LocalRunStaging(tmp_path / "out")
+    first.open({}, is_resumed=False)
+    (first.path / "run" / "new").mkdir(parents=True)
+    rename = Path.rename
+
+    def meanwhile(path: Path, target: Path) -> None:
+        rename(path, target)
+        if path == first.path:
+            monkeypatch.undo()
+            if is_followed:
+                second.open({}, is_resumed=False)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", meanwhile)
+    with pytest.raises(KeyboardInterrupt), contextlib.ExitStack() as ended:
+        ended.callback(first.close)
+        first.finish()
+    assert (first.out / "run" / "new").is_dir()
+    assert second.path.exists() == is_followed
+    second.close()
+    assert not first.path.exists()
+
+
+def test_a_run_is_whole_though_the_next_one_has_replaced_it_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = LocalRunStaging(tmp_path / "out"), LocalRunStaging(tmp_path / "out")
+    first.open({}, is_resumed=False)
+    (first.path / "run").mkdir()
+    rename = Path.rename
+
+    def meanwhile(path: Path, target: Path) -> None:
+        monkeypatch.undo()
+        rename(path, target)
+        second.open({}, is_resumed=False)
+        (second.path / "run").mkdir()
+        second.finish()
+
+    monkeypatch.setattr(Path, "rename", meanwhile)
+    first.finish()
+    first.close()
+    second.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in first.out.iterdir()] == ["run"]
 
 
 def test_two_runs_do_not_write_into_one_folder(model: Model, tmp_path: Path) -> None:

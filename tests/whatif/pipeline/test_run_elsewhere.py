@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
@@ -210,12 +211,95 @@ def test_a_lock_that_goes_while_it_is_looked_at_is_free(
     read = HadoopStorage.read
 
     def meanwhile(storage: HadoopStorage, name: str) -> bytes:
-        lock.unlink(missing_ok=True)
+        monkeypatch.undo()
+        lock.unlink()
         return read(storage, name)
 
     monkeypatch.setattr(HadoopStorage, "read", meanwhile)
     assert stage.open({}, is_resumed=False) == set()
     stage.close()
+    assert elsewhere.names() == set()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RunError])
+def test_a_run_elsewhere_is_whole_though_the_one_it_replaces_is_not_gone(
+    spark: SparkSession,
+    elsewhere: Elsewhere,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+) -> None:
+    (elsewhere.behind / "run" / "run").mkdir(parents=True)
+    first, second = (
+        HadoopRunStaging(HadoopStorage(spark, f"{elsewhere.address}/run"), tmp_path / name) for name in ("one", "two")
+    )
+    first.open({}, is_resumed=False)
+    first.storage.write("run/part.parquet", b"x")
+    remove = HadoopStorage.remove
+
+    def meanwhile(storage: HadoopStorage, name: str) -> None:
+        if not name.endswith(".old"):
+            remove(storage, name)
+            return
+        monkeypatch.undo()
+        second.open({}, is_resumed=False)
+        raise error([])
+
+    monkeypatch.setattr(HadoopStorage, "remove", meanwhile)
+    with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as ended:
+        ended.callback(first.close)
+        first.finish()
+    assert first.out.children("") == ["run"]
+    assert second.storage.children("") == ["input.json", "lock"]
+    second.close()
+    assert not second.storage.exists("")
+
+
+def test_a_run_elsewhere_interrupted_when_it_has_just_got_its_name_is_whole(
+    spark: SparkSession, elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (elsewhere.behind / "run" / "run").mkdir(parents=True)
+    first, second = (
+        HadoopRunStaging(HadoopStorage(spark, f"{elsewhere.address}/run"), tmp_path / name) for name in ("one", "two")
+    )
+    first.open({}, is_resumed=False)
+    first.storage.write("run/part.parquet", b"x")
+    rename = HadoopStorage._rename
+
+    def meanwhile(storage: HadoopStorage, source: Any, target: Any) -> None:
+        rename(storage, source, target)
+        if source.getName() == ".run.partial":
+            monkeypatch.undo()
+            second.open({}, is_resumed=False)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(HadoopStorage, "_rename", meanwhile)
+    with pytest.raises(KeyboardInterrupt), contextlib.ExitStack() as ended:
+        ended.callback(first.close)
+        first.finish()
+    assert first.out.children("") == ["input.json", "lock", "run"]
+    assert second.storage.children("") == ["input.json", "lock"]
+
+
+def test_a_run_elsewhere_that_gives_up_leaves_the_folder_of_the_next_one_alone(
+    spark: SparkSession, elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (
+        HadoopRunStaging(HadoopStorage(spark, f"{elsewhere.address}/run"), tmp_path / name) for name in ("one", "two")
+    )
+    first.open({}, is_resumed=False)
+    remove = HadoopStorage.remove
+
+    def meanwhile(storage: HadoopStorage, name: str) -> None:
+        monkeypatch.undo()
+        storage.remove("lock")  # the first of what is in the folder
+        second.open({}, is_resumed=False)
+        remove(storage, name)
+
+    monkeypatch.setattr(HadoopStorage, "remove", meanwhile)
+    first.close()
+    assert second.storage.children("") == ["input.json", "lock"]
+    second.close()
     assert elsewhere.names() == set()
 
 
@@ -264,13 +348,14 @@ def test_a_folder_elsewhere_takes_the_place_of_another_or_leaves_it(spark: Spark
     out.write("file", b"old")
     missing = out.beside(".missing")
     with pytest.raises(RunError):
-        missing.replace(out)
+        missing.place(out)
     assert (elsewhere.names(), out.read("file")) == ({"run"}, b"old")
     new = out.beside(".run.partial")
     new.make()
     new.write("file", b"new")
     (elsewhere.behind / ".run.0123abcd.old").mkdir()  # of one that was killed
-    new.replace(out)
+    new.place(out)
+    out.remove_replaced()
     assert (elsewhere.names(), out.read("file")) == ({"run"}, b"new")
 
 
