@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +26,7 @@ from router.whatif.convergence.twin_runs import TwinGridError
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
-from router.whatif.pipeline.run_staging import RunError
+from router.whatif.pipeline.run_staging import RunError, lock_folder
 from router.whatif.pipeline.spark_masters import SparkAddress
 from router.whatif.pipeline.table_files import are_equal, from_rows, read_table
 from tests.whatif.models import edges
@@ -317,6 +318,24 @@ def test_what_another_version_has_left_is_not_resumed(tmp_path: Path, monkeypatc
     with pytest.raises(RunError, match="the interrupted run differs in version; expected the same model"):
         twin_runs.run([small()], out, workers=1, is_resumed=True)
     assert twin_runs.run([small()], out, workers=1).num_rows == 9
+
+
+def test_a_grid_that_ends_leaves_the_folder_of_the_next_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove, begun = shutil.rmtree, []
+
+    def meanwhile(path: str | Path, **rest: Any) -> None:
+        lock = Path(path) / "lock"
+        if lock.exists():
+            lock.unlink()  # the first of what is in the folder
+            begun.append(lock_folder(tmp_path / ".out.twins", tmp_path / "out"))
+        remove(path, **rest)
+
+    monkeypatch.setattr(shutil, "rmtree", meanwhile)
+    twin_runs.run([small()], tmp_path / "out", workers=1)
+    assert [path.name for path in (tmp_path / ".out.twins").iterdir()] == ["lock"]
+    begun[0].close()
 
 
 def test_a_second_grid_at_the_same_place_is_refused_and_harms_nothing(tmp_path: Path) -> None:

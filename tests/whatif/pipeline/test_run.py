@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import pty
@@ -282,9 +281,9 @@ def test_a_run_interrupted_while_the_old_one_is_removed_is_whole(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shutil, "rmtree", meanwhile)
-    with pytest.raises(KeyboardInterrupt), contextlib.ExitStack() as ended:
-        ended.callback(first.close)
+    with pytest.raises(KeyboardInterrupt):
         first.finish()
+    first.close()
     assert [path.name for path in first.out.iterdir()] == ["run"]
     if is_followed:
         assert sorted(path.name for path in second.path.iterdir()) == ["input.json", "lock"]
@@ -311,9 +310,9 @@ def test_a_run_interrupted_when_it_has_just_got_its_name_is_whole(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "rename", meanwhile)
-    with pytest.raises(KeyboardInterrupt), contextlib.ExitStack() as ended:
-        ended.callback(first.close)
+    with pytest.raises(KeyboardInterrupt):
         first.finish()
+    first.close()
     assert (first.out / "run" / "new").is_dir()
     assert second.path.exists() == is_followed
     second.close()

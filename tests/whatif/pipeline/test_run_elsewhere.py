@@ -246,9 +246,9 @@ def test_a_run_elsewhere_is_whole_though_the_one_it_replaces_is_not_gone(
         raise error([])
 
     monkeypatch.setattr(HadoopStorage, "remove", meanwhile)
-    with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as ended:
-        ended.callback(first.close)
+    with contextlib.suppress(KeyboardInterrupt):
         first.finish()
+    first.close()
     assert first.out.children("") == ["run"]
     assert second.storage.children("") == ["input.json", "lock"]
     second.close()
@@ -274,9 +274,9 @@ def test_a_run_elsewhere_interrupted_when_it_has_just_got_its_name_is_whole(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(HadoopStorage, "_rename", meanwhile)
-    with pytest.raises(KeyboardInterrupt), contextlib.ExitStack() as ended:
-        ended.callback(first.close)
+    with pytest.raises(KeyboardInterrupt):
         first.finish()
+    first.close()
     assert first.out.children("") == ["input.json", "lock", "run"]
     assert second.storage.children("") == ["input.json", "lock"]
 
