@@ -104,6 +104,39 @@ def losing() -> Model:
     return model
 
 
+def relieved() -> Model:
+    """A mesh that starves two publishers of `q` while nothing fails, and loses nothing when r1--r2 is down.
+
+    `idle` loses no messages, since its publisher sends none, but nobody subscribes to it.
+    """
+    ids = ("r0", "r1", "r2", "r3")
+    ends = [("r0", "r1"), ("r0", "r2"), ("r0", "r3"), ("r1", "r2"), ("r1", "r2")]
+    numbers = ((4, 8), (3, 17), (1, 48), (2, 46), (3, 5))
+    links = [
+        LinkEdge(id=name, a=a, b=b, cost=cost, delay_ms=delay, failures_per_year=10, repair_hours=87.6)
+        for name, (a, b), (cost, delay) in zip(link_ids(ends), ends, numbers, strict=True)
+    ]
+    model = Model(
+        routers=[RouterNode(id=name) for name in ids],
+        links=links,
+        addresses=[
+            AddressNode(text="idle", treatment=Treatment.CLOSEST),
+            AddressNode(text="q", treatment=Treatment.BALANCED),
+        ],
+        subscribers=[
+            SubscriberSite(address="q", router="r1", credit=5, service_ms=3.0),
+            SubscriberSite(address="q", router="r3", credit=3, service_ms=14.0),
+        ],
+        demands=[
+            Demand(src="r0", address="q", msgs_per_s=153.0, msg_bytes=1.0),
+            Demand(src="r2", address="q", msgs_per_s=62.0, msg_bytes=1.0),
+            Demand(src="r1", address="idle", msgs_per_s=0.0, msg_bytes=1.0),
+        ],
+    )
+    model.check()
+    return model
+
+
 def made(model: Model, request: Request, out: Path, **options: Any) -> RunSummary:
     """A run without a report, by the local engine unless another one is named: there may be a session of Spark."""
     return run(model, request, out, Options(**{"engine": "local", **options}))

@@ -34,7 +34,7 @@ from router.whatif.pipeline.table_layouts import TableError
 from router.whatif.report import finish_run
 from router.whatif.scenarios.run_request import Request
 from router.whatif.wording import listed
-from tests.whatif.runs import everything, losing, made
+from tests.whatif.runs import everything, losing, made, relieved
 from tests.whatif.small import address, demand, mesh, models, site
 
 
@@ -510,6 +510,18 @@ def test_an_address_that_always_loses_messages_is_told_so(tmp_path: Path) -> Non
         told = rows(explain_address(subject, "island"), "Worst of all 7 scenarios of the run: messages are lost while")
         assert [row["what is down"] for row in told] == ["link A--B", "router B", "router A", "nothing", "router C"]
         assert rows(explain_address(subject, "served"), "Worst of the 5 scenarios of the run that affect it")
+
+
+def test_scenarios_that_lose_less_are_not_among_the_worst_of_all(tmp_path: Path) -> None:
+    made(relieved(), Request(families="links:1"), tmp_path / "run", workers=1)
+    finish_run.complete_run(tmp_path / "run", relieved())
+    subject = BaseAndScenario.of_run(tmp_path / "run")
+    told = rows(explain_address(subject, "q"), "Worst of all 6 scenarios of the run")
+    assert [row["what is down"] for row in told][-1] == "nothing"
+    idle = explain_address(subject, "idle")
+    assert not idle.listings, "no message is lost, and nothing changes"
+    calm = rows(explain_scenario(subject), "Addresses that lose messages or have starved publishers")
+    assert [row["address"] for row in calm] == ["q", "idle"]
 
 
 def test_a_scenario_and_its_own_variant_may_be_given_both(whole: Path) -> None:

@@ -170,7 +170,8 @@ def _addresses(subject: BaseAndScenario) -> Listing | None:
         return None
     rows.sort(key=lambda row: (-row[4], row[1], row[0]))
     columns = ("address", "subscriber routers left", "subscriber routers lost", "starved publishers", "msg/s lost")
-    return Listing(title="Affected addresses", columns=columns, rows=tuple(rows[: subject.shown]))
+    heading = "Affected addresses" if subject.is_failing else "Addresses that lose messages or have starved publishers"
+    return Listing(title=heading, columns=columns, rows=tuple(rows[: subject.shown]))
 
 
 def _rising(subject: BaseAndScenario) -> Listing | None:
