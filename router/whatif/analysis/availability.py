@@ -15,13 +15,14 @@ import attrs
 
 from router.whatif.analysis.connectivity import analyse
 from router.whatif.analysis.offered_deliveries import deliveries, deliveries_to
+from router.whatif.formats.parquet_file import parquet_schema
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.local_summaries import LocalSummaries
 from router.whatif.pipeline.run_folder import model_of, read_plan, variant_of
-from router.whatif.pipeline.table_files import read_table
-from router.whatif.pipeline.table_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, PAIR_SUMMARY
+from router.whatif.pipeline.table_files import files_of, read_table
+from router.whatif.pipeline.table_layouts import ADDRESS_SUMMARY, FAMILY_SUMMARY, PAIR_SUMMARY, RUN
 from router.whatif.wording import BASE, NOTHING, counted, listed
 
 _ROUNDING: Final = 1e-12
@@ -174,6 +175,7 @@ def _addresses(
 ) -> Sequence[AddressAvailability]:
     rows = {row["address"]: row for row in summary_rows(folder, ADDRESS_SUMMARY.name, variant)}
     sent = deliveries_to(model)
+    is_whole = _has_calm_losses(folder)
     has_subscribers = {site.address for site in model.subscribers}
     found = []
     for name in (address.text for address in model.addresses):
@@ -184,7 +186,7 @@ def _addresses(
             row.get(each) or 0.0 for each in ("probability", "mean_lost_msgs_per_s", "dead_probability")
         )
         # In a scenario that is not listed as much is lost as while nothing fails.
-        missing = lost + calm[name] * max(0.0, played - touched)
+        missing = lost if row and is_whole else lost + calm[name] * max(0.0, played - touched)
         found.append(
             AddressAvailability(
                 address=name,
@@ -193,6 +195,12 @@ def _addresses(
             )
         )
     return sorted(found, key=lambda it: (it.demand.at_least, it.subscribed.at_least, it.address))
+
+
+def _has_calm_losses(folder: Path) -> bool:
+    """Whether the sums of a run have what addresses lose while nothing fails; those of 0.2.0, of format 1, don't."""
+    metadata = parquet_schema(files_of(folder, RUN.name)[0]).metadata or {}
+    return int(metadata.get(b"format", b"1")) > 1
 
 
 def calm_losses(model: Model) -> dict[str, float]:

@@ -77,19 +77,28 @@ def of_plan(folder: Path, plan: Plan) -> LocalSummaries:
     return LocalSummaries(folder, ranges, routers)
 
 
-def add_unlisted(row: Row, calm: float, scenarios: int, played: float) -> None:
+@attrs.frozen
+class ScenarioSums:
+    """Number and probabilities of some scenarios of a variant."""
+
+    scenarios: int
+    probability: float
+    """Sum of their probabilities, without those of maintenance; 0 when the model has no rates."""
+
+
+def add_unlisted(row: Row, calm: float, played: ScenarioSums, harmless: ScenarioSums) -> None:
     """Add the scenarios that don't list an address to its row, where it loses messages while nothing fails.
 
     Args:
         row: of `address_summary`, of the scenarios that list the address: of these one is that in which nothing fails.
         calm: messages/s that it loses there, and in each scenario that doesn't list it.
-        scenarios: number of them in the variant.
-        played: sum of their probabilities, without those of maintenance.
+        played: all scenarios of the variant.
+        harmless: those that list it and in which it loses nothing: a failure can bring its publishers to credit.
     """
-    row["scenarios"] = scenarios
+    row["scenarios"] = played.scenarios - harmless.scenarios
     if row["probability"] is not None:
-        row["mean_lost_msgs_per_s"] += calm * (played - row["probability"])
-        row["probability"] = played
+        row["mean_lost_msgs_per_s"] += calm * (played.probability - row["probability"])
+        row["probability"] = played.probability - harmless.probability
 
 
 class LocalSummaries:
@@ -235,8 +244,7 @@ class LocalSummaries:
 
     def addresses(self) -> pa.Table:
         """The table `address_summary`."""
-        columns = ["scenario", "address", "subscriber_routers", "lost_subscriber_routers", "lost_msgs_per_s"]
-        table = read_table(self._folder, ADDRESS_IMPACT.name, columns)
+        table = read_table(self._folder, ADDRESS_IMPACT.name)
         if not table.num_rows:
             return from_rows(ADDRESS_SUMMARY.name, ())
         scenario = table.column("scenario").to_numpy()
@@ -246,8 +254,9 @@ class LocalSummaries:
         place = variants[scenario] * len(names) + coded.indices.to_numpy()
         count = len(self._variants) * len(names)
         lost, weight = table.column("lost_msgs_per_s").to_numpy(), weights[scenario]
-        is_dead = table.column("subscriber_routers").to_numpy() == 0
-        is_dead &= table.column("lost_subscriber_routers").to_numpy() > 0
+        has_lost_sites = table.column("lost_subscriber_routers").to_numpy() > 0
+        is_dead = has_lost_sites & (table.column("subscriber_routers").to_numpy() == 0)
+        is_harmless = ~has_lost_sites & (lost == 0) & (table.column("starved_publishers").to_numpy() == 0)
         is_known, is_played = ~np.isnan(weight), ~np.isnan(weights)
         touched, dead = np.bincount(place, minlength=count), np.bincount(place[is_dead], minlength=count)
         worst = np.lexsort((scenario, -lost, place))
@@ -271,12 +280,16 @@ class LocalSummaries:
             for at, first in zip(np.flatnonzero(touched).tolist(), first_of.tolist(), strict=True)
         ]
         played = exact_sums(variants[is_played], weights[is_played], len(self._variants)).tolist()
+        spared = np.bincount(place[is_harmless], minlength=count)
+        is_spared = is_known & is_harmless
+        spared_chance = exact_sums(place[is_spared], weight[is_spared], count)
         is_calm = np.isin(scenario, [each.first for each in self._ranges if each.family == NOTHING])
         calm = dict(zip(place[is_calm].tolist(), lost[is_calm].tolist(), strict=True))
         for at, row in zip(np.flatnonzero(touched).tolist(), rows, strict=True):
             if at in calm:
                 number = at // len(names)
-                add_unlisted(row, calm[at], int((variants == number).sum()), played[number])
+                every = ScenarioSums(int((variants == number).sum()), played[number])
+                add_unlisted(row, calm[at], every, ScenarioSums(int(spared[at]), float(spared_chance[at])))
         return from_rows(ADDRESS_SUMMARY.name, rows)
 
     # Pairs

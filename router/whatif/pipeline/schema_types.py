@@ -8,8 +8,11 @@ from typing import Final
 import attrs
 import pyarrow as pa
 
-FORMAT: Final = 1
-"""Version of all of this; it grows when a reader of the old form would be wrong."""
+FORMAT: Final = 2
+"""Version of all of this; it grows when a reader of the old form would be wrong.
+
+Since 2 `address_impact` lists what is lost while nothing fails, and `address_summary` counts it.
+"""
 
 INT: Final = pa.int64()
 SMALL: Final = pa.int32()

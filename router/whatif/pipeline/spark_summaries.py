@@ -26,7 +26,7 @@ from router.whatif.pipeline.exact_percentile_bins import (
     points_by_bin,
     tallies_by_part,
 )
-from router.whatif.pipeline.local_summaries import MOST_PAIR_ROWS, PAIRS, add_unlisted
+from router.whatif.pipeline.local_summaries import MOST_PAIR_ROWS, PAIRS, ScenarioSums, add_unlisted
 from router.whatif.pipeline.scenario_extremes import (
     HARM_SCHEMA,
     HARMS,
@@ -165,7 +165,9 @@ class SparkSummaries:
         impacts, scenarios = self._table(ADDRESS_IMPACT), self._table(SCENARIO)
         name_job(self._session, "what-if: sum up scenarios by address")
         sql, keys = functions_of(impacts), (VARIANT, "address")
-        is_dead = (sql.col("subscriber_routers") == 0) & (sql.col("lost_subscriber_routers") > 0)
+        has_lost_sites = sql.col("lost_subscriber_routers") > 0
+        is_dead = has_lost_sites & (sql.col("subscriber_routers") == 0)
+        is_harmless = ~has_lost_sites & (sql.col("lost_msgs_per_s") == 0) & (sql.col("starved_publishers") == 0)
         worst = sql.max_by(
             sql.struct(sql.col("lost_msgs_per_s").alias("lost"), sql.col("scenario").alias("number")),
             sql.struct("lost_msgs_per_s", -sql.col("scenario")),
@@ -175,33 +177,41 @@ class SparkSummaries:
             sql.sum(is_dead.cast("bigint")).alias("dead_scenarios"),
             worst.alias("worst"),
             sql.max(sql.when(sql.col(FAMILY) == NOTHING, sql.col("lost_msgs_per_s"))).alias("calm"),
+            sql.sum(is_harmless.cast("bigint")).alias("harmless"),
         )
-        columns = (*keys, "scenarios", "dead_scenarios", "worst.lost", "worst.number", "calm")
+        columns = (*keys, "scenarios", "dead_scenarios", "worst.lost", "worst.number", "calm", "harmless")
         found: dict[tuple[str, ...], Row] = {}
-        calm: dict[tuple[str, str], float] = {}
+        calm: dict[tuple[str, str], tuple[float, int]] = {}
         names = ("probability", "mean_lost_msgs_per_s", "dead_probability")
         for row in _collected(counted.select(*columns)):
             said = {"max_lost_msgs_per_s": row.pop("lost"), "worst_scenario": row.pop("number")}
-            lost = row.pop("calm")
+            lost, harmless = row.pop("calm"), row.pop("harmless")
             found[key := (row[VARIANT], row["address"])] = {**row, **said, **dict.fromkeys(names)}
             if lost is not None:
-                calm[key] = lost
+                calm[key] = lost, harmless
         if self._is_rated and found:
             chance = self._weighed(scenarios).select("scenario", "probability")
             joined = impacts.join(chance, "scenario")
             weight = sql.col("probability")
-            values = (weight, weight * sql.col("lost_msgs_per_s"), sql.when(is_dead, weight).otherwise(0.0))
-            weighed = _stacked(sql, joined, keys, "measure", dict(zip(names, values, strict=True)))
+            values = (
+                weight,
+                weight * sql.col("lost_msgs_per_s"),
+                *(sql.when(each, weight).otherwise(0.0) for each in (is_dead, is_harmless)),
+            )
+            weighed = _stacked(sql, joined, keys, "measure", dict(zip((*names, "harmless"), values, strict=True)))
             for row in _collected(exact_sums(weighed, (*keys, "measure"), "value")):
                 found[row[VARIANT], row["address"]][row["measure"]] = row["value"]
+        spared = {key: row.pop("harmless", 0.0) for key, row in found.items()}
         if calm:
             sizes = Counter[str]()
             for each in self._plan.sections:
                 sizes[self._plan.variants[each.variant].name] += each.count
             sums = exact_sums(self._weighed(scenarios), (VARIANT,), "probability") if self._is_rated else None
             played = {} if sums is None else {row[VARIANT]: row["probability"] for row in _collected(sums)}
-            for (variant, address), lost in calm.items():
-                add_unlisted(found[variant, address], lost, sizes[variant], played.get(variant, 0.0))
+            for (variant, address), (lost, harmless) in calm.items():
+                every = ScenarioSums(sizes[variant], played.get(variant, 0.0))
+                some = ScenarioSums(harmless, spared[variant, address])
+                add_unlisted(found[variant, address], lost, every, some)
         return _made(ADDRESS_SUMMARY, found.values())
 
     # Pairs

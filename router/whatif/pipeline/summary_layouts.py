@@ -67,16 +67,18 @@ FAMILY_SUMMARY: Final = Layout(
 ADDRESS_SUMMARY: Final = Layout(
     name="address_summary",
     doc="Effects of scenarios on each address, by variant. An address that loses messages while nothing fails "
-    "loses them in every scenario, and all of these count, also those that `address_impact` does not list "
-    "for it. Addresses that no scenario affects are not listed.",
+    "loses the same in each scenario that `address_impact` does not list for it, and these count too. A failure can "
+    "also lower the loss of a balanced address, by bringing publishers to subscribers with credit. Addresses that no "
+    "scenario affects are not listed.",
     key=("variant", "address"),
     columns=(
         variant_name(),
         text("address", "The address."),
         count(
             "scenarios",
-            "Scenarios in which the address loses subscribers or messages; all of the variant when it loses "
-            "messages, or has starved publishers, while nothing fails.",
+            "Scenarios in which the address loses subscribers or messages, or has starved publishers. When it has "
+            "losses or starved publishers while nothing fails, these are all of the variant but those in which a "
+            "failure ends that.",
             unit="scenarios",
         ),
         count(

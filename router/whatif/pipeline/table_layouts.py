@@ -535,7 +535,8 @@ _HEAD: Final = f"""# Tables of what-if runs
 
 Made from the program. Each table is a folder of Parquet files in the folder of a run: read it with
 `pandas.read_parquet(FOLDER)`, `spark.read.parquet(FOLDER)` or `SELECT * FROM 'FOLDER/**/*.parquet'`. This is format
-{FORMAT}; the metadata of files has unit and meaning of each column. Rows are sorted by the key.
+{FORMAT}; the metadata of files has unit and meaning of each column. Rows are sorted by the key. Runs made by 0.2.0 have
+format 1: `address_impact` and `address_summary` don't have what addresses lose while nothing fails.
 
 Tables that Spark has written have folders for the values of `variant`, and those with scenarios also of `family`, such
 as `scenario/variant=base/family=links%3A2`: whoever reads a part of the table reads that part of the files alone.

@@ -193,7 +193,7 @@ def _addresses(facts: Facts, pictures: Pictures) -> list[Part]:
         name("address", lambda it: it.address),
         name("treatment", lambda it: it.treatment),
         Column("routers with subscribers", lambda it: it.subscriber_routers, _whole),
-        Column("scenarios affecting it", lambda it: it.harmful, _whole),
+        Column("scenarios with harm to it", lambda it: it.harmful, _whole),
         Column("without any subscriber", lambda it: it.dead, _whole),
         Column("most msg/s lost", lambda it: it.worst_lost_msgs_per_s, amount),
         Column("in scenario", lambda it: it.worst_scenario, _whole),

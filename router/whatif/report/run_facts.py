@@ -112,7 +112,7 @@ class AddressFacts:
     treatment: str
     subscriber_routers: int
     harmful: int
-    """Scenarios in which it loses a subscriber or a publisher."""
+    """Scenarios in which it loses subscribers or messages, or has starved publishers, as in `address_summary`."""
     dead: int
     """Scenarios in which no subscriber is left."""
     worst_lost_msgs_per_s: float

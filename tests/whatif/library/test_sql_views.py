@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from router.whatif import Options, Run, import_model, play
-from tests.whatif.runs import losing
+from tests.whatif.runs import losing, relieved
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "examples" / "what-if"
@@ -275,6 +275,18 @@ def test_the_query_for_losses_counts_what_is_lost_while_nothing_fails(spark: Spa
         assert found[address]["lost_msgs_a_year"] == pytest.approx(row["mean_lost_msgs_per_s"] * 8760 * 3600, rel=1e-12)
     assert [found[address]["hours_a_year"] for address in ("island", "nobody")] == [round(played * 8760, 3)] * 2
     assert found["nobody"]["lost_msgs_a_year"] == pytest.approx(34 * played * 8760 * 3600, rel=1e-12)
+
+
+def test_the_query_for_losses_counts_no_scenario_in_which_a_failure_ends_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = play(relieved(), tmp_path / "run", families="links:1-2", options=Options(engine="local"))
+    run.views(spark, "relieved_")
+    query = re.sub(r"(?<=FROM |JOIN )(address_impact|scenario)\b", r"relieved_\1 \1", QUERIES["13"])
+    (found,) = spark.sql(query.replace("address_impact impact", "impact")).collect()
+    (summed,) = (row for row in run.arrow("address_summary").to_pylist() if row["address"] == found["address"] == "q")
+    assert found["hours_a_year"] == pytest.approx(summed["probability"] * 8760, abs=0.001)
+    assert found["lost_msgs_a_year"] == pytest.approx(summed["mean_lost_msgs_per_s"] * 8760 * 3600, rel=1e-12)
 
 
 def test_each_question_of_the_page_is_asked() -> None:

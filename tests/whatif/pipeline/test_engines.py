@@ -42,7 +42,7 @@ from router.whatif.pipeline.table_layouts import layout_of
 from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk
-from tests.whatif.runs import TABLES, assert_equal, everything, losing, made, nothing_beside
+from tests.whatif.runs import TABLES, assert_equal, everything, losing, made, nothing_beside, relieved
 
 REQUEST = Request(
     families="links:1,routers:2,srlg,sites,links:1+routers:1,links:3",
@@ -262,7 +262,9 @@ def test_both_engines_count_what_is_lost_while_nothing_fails(spark: SparkSession
     request = Request(families="links:1-2,routers:1", maintenance=("window",), growth="1:3:2")
     for name in ("local", "spark"):
         made(losing(), request, tmp_path / name, engine=name)
+        made(relieved(), Request(families="links:1-2"), tmp_path / f"{name}-relieved", engine=name)
     assert_equal(tmp_path / "local", tmp_path / "spark")
+    assert_equal(tmp_path / "local-relieved", tmp_path / "spark-relieved")
     found = {row["address"]: row["scenarios"] for row in read_table(tmp_path / "spark", "address_summary").to_pylist()}
     assert found["nobody"] > found["served"]
 

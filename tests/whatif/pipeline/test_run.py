@@ -123,6 +123,18 @@ def test_a_run_with_other_input_is_not_resumed(model: Model, tmp_path: Path) -> 
     assert made(model, REQUEST, out, is_resumed=True).resumed, "what was there is still there"
 
 
+def test_what_a_run_of_an_older_format_left_is_not_resumed(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    with monkeypatch.context() as older:
+        older.setattr("router.whatif.pipeline.run.FORMAT", 1)  # that of 0.2.0, without what is lost while nothing fails
+        with pytest.raises(KeyboardInterrupt):
+            run(model, REQUEST, out, HERE, on_progress=Interrupt(how=interrupted))
+    with pytest.raises(RunError, match="differs in format"):
+        made(model, REQUEST, out, is_resumed=True)
+
+
 def test_nothing_to_resume_is_no_error(model: Model, whole: Path, tmp_path: Path) -> None:
     assert made(model, REQUEST, tmp_path / "run", is_resumed=True).resumed == 0
     assert_equal(whole, tmp_path / "run")

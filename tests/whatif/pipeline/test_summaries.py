@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.whatif.analysis.availability import summary_rows
+from router.whatif.analysis.availability import availability, calm_losses, summary_rows
 from router.whatif.analysis.derived_tables import write_answers
 from router.whatif.pipeline.exact_sums import exact_sums
+from router.whatif.pipeline.local_summaries import of_plan
 from router.whatif.pipeline.scenario_extremes import WORST, nearest_rank, points, points_of, worst
-from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_files import read_table, write_table
 from router.whatif.pipeline.table_layouts import SUMMARIES
 from router.whatif.scenarios.run_request import Request
 from router.whatif.wording import MAINTENANCE
-from tests.whatif.runs import everything, losing, made
+from tests.whatif.runs import everything, losing, made, relieved
 
 REALS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e200, max_value=1e200)
 
@@ -161,6 +165,54 @@ def test_the_losses_of_addresses_add_up_to_those_of_families_and_scenarios(calml
         ]
         summed = summary_rows(calmly_losing, "address_summary", variant)
         assert sum(dead) == sum(row["dead_scenarios"] for row in summed)
+
+
+def test_scenarios_in_which_a_failure_ends_a_loss_are_not_counted_as_losing(tmp_path: Path) -> None:
+    made(relieved(), Request(families="links:1-2"), tmp_path / "run", workers=1)
+    write_answers(tmp_path / "run", relieved())
+    scenarios = read_table(tmp_path / "run", "scenario").to_pylist()
+    ended = [row for row in scenarios if not row["lost_msgs_per_s"]]
+    assert next(row["failed_links"] for row in ended) == ["r1--r2"]
+    assert len(ended) < len(scenarios)
+    summed = {row["address"]: row for row in summary_rows(tmp_path / "run", "address_summary", "base")}
+    losing = math.fsum(row["probability"] for row in scenarios if row["lost_msgs_per_s"])
+    mean = math.fsum(row["probability"] * row["lost_msgs_per_s"] for row in scenarios)
+    assert summed["q"]["scenarios"] == len(scenarios) - len(ended)
+    assert summed["q"]["probability"] == pytest.approx(losing, rel=1e-12)
+    assert summed["q"]["mean_lost_msgs_per_s"] == pytest.approx(mean, rel=1e-12)
+    found = availability(tmp_path / "run", relieved(), calm_losses(relieved()))
+    assert found is not None
+    (share,) = (it.demand for it in found.addresses if it.address == "q")
+    assert found.demand is not None
+    assert share.at_least == pytest.approx(found.demand.at_least, rel=1e-12), "nothing else is sent"
+
+
+def test_a_run_of_0_2_0_has_the_same_availability(tmp_path: Path) -> None:
+    """Such a run doesn't list what is lost while nothing fails, and has no sums of it."""
+    folder = tmp_path / "run"
+    made(losing(), Request(families="links:1-2,routers:1"), folder, workers=1)
+    write_answers(folder, losing())
+    wanted = availability(folder, losing(), calm_losses(losing()))
+    assert wanted is not None
+    listed = read_table(folder, "address_impact")
+    shutil.rmtree(folder / "address_impact")
+    write_table(folder, listed.filter(pc.not_equal(listed.column("scenario"), 0)), "address_impact")
+    shutil.rmtree(folder / "address_summary")
+    write_table(
+        folder,
+        of_plan(folder, Request(families="links:1-2,routers:1").plan([("base", losing())])).addresses(),
+        "address_summary",
+    )
+    found = availability(folder, losing(), calm_losses(losing()))
+    assert found != wanted, "of another format it is read as complete"
+    (file,) = (folder / "run").iterdir()
+    table = pq.read_table(file)
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"format": b"1"}), file)
+    found = availability(folder, losing(), calm_losses(losing()))
+    assert found is not None
+    for one, other in zip(found.addresses, wanted.addresses, strict=True):
+        assert one.address == other.address
+        assert one.demand.at_least == pytest.approx(other.demand.at_least, rel=1e-12)
 
 
 def test_pairs_without_a_path_for_longest_are_those_of_a_plain_computation(whole: Path) -> None:
