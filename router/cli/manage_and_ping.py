@@ -65,9 +65,8 @@ def manage(
     needs a restart (`needsRestart`); a file with an error changes nothing. Exit status: 1 when the router refuses.
     """
     properties: dict[str, Any] = {key: value for key, value in (("name", name), ("identity", identity)) if value}
-    body = (
-        dict(map(name_and_value, attributes)) if operation != "query" else {}
-    )  # what is wrong in itself needs no router
+    # What is wrong in itself needs no router.
+    body = dict(map(name_and_value, attributes)) if operation != "query" else {}
     _check(operation, kind, properties, body)
     if is_text and operation != "get-log":
         raise click.UsageError("--text goes with get-log")

@@ -29,7 +29,7 @@ cdef class CreditController:
     cdef public dict _changed
     cdef public list _fresh
     cdef public dict _beside
-    cdef Py_ssize_t _looked_beside
+    cdef Py_ssize_t _looked_in
     cdef object _looked_at
     cdef public Py_ssize_t _withdrawn_count
 

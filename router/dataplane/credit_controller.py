@@ -20,7 +20,7 @@ from router.core.forwarding.credit_actions import REFUSED, CreditAction
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.publisher_credit import LocalPublishers
-from router.core.ids_and_conditions import RouterId
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.connection_port import Port
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_key_types import youngest_of
@@ -78,9 +78,10 @@ class CreditController:
         """Messages that came since the last turn."""
         self._beside: dict[Port, dict[SubscriberLink, None]] = {}
         """Local subscribers by their connections."""
-        self._looked_beside = 0
-        self._looked_at: Port | None = None
+        self._looked_in = 0
         """Number of the input in which subscribers beside a publisher were last looked at."""
+        self._looked_at: ConnectionId | None = None
+        """Connection of these."""
         self._withdrawn_count = sum(link.is_withdrawn for link in self._subscribers())
         """Number of local subscribers that took their credit back."""
 
@@ -259,9 +260,9 @@ class CreditController:
         Flows in the same input have changed their credit already, though their events come after that of the message.
         """
         beside = self._beside.get(port)
-        if beside is None or (self._looked_beside == self._context.clock.inputs and self._looked_at is port):
+        if beside is None or (self._looked_in == self._context.clock.inputs and self._looked_at == port.id):
             return
-        self._looked_beside, self._looked_at = self._context.clock.inputs, port
+        self._looked_in, self._looked_at = self._context.clock.inputs, port.id
         for link in beside:
             if pn_link_credit(link.handle) != link.unspent:
                 self.touch(link)

@@ -63,7 +63,7 @@ cdef class Settlement:
     @cython.locals(link=IngressLink)
     cpdef object resume(self, Transfer transfer)
     cpdef object unhold(self, Transfer transfer)
-    @cython.locals(delivery=size_t, outcome=int)
+    @cython.locals(delivery=size_t, local=size_t, outcome=int)
     cpdef object tell_leaving(self, Transfer transfer)
     cpdef object lose_ingress(self, Transfer transfer)
     @cython.locals(delivery=size_t, link=IngressLink, outcome=int)

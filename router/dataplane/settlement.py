@@ -379,16 +379,14 @@ class Settlement:
         if not delivery:
             return
         outcome, _ = self.untold.get(transfer, NOTHING_UNTOLD)
-        if outcome:
-            pn_delivery_update(delivery, outcome)
-            return
-        if pn_condition_is_set(pn_disposition_condition(pn_delivery_local(delivery))):
-            return  # of a message that was rejected it knows that
-        if transfer.state in (HOLDING, WAITING, QUEUED, STRANDED):
-            outcome = RELEASED
-        elif transfer.state != DONE:
-            outcome = FAIL
-            pn_disposition_set_failed(pn_delivery_local(delivery), True)
+        local = pn_delivery_local(delivery)
+        # Of a message that was rejected it knows that, unless this is to be told.
+        if not outcome and not pn_condition_is_set(pn_disposition_condition(local)):
+            if transfer.state in (HOLDING, WAITING, QUEUED, STRANDED):
+                outcome = RELEASED
+            elif transfer.state != DONE:
+                outcome = FAIL
+                pn_disposition_set_failed(local, True)
         if outcome:
             pn_delivery_update(delivery, outcome)
 

@@ -93,8 +93,8 @@ class Circuits:
             small for its Attach.
         """
         connection = self._connection
-        is_small = len(f"{address}{root}".encode()) + ATTACH_BYTES <= connection.peer_frame_bytes
-        session = self._session() if is_small and self._has_room() else None
+        fits = len(f"{address}{root}".encode()) + ATTACH_BYTES <= connection.peer_frame_bytes
+        session = self._session() if fits and self._has_room() else None
         if session is None:
             return None
         name = new_link_name("circuit")

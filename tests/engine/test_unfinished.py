@@ -10,6 +10,7 @@ import pytest
 
 from mesh_config.models import ForwardingSettings
 from router.dataplane.links import IngressLink
+from router.dataplane.unfinished_deliveries import UnfinishedDeliveries
 from router.runtime import Runtime
 from router.views.management_service import serve_management
 from tests.engine.test_raw_neighbor import join, live
@@ -463,15 +464,20 @@ def test_messages_in_parts_one_after_the_other_are_no_unfinished_message(bench: 
     assert router.data_plane.unfinished.due == float("inf")
 
 
-def test_a_look_for_another_unfinished_message_copies_no_list_of_them(bench: Bench) -> None:
+def begun_in_a_session(bench: Bench, count: int) -> tuple[UnfinishedDeliveries, list[Sent], list[IngressLink]]:
+    """What a router knows of so many messages begun on links of one session; the messages; and their links."""
     (router,) = line_of(bench, 1)
     bench.client(router).receiver(ANYCAST, credit=1000)
     client = bench.client(router)
     session = client.session()
-    begun = [client.sender(ANYCAST, session=session).begin(bytes(100)) for _ in range(300)]
+    begun = [client.sender(ANYCAST, session=session).begin(bytes(100)) for _ in range(count)]
     bench.run()
-    unfinished = router.data_plane.unfinished
     links = [link for link in router.data_plane.links if isinstance(link, IngressLink)]
+    return router.data_plane.unfinished, begun, links
+
+
+def test_a_look_for_another_unfinished_message_copies_no_list_of_them(bench: Bench) -> None:
+    unfinished, begun, links = begun_in_a_session(bench, 300)
     assert [link.progress is None for link in links] == [False] * len(begun)
     tracemalloc.start()
     try:
@@ -486,14 +492,8 @@ def test_a_look_for_another_unfinished_message_copies_no_list_of_them(bench: Ben
 
 
 def test_messages_that_have_come_to_their_ends_are_no_unfinished_siblings(bench: Bench) -> None:
-    (router,) = line_of(bench, 1)
-    bench.client(router).receiver(ANYCAST, credit=1000)
-    client = bench.client(router)
-    session = client.session()
-    begun = [client.sender(ANYCAST, session=session).begin(bytes(100)) for _ in range(3)]
-    bench.run()
-    unfinished = router.data_plane.unfinished
-    first, *others = [link for link in router.data_plane.links if isinstance(link, IngressLink)]
+    unfinished, begun, links = begun_in_a_session(bench, 3)
+    first, *others = links
     for sent, is_alone in zip(begun[1:], (False, True), strict=True):
         assert unfinished.has_sibling(first)
         sent.end()

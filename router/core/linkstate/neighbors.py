@@ -214,11 +214,11 @@ class Neighbors:
         Returns: whether it speaks for the neighbor; not so that of a challenger or of a connection just refused.
         """
         heard = self.connections[connection]
-        if hello.id == self.router_id or (heard.is_named and hello.id != heard.router):
-            if hello.id == self.router_id:
-                self._refuse(heard, hello.id, "this router has the same id")
-            else:
-                self._drop(heard, f"router {heard.router} changed its id to {hello.id}", hello.id)
+        if hello.id == self.router_id:
+            self._refuse(heard, hello.id, "this router has the same id")
+        elif heard.is_named and hello.id != heard.router:
+            self._drop(heard, f"router {heard.router} changed its id to {hello.id}", hello.id)
+        if connection not in self.connections:
             self._choose(heard.router, now)
             return False
         heard.is_named = True

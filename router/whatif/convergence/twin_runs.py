@@ -25,7 +25,7 @@ from mesh_config.models import LinkStateSettings
 from mesh_config.value_rules import expectation, fault_of, fields_of
 from router import __version__
 from router.whatif.convergence.twin import Row, TwinCase, TwinTopology, run_case
-from router.whatif.formats.folder_replacement import name_for_removal, replace_folder
+from router.whatif.formats.folder_replacement import put_aside, replace_folder
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run import Progress, silent
@@ -243,10 +243,7 @@ def _put(table: pa.Table, stage: Path, target: Path) -> None:
     write_table(fresh, table, CONVERGENCE.name)
     target.mkdir(parents=True, exist_ok=True)
     replace_folder(fresh / CONVERGENCE.name, target / CONVERGENCE.name)
-    # Under another name, so that nobody begins a run in a folder of which parts are gone.
-    gone = name_for_removal(target)
-    stage.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
+    shutil.rmtree(put_aside(stage, target), ignore_errors=True)
 
 
 # What came out

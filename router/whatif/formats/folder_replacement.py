@@ -28,7 +28,7 @@ def place_folder(new: Path, target: Path) -> None:
         target: its place.
     Raises: OSError
     """
-    old = name_for_removal(target)
+    old = _name_for_removal(target)
     try:
         if target.exists():
             target.rename(old)
@@ -39,8 +39,21 @@ def place_folder(new: Path, target: Path) -> None:
         raise
 
 
-def name_for_removal(target: Path) -> Path:
-    """Name beside *target*, which nothing has, for a folder that `remove_replaced` may remove."""
+def put_aside(folder: Path, target: Path) -> Path:
+    """Give a folder that is to be removed another name, so that nobody begins a run in one of which parts are gone.
+
+    Args:
+        folder: it is gone afterwards.
+        target: the place beside which it goes, from where `remove_replaced` removes it at the latest.
+    Returns: its new place.
+    Raises: OSError
+    """
+    aside = _name_for_removal(target)
+    folder.rename(aside)
+    return aside
+
+
+def _name_for_removal(target: Path) -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
 
 

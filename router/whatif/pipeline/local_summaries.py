@@ -279,6 +279,7 @@ class LocalSummaries:
             }
             for at, first in zip(np.flatnonzero(touched).tolist(), first_of.tolist(), strict=True)
         ]
+        sizes = np.bincount(variants, minlength=len(self._variants)).tolist()
         played = exact_sums(variants[is_played], weights[is_played], len(self._variants)).tolist()
         spared = np.bincount(place[is_harmless], minlength=count)
         is_spared = is_known & is_harmless
@@ -288,7 +289,7 @@ class LocalSummaries:
         for at, row in zip(np.flatnonzero(touched).tolist(), rows, strict=True):
             if at in calm:
                 number = at // len(names)
-                every = ScenarioSums(int((variants == number).sum()), played[number])
+                every = ScenarioSums(sizes[number], played[number])
                 add_unlisted(row, calm[at], every, ScenarioSums(int(spared[at]), float(spared_chance[at])))
         return from_rows(ADDRESS_SUMMARY.name, rows)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from mesh_config.findings import Finding, SettingsError, Severity
-from router.whatif.formats.folder_replacement import name_for_removal, place_folder, remove_replaced
+from router.whatif.formats.folder_replacement import place_folder, put_aside, remove_replaced
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.resumable_units import LEFT, PLAYED, chunks_in_files, chunks_in_units, clear_uncommitted
@@ -101,10 +101,7 @@ class LocalRunStaging:
         if self._lock is not None:
             # Else `finish` was interrupted when the folder had its name: the one that is there is another run's.
             if _is_lock_of(self.path, self._lock) and not self._done():
-                # Under another name, so that nobody begins a run in a folder of which parts are gone.
-                gone = name_for_removal(self.out)
-                self.path.rename(gone)
-                shutil.rmtree(gone)
+                shutil.rmtree(put_aside(self.path, self.out))
             self._unlock()
 
     def _done(self) -> set[int]:

@@ -196,7 +196,7 @@ def from_text(text: str) -> Reading:
             instance=instance,
             at=at,
             connections={
-                identity: Connection(**dict(zip(names, values, strict=False)))
+                identity: Connection(**dict(zip(names[: len(values)], values, strict=True)))
                 for identity, values in connections.items()
             },
             entered=more[0] if more else None,

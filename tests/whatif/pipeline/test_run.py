@@ -230,11 +230,17 @@ def test_a_run_holds_its_lock_until_it_has_its_name(tmp_path: Path, monkeypatch:
     assert not list((tmp_path / "out").iterdir())
 
 
+def two_runs(folder: Path) -> tuple[LocalRunStaging, LocalRunStaging]:
+    """Two runs into one place, of which the first has begun."""
+    first, second = (LocalRunStaging(folder / "out") for _ in range(2))
+    first.open({}, is_resumed=False)
+    return first, second
+
+
 def test_a_run_that_has_its_name_leaves_the_folder_of_the_next_one_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = LocalRunStaging(tmp_path / "out"), LocalRunStaging(tmp_path / "out")
-    first.open({}, is_resumed=False)
+    first, second = two_runs(tmp_path)
     (first.path / "run").mkdir()
     unlink = Path.unlink
 
@@ -256,8 +262,7 @@ def test_a_run_that_has_its_name_leaves_the_folder_of_the_next_one_alone(
 def test_a_run_that_gives_up_leaves_the_folder_of_the_next_one_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = LocalRunStaging(tmp_path / "out"), LocalRunStaging(tmp_path / "out")
-    first.open({}, is_resumed=False)
+    first, second = two_runs(tmp_path)
     unlink, begun = os.unlink, []
 
     def meanwhile(path: str, **rest: Any) -> None:
@@ -273,14 +278,19 @@ def test_a_run_that_gives_up_leaves_the_folder_of_the_next_one_alone(
     assert not list(tmp_path.iterdir())
 
 
+def two_that_replace(folder: Path) -> tuple[LocalRunStaging, LocalRunStaging]:
+    """Two runs into the place of a whole one, of which the first has begun, and has made something."""
+    (folder / "out" / "run").mkdir(parents=True)
+    first, second = two_runs(folder)
+    (first.path / "run" / "new").mkdir(parents=True)
+    return first, second
+
+
 @pytest.mark.parametrize("is_followed", [False, True])
 def test_a_run_interrupted_while_the_old_one_is_removed_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_followed: bool
 ) -> None:
-    (tmp_path / "out" / "run").mkdir(parents=True)
-    first, second = LocalRunStaging(tmp_path / "out"), LocalRunStaging(tmp_path / "out")
-    first.open({}, is_resumed=False)
-    (first.path / "run").mkdir()
+    first, second = two_that_replace(tmp_path)
     remove = shutil.rmtree
 
     def meanwhile(path: Path, ignore_errors: bool = False) -> None:
@@ -307,10 +317,7 @@ def test_a_run_interrupted_while_the_old_one_is_removed_is_whole(
 def test_a_run_interrupted_when_it_has_just_got_its_name_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_followed: bool
 ) -> None:
-    (tmp_path / "out" / "run").mkdir(parents=True)
-    first, second = LocalRunStaging(tmp_path / "out"), LocalRunStaging(tmp_path / "out")
-    first.open({}, is_resumed=False)
-    (first.path / "run" / "new").mkdir(parents=True)
+    first, second = two_that_replace(tmp_path)
     rename = Path.rename
 
     def meanwhile(path: Path, target: Path) -> None:
@@ -334,8 +341,7 @@ def test_a_run_interrupted_when_it_has_just_got_its_name_is_whole(
 def test_a_run_is_whole_though_the_next_one_has_replaced_it_by_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = LocalRunStaging(tmp_path / "out"), LocalRunStaging(tmp_path / "out")
-    first.open({}, is_resumed=False)
+    first, second = two_runs(tmp_path)
     (first.path / "run").mkdir()
     rename = Path.rename
 

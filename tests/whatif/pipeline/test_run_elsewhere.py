@@ -175,12 +175,29 @@ def test_a_lock_that_is_not_all_there_is_held(elsewhere: Elsewhere, model: Model
     assert elsewhere.names() == {".run.partial"}
 
 
-def test_one_of_two_runs_takes_the_lock_that_a_killed_one_has_left(
-    spark: SparkSession, elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def both(spark: SparkSession, elsewhere: Elsewhere, tmp_path: Path) -> tuple[HadoopRunStaging, HadoopRunStaging]:
+    """Two runs into one place."""
     first, second = (
         HadoopRunStaging(HadoopStorage(spark, f"{elsewhere.address}/run"), tmp_path / name) for name in ("one", "two")
     )
+    return first, second
+
+
+def two_that_replace(
+    both: tuple[HadoopRunStaging, HadoopRunStaging], elsewhere: Elsewhere
+) -> tuple[HadoopRunStaging, HadoopRunStaging]:
+    """Both, into the place of a whole one; the first has begun, and has made something."""
+    (elsewhere.behind / "run" / "run").mkdir(parents=True)
+    both[0].open({}, is_resumed=False)
+    both[0].storage.write("run/part.parquet", b"x")
+    return both
+
+
+def test_one_of_two_runs_takes_the_lock_that_a_killed_one_has_left(
+    both: tuple[HadoopRunStaging, HadoopRunStaging], elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = both
     partial = elsewhere.behind / ".run.partial"
     partial.mkdir()
     (partial / "lock").write_text(json.dumps({"host": os.uname().nodename, "pid": 2**22 + 1}))
@@ -223,18 +240,12 @@ def test_a_lock_that_goes_while_it_is_looked_at_is_free(
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RunError])
 def test_a_run_elsewhere_is_whole_though_the_one_it_replaces_is_not_gone(
-    spark: SparkSession,
+    both: tuple[HadoopRunStaging, HadoopRunStaging],
     elsewhere: Elsewhere,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     error: type[BaseException],
 ) -> None:
-    (elsewhere.behind / "run" / "run").mkdir(parents=True)
-    first, second = (
-        HadoopRunStaging(HadoopStorage(spark, f"{elsewhere.address}/run"), tmp_path / name) for name in ("one", "two")
-    )
-    first.open({}, is_resumed=False)
-    first.storage.write("run/part.parquet", b"x")
+    first, second = two_that_replace(both, elsewhere)
     remove = HadoopStorage.remove
 
     def meanwhile(storage: HadoopStorage, name: str) -> None:
@@ -256,14 +267,9 @@ def test_a_run_elsewhere_is_whole_though_the_one_it_replaces_is_not_gone(
 
 
 def test_a_run_elsewhere_interrupted_when_it_has_just_got_its_name_is_whole(
-    spark: SparkSession, elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    both: tuple[HadoopRunStaging, HadoopRunStaging], elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (elsewhere.behind / "run" / "run").mkdir(parents=True)
-    first, second = (
-        HadoopRunStaging(HadoopStorage(spark, f"{elsewhere.address}/run"), tmp_path / name) for name in ("one", "two")
-    )
-    first.open({}, is_resumed=False)
-    first.storage.write("run/part.parquet", b"x")
+    first, second = two_that_replace(both, elsewhere)
     rename = HadoopStorage._rename
 
     def meanwhile(storage: HadoopStorage, source: Any, target: Any) -> None:
@@ -282,11 +288,9 @@ def test_a_run_elsewhere_interrupted_when_it_has_just_got_its_name_is_whole(
 
 
 def test_a_run_elsewhere_that_gives_up_leaves_the_folder_of_the_next_one_alone(
-    spark: SparkSession, elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    both: tuple[HadoopRunStaging, HadoopRunStaging], elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = (
-        HadoopRunStaging(HadoopStorage(spark, f"{elsewhere.address}/run"), tmp_path / name) for name in ("one", "two")
-    )
+    first, second = both
     first.open({}, is_resumed=False)
     remove = HadoopStorage.remove
 
