@@ -42,7 +42,12 @@ CONSTANTS = (
     ),
     ("mesh_config.user_names", "MOST_NAME_CHARS", "Name of a user, in characters.", "refused"),
     ("mesh_config.user_names", "MOST_PASSWORD_CHARS", "Password of a user, in characters.", "refused"),
-    ("router.net.listener", "MOST_WAITING", "Connections at a listener that wait to be served.", "wait in the kernel"),
+    (
+        "router.net.listener",
+        "MOST_WAITING",
+        "Connections at a listener that wait to be served; half of `max_handshakes`, if that is less.",
+        "wait in the kernel",
+    ),
     ("router.engine.connection", "MAX_UNANSWERED", "Attaches and Begins whose answers a peer leaves unread.", "closed"),
     ("router.engine.connection", "MAX_REFUSED", "Refused links that a peer doesn't detach.", "closed"),
     (

@@ -140,7 +140,7 @@ class ListenerSettings(ConnectionSettings):
         beyond="closed at once, `host_full`",
     )
     max_handshakes: int = setting(
-        "Maximum number of connections at one time that have not authenticated; when there are more, the "
+        "Maximum number of connections at one time whose Open has not come; when there are more, the "
         "oldest of them is closed.",
         default=1000,
         unit="connections",

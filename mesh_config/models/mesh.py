@@ -42,7 +42,8 @@ class RouterSettings:
         pattern=NAME_PATTERN,
     )
     mesh: str | None = setting(
-        "Name of the router's mesh; a neighbor of a mesh with another name is refused. A mesh file has it "
+        "Name of the router's mesh; a neighbor of a mesh with another name is refused, unless one of the two "
+        "has none or is called `mesh`. A mesh file has it "
         "in `mesh.name`.",
         default=None,
         pattern=NAME_PATTERN,

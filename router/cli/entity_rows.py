@@ -11,6 +11,7 @@ from router.management.schema import Kind, UnknownNameError, find_type
 CLASSES: Final[Mapping[Kind, type | tuple[type, ...]]] = {
     Kind.TEXT: str,
     Kind.INTEGER: int,
+    Kind.NUMBER: (int, float),
     Kind.BOOLEAN: bool,
     Kind.LIST: (list, tuple),
     Kind.MAP: dict,

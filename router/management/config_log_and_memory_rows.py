@@ -20,7 +20,9 @@ class AddressConfigRow(Row):
     prefix: str | None = attribute("Whole words of an address; null where there is a pattern.", default=None)
     pattern: str | None = attribute("Words, with `*` for one and `#` for any number; null where there is a prefix.")
     distribution: str = attribute("Treatment: `multicast`, `closest` or `balanced`.")
-    distance_messages: int | None = attribute("Messages that one unit of cost is worth; null for the router's setting.")
+    distance_messages: float | None = attribute(
+        "Messages that one unit of cost is worth; null for the router's setting."
+    )
     is_builtin: bool = attribute("Whether the entry is built in: it can't be deleted, only overridden.")
     waypoint: bool = attribute("Always false: there are no waypoints.")
     ingress_phase: int | None = attribute("Always null.")

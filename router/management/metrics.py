@@ -149,7 +149,12 @@ GROUPS: Final[Mapping[str, Sequence[MetricSpec]]] = {
         _gauge("connections", "Open connections, by role.", "role"),
         _gauge("listener_connections", "Open connections of the listener.", "listener"),
         _counter("listener_accepted", "Connections accepted by the listener.", "listener"),
-        _counter("listener_refused", "Connections closed by the listener as soon as they came.", "listener", "reason"),
+        _counter(
+            "listener_refused",
+            "Connections closed by the listener as soon as they came, or (`handshakes_full`) before their Open.",
+            "listener",
+            "reason",
+        ),
         _gauge(
             "connector_up",
             "1 while the connector's neighbor speaks, or its connection stands by.",

@@ -15,7 +15,7 @@ _OF_ADDRESS = " or ".join(f"`{kind.short_name}`" for kind in TYPES.values() if k
 
 _LOG_LINES = (
     "list of the last lines of the log, each a list: module, level, text, null, 0, seconds since 1970; as many as the "
-    "application property `limit` says, 100 by default"
+    "application property `limit` says, 100 by default, 1,000 at most; a line is cut after 1,000 characters"
 )
 _RELOADED = (
     "map: `applied`, a list of what was changed, in words; `needsRestart`, names of settings that stay as they were "
@@ -23,7 +23,8 @@ _RELOADED = (
     "nothing was changed"
 )
 _DRAINED = (
-    "map: `state`; `withinSeconds`, after which it is over: the router's `drainState` is `drained` then "
+    "map: `state`; `withinSeconds`, in which what is in flight settles: a second later at most the router's "
+    "`drainState` is `drained` "
     "([how to](../how_to/drain-restart-upgrade.md#drain-a-router))"
 )
 _NODE_TYPE = "of an entity, for READ, CREATE, UPDATE and DELETE; `org.amqp.management` for the operations of the node"
@@ -76,9 +77,9 @@ application properties `statusCode` and `statusDescription`.
 | 201 | created; the body has all its attributes |
 | 204 | deleted |
 | 400 | the request is malformed, or names an unknown type or attribute; the description names the nearest one. |
-| 403 | who asks may not do that, or it is no matter of its virtual host |
+| 403 | who asks may not do that, it is no matter of its virtual host, or there are 1,000 of its kind already |
 | 404 | there is no such entity; the description names the nearest one, unless it was asked for by a number |
-| 409 | the settings file is being read already, or the router is draining, drained or stopping |
+| 409 | the settings file is being read, another listener is being created, or the router is drained or about to be |
 | 500 | a fault of the router, which it has logged |
 | 501 | there is no such operation, or not for this type |
 

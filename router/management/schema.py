@@ -72,6 +72,7 @@ class Kind(enum.StrEnum):
 
     TEXT = "string"
     INTEGER = "integer"
+    NUMBER = "number"
     BOOLEAN = "boolean"
     LIST = "list"
     MAP = "map"
@@ -242,7 +243,7 @@ def _kind(hint: Any) -> tuple[Kind, bool]:
     if isinstance(hint, types.UnionType):
         inner = [each for each in typing.get_args(hint) if each is not type(None)]
         return _kind(inner[0])[0], True
-    plain = {str: Kind.TEXT, bool: Kind.BOOLEAN, int: Kind.INTEGER}
+    plain = {str: Kind.TEXT, bool: Kind.BOOLEAN, int: Kind.INTEGER, float: Kind.NUMBER}
     if hint in plain:
         return plain[hint], False
     return (Kind.MAP if typing.get_origin(hint) is Mapping or "Mapping" in str(hint) else Kind.LIST), False

@@ -176,7 +176,7 @@ class LinkRow(Row):
     capacity: int = attribute(
         "Maximum number of messages under way: for `in` the link's window, for `out` the credit granted by the peer."
     )
-    priority: int = attribute("Priority of a data link to a neighbor, 0 to 9; 0 for other links.")
+    priority: int = attribute("Priority of an outgoing data link to a neighbor, 0 to 9; 0 for other links.")
     credit_available: int = attribute("Credit now: messages that the sending side may still send.")
     zero_credit_seconds: int = attribute(
         "Seconds without credit. For `out`: time that the oldest message waiting for the link has waited, "
@@ -228,7 +228,9 @@ class AddressRow(Row):
     remote_count: int = attribute("Other reachable routers with subscribers.")
     container_count: int = attribute("Always 0: there are no route containers.")
     remote_host_routers: Sequence[str] = attribute("Other reachable routers with subscribers, sorted.")
-    transit_outstanding: Sequence[int] = attribute("Unsettled messages sent toward each router of `remoteHostRouters`.")
+    transit_outstanding: Sequence[int] = attribute(
+        "Unsettled datagrams sent toward each router of `remoteHostRouters`; links of circuits count their own."
+    )
     credit_available: int = attribute("Credit of the subscribers attached here.")
     waiting_count: int = attribute("Messages that wait here now for a subscriber's credit.")
     waiting_bytes: int = attribute("Bytes of the messages that wait here now.")

@@ -43,7 +43,7 @@ def _address_row(index: int, entry: AddressSettings, name: str | None, *, is_bui
         prefix=entry.prefix,
         pattern=entry.pattern,
         distribution=entry.treatment.value,
-        distance_messages=round(entry.distance_messages) if entry.distance_messages is not None else None,
+        distance_messages=entry.distance_messages,
         is_builtin=is_builtin,
         waypoint=False,
         ingress_phase=None,

@@ -170,6 +170,13 @@ def test_an_address_has_the_treatment_that_was_created(client: ManagementClient)
     client.request("DELETE", {"type": "router.config.address", "identity": again["identity"]})
 
 
+def test_what_distance_is_worth_is_shown_as_it_was_given(client: ManagementClient) -> None:
+    made = create(client, "router.config.address", "far", prefix="far", distanceMessages=0.2)
+    assert made["distanceMessages"] == 0.2
+    assert client.read("router.config.address", identity=made["identity"])["distanceMessages"] == 0.2
+    delete(client, "router.config.address", "far")
+
+
 @pytest.mark.parametrize(
     ("kind", "attributes", "said"),
     [

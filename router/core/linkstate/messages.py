@@ -324,7 +324,7 @@ class CircuitStates(ControlMessage):
 
 @attrs.frozen(kw_only=True)
 class UnknownMessage(ControlMessage):
-    """A message of a newer protocol or of an unknown kind: never read any further, reported once for each router."""
+    """A message of a newer protocol or unknown kind: never read any further, reported once for each connection."""
 
     opcode: ClassVar[str] = "FOREIGN"
 
