@@ -24,9 +24,19 @@ class HistoryFile:
     ended: int
     """Last moment of the file, microseconds since 1970."""
 
+    @property
+    def size(self) -> int:
+        """Number of its micro-batches."""
+        return self.stop - self.first
+
     def has(self, other: HistoryFile) -> bool:
-        """Whether it was made of another file, among others."""
-        return self.path != other.path and self.first <= other.first and other.stop <= self.stop
+        """Whether it was made of another file, among others.
+
+        A job with a new checkpoint counts its micro-batches from 0 again: its files end later than older blocks of the
+        same numbers, and are no part of them.
+        """
+        is_within = self.first <= other.first and other.stop <= self.stop
+        return is_within and other.size < self.size and other.ended <= self.ended
 
 
 def file_name(number: int, ended: int, size: int = 1) -> str:
@@ -52,7 +62,7 @@ def numbered_files(folder: Path) -> list[HistoryFile]:
 
 def joined_among(files: Sequence[HistoryFile]) -> list[HistoryFile]:
     """Files of which another file has all rows."""
-    blocks = [file for file in files if file.stop - file.first > 1]
+    blocks = [file for file in files if file.size > 1]
     return [file for file in files if any(block.has(file) for block in blocks)]
 
 

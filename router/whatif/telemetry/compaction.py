@@ -7,7 +7,6 @@ twice, and tells them by the key of the table.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 
 from router.whatif.formats.history_file_names import file_name, joined_among, numbered_files
 from router.whatif.formats.parquet_file import parquet_schema, read_parquet
+from router.whatif.pipeline.atomic_files import whole_file
 
 BLOCKS: Final = (256, 256 * 64)
 """Micro-batches that become one file: at five seconds some twenty minutes, then a day."""
@@ -44,16 +44,15 @@ def compact(folder: Path, number: int, blocks: Sequence[int] = BLOCKS) -> None:
 def _join(folder: Path, first: int, stop: int) -> None:
     within = [file for file in numbered_files(folder) if first <= file.first and file.stop <= stop]
     joined = joined_among(within)
-    own = [file for file in within if file not in joined]
+    own = [file for file in within if file not in joined and file.size < stop - first]
     if len(own) > 1:
         target = folder / file_name(first, max(file.ended for file in own), stop - first)
         _write(target, [file.path for file in own])
 
 
 def _write(target: Path, files: Sequence[Path]) -> None:
-    beside = target.parent / f".{secrets.token_hex(8)}.tmp"
-    # One file of rows in memory at a time: a day of a large mesh is more than fits.
-    with pq.ParquetWriter(beside, parquet_schema(files[0]), compression="zstd") as writer:
+    schema = parquet_schema(files[0])
+    with whole_file(target) as beside, pq.ParquetWriter(beside, schema, compression="zstd") as writer:
+        # One file of rows in memory at a time: a day of a large mesh is more than fits.
         for file in files:
             writer.write_table(read_parquet(file))
-    beside.replace(target)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import fcntl
 import importlib
-import io
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import pyarrow as pa
@@ -31,7 +30,7 @@ from router.whatif.formats.history_file_names import file_name
 from router.whatif.formats.management_queries import ManagementQueries
 from router.whatif.formats.parquet_file import read_parquet
 from router.whatif.model.elements import LinkEdge
-from router.whatif.pipeline.atomic_files import write_atomically
+from router.whatif.pipeline.atomic_files import whole_file
 from router.whatif.pipeline.output_place import check_output_place, check_own_folder
 from router.whatif.pipeline.run_staging import run_error
 from router.whatif.pipeline.table_layouts import ADDRESS_RATE, LINK_RATE, Layout
@@ -211,27 +210,25 @@ def check_places(checkpoint: Path, out: Path | None) -> None:
 
 
 class StreamingJob:
-    """A streaming job, and the folder that is its own.
+    """A streaming job, and the folders that are its own.
 
     Args:
         told: called with the rows of each micro-batch that has some, table `link_rate`.
-    Raises: RunError when another process has the folder.
+    Raises: RunError when another process has one of the folders.
     """
 
     def __init__(self, watch: WatchSpec, told: Callable[[pa.Table], None]) -> None:
         self.watch = watch
         self._told = told
-        watch.checkpoint.mkdir(parents=True, exist_ok=True)
-        self._lock: IO[str] = (watch.checkpoint / LOCK).open("w", encoding="utf-8")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            raise run_error(watch.checkpoint, "another process watches with it", "a folder of its own") from None
+        folders = [watch.checkpoint] if watch.out is None else [watch.checkpoint, watch.out]
+        with ExitStack() as locks:
+            for folder in {folder.resolve(): folder for folder in folders}.values():
+                locks.enter_context(_locked(folder))
+            self._locks = locks.pop_all()
 
     def close(self) -> None:
-        """Let others have the folder."""
-        self._lock.close()
+        """Let others have the folders."""
+        self._locks.close()
 
     def start(self, session: SparkSession, *, interval_s: float | None) -> StreamingQuery:
         """Begin, or go on.
@@ -306,6 +303,18 @@ class StreamingJob:
         compact(folder, number)
 
 
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Make a folder, and keep other processes from watching with it. Raises: RunError when one does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise run_error(folder, "another process watches with it", "a folder of its own") from None
+        yield
+
+
 def _rows(found: pa.Table, layout: Layout) -> pa.Table:
     table = found.select(layout.names).sort_by([(name, "ascending") for name in layout.key])
     return table.cast(layout.schema)
@@ -319,6 +328,5 @@ def _latest(file: Path, table: pa.Table) -> pa.Table:
 
 
 def _write(table: pa.Table, target: Path) -> None:
-    sink = io.BytesIO()
-    pq.write_table(table, sink)
-    write_atomically(target, sink.getvalue())
+    with whole_file(target) as beside:
+        pq.write_table(table, beside)

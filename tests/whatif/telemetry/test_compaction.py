@@ -53,6 +53,19 @@ def test_files_that_a_reader_lists_stay_for_a_whole_block_at_least(tmp_path: Pat
             assert all(file.exists() for file in files)
 
 
+@pytest.mark.parametrize("count", [3, 5, 17, 40])
+def test_another_job_that_counts_from_zero_again_loses_no_rows(count: int, tmp_path: Path) -> None:
+    for job in range(3):
+        for number in range(count):
+            row = 100 * job + number
+            pq.write_table(pa.table({"number": [row]}), tmp_path / file_name(number, 1000 + row))
+            compact(tmp_path, number, (4, 16))
+            read = [row for file in history_files(tmp_path) for row in pq.read_table(file)["number"].to_pylist()]
+            written = [100 * earlier + each for earlier in range(job) for each in range(count)]
+            assert sorted(read) == [*written, *range(100 * job, row + 1)], "each row once"
+    assert len(names(tmp_path)) < 40
+
+
 def test_a_clock_that_was_set_back_costs_no_rows(tmp_path: Path) -> None:
     for number, ended in enumerate((1009, 1001, 1002, 1003)):
         pq.write_table(pa.table({"number": [number]}), tmp_path / file_name(number, ended))
@@ -86,6 +99,7 @@ def test_interrupted_and_done_again_it_leaves_each_row_once(
         with pytest.raises(KeyboardInterrupt):
             compact(tmp_path, number, (4,))
     assert set(numbers(tmp_path)) == set(range(5)), "none is lost meanwhile"
+    assert not list(tmp_path.glob("*.tmp")), "nor is a part of a file left"
     for again in (4, 8):
         compact(tmp_path, again, (4,))
     assert numbers(tmp_path) == list(range(5))

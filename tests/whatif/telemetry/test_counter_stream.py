@@ -302,13 +302,20 @@ def test_a_router_that_starts_anew_is_counted_from_its_beginning(
     assert totals(tmp_path / "out")["R1--R2", "R1"] == 40 + 1 + 30
 
 
-def test_two_jobs_do_not_share_a_folder(tmp_path: Path) -> None:
-    watch = WatchSpec(urls=("amqp://127.0.0.1:1",), connect=CONNECT, checkpoint=tmp_path)
-    job = StreamingJob(watch, lambda _: None)
-    with pytest.raises(RunError, match="another process watches with it"):
-        StreamingJob(watch, lambda _: None)
+def test_two_jobs_share_neither_folder(tmp_path: Path) -> None:
+    def watch(checkpoint: str, out: str | None) -> StreamingJob:
+        place = None if out is None else tmp_path / out
+        spec = WatchSpec(urls=("amqp://127.0.0.1:1",), connect=CONNECT, checkpoint=tmp_path / checkpoint, out=place)
+        return StreamingJob(spec, lambda _: None)
+
+    job = watch("one", "out")
+    for checkpoint, out, held in (("one", None, "one"), ("two", "out", "out"), ("one", "other", "one")):
+        with pytest.raises(RunError, match=f"{held}: error: another process watches with it"):
+            watch(checkpoint, out)
+    watch("two", None).close()
     job.close()
-    StreamingJob(watch, lambda _: None).close()
+    watch("two", "out").close()
+    watch("one", "one").close()
 
 
 # The command
