@@ -35,6 +35,8 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "EDGES": ("label", "src", "dest", "weight", "bw", "delay"),
     "DEMANDS": ("label", "src", "dest", "bw"),
 }
+_SHARED: Final = {"capacity_bytes": "bw", "delay_ms": "delay"}
+"""Fields that both directions of a link have in common, and their names in the file."""
 
 
 @attrs.frozen(kw_only=True)
@@ -176,14 +178,14 @@ def _place(token: str, count: int, line: int, at: tuple[str, ...], faults: FileF
 
 
 def _edges(halves: Sequence[Half], faults: FileFindings) -> Iterator[Edge]:
-    """Links: each half and one in the opposite direction, of parallel ones one that is like it if there is one."""
+    """Links: each half and one in the opposite direction, of parallel ones the first of those most like it."""
     waiting: defaultdict[tuple[int, int], list[Half]] = defaultdict(list)
     for half in halves:
         there = waiting[half.dst, half.src]
         if not there or half.src == half.dst:
             waiting[half.src, half.dst].append(half)
             continue
-        other = next((each for each in there if each.values == half.values), there[0])
+        other = max(there, key=lambda each: _likeness(each, half))  # the first of equal ones
         there.remove(other)
         yield _edge(other, half, faults)
     for left in waiting.values():
@@ -197,9 +199,15 @@ def _edges(halves: Sequence[Half], faults: FileFindings) -> Iterator[Edge]:
             )
 
 
+def _likeness(one: Half, other: Half) -> tuple[bool, bool]:
+    """Whether halves may be one link, and have one cost too."""
+    is_one = all(one.values.get(field) == other.values.get(field) for field in _SHARED)
+    return is_one, one.values["cost"] == other.values["cost"]
+
+
 def _edge(half: Half, other: Half, faults: FileFindings) -> Edge:
     at = ("EDGES", other.label)
-    for field, what in (("capacity_bytes", "bw"), ("delay_ms", "delay")):
+    for field, what in _SHARED.items():
         one, two = half.values.get(field), other.values.get(field)
         if one != two:
             expected = f"the same {what} in both directions"

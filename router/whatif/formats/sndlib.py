@@ -60,16 +60,18 @@ def _lines(text: str, faults: FileFindings) -> Iterator[tuple[str, Tokens, int]]
     head = lines[0].replace(" ", "").casefold() if lines else ""
     if not head.startswith(HEADER.replace(" ", "").casefold()) or "type:network" not in head:
         faults.fail("no header", line=1, expected=f"`{HEADER}; type: network; version: 1.0`")
-    section, opened = "", 1
+    section, opened, nested = "", 1, 0
     for number, line in enumerate(lines[1:], start=2):
         tokens = _TOKEN.findall(line.partition("#")[0])
         if not tokens:
             continue
         if section:
+            # SNDlib's own files have the paths of each demand on lines of their own, in parentheses.
             if tokens == [")"]:
-                section = ""
-            else:
+                section, nested = (section, nested - 1) if nested else ("", 0)
+            elif not nested:
                 yield section, tokens, number
+            nested += tokens[-1] == "("
         elif tokens[0] in SECTIONS and tokens[1:] == ["("]:
             section, opened = tokens[0], number
         elif tokens[0] not in SECTIONS or tokens[1:] != ["(", ")"]:

@@ -100,6 +100,14 @@ def directed(folder: Path) -> Path:
     return folder / "model"
 
 
+def test_parallel_edges_with_weights_by_direction_are_paired_by_their_bandwidths(tmp_path: Path) -> None:
+    edges = ("0 1 1 10 5", "0 1 1 20 5", "1 0 2 20 5", "1 0 2 10 5")
+    text = "NODES 2\nlabel x y\nA 0 0\nB 1 1\n\nEDGES 4\nlabel src dest weight bw delay\n"
+    (tmp_path / "net.graph").write_text(text + "".join(f"e{at} {edge}\n" for at, edge in enumerate(edges)))
+    model, _ = import_model(tmp_path / "net.graph")
+    assert [(it.cost, it.cost_back, it.capacity_bytes) for it in model.links] == [(1, 2, 1250.0), (1, 2, 2500.0)]
+
+
 def test_costs_by_direction_are_played_with_splitting(tmp_path: Path) -> None:
     model, out = directed(tmp_path), tmp_path / "run"
     found = command("run", model, "-o", out, "--routing", "ecmp", "--engine", "local", "--no-report")

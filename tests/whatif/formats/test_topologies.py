@@ -419,9 +419,13 @@ DEMANDS (
   D1 ( A C ) 2 10.50 UNLIMITED
 )
 ADMISSIBLE_PATHS (
-  D1 ( P_1 ( L1 L2 ) )
+  D1 (
+    P_0 ( L1 L2 )
+    P_1 ( L1 L3 )
+  )
 )
 """
+# As SNDlibNativeWriter of SNDlib's own library, sndlib.core, lays paths out.
 
 XML = """\
 <?xml version="1.0"?>
