@@ -418,10 +418,7 @@ def rising(rows: Sequence[Row]) -> Curve:
 
 def growth(facts: Facts) -> CaptionedPicture | None:
     """The highest utilisation as demand grows, of the mesh as it is and as it would be changed."""
-    kinds = [
-        sorted((variant for variant in facts.variants if variant.is_changed == is_changed), key=_factor)
-        for is_changed in (False, True)
-    ]
+    kinds = [facts.growth_steps(is_changed=is_changed) for is_changed in (False, True)]
     if len(kinds[0]) < 2:
         return None
     title = "The busiest link as demand grows"
@@ -431,9 +428,9 @@ def growth(facts: Facts) -> CaptionedPicture | None:
         for steps, (kind, calm, bad, dot, mark) in zip(kinds, styles, strict=True):
             if not steps:
                 continue
-            factors = [_factor(variant) for variant in steps]
-            before = [100 * variant.base_utilisation for variant in steps]
-            after = [100 * variant.worst_utilisation for variant in steps]
+            factors = [factor for factor, _ in steps]
+            before = [100 * variant.base_utilisation for _, variant in steps]
+            after = [100 * variant.worst_utilisation for _, variant in steps]
             dashes = (0, (5, 2))
             axes.plot(factors, before, color=calm, marker=dot, markersize=5, label=f"{kind}nothing fails")
             axes.plot(factors, after, color=bad, marker=mark, markersize=5, linestyle=dashes, label=f"{kind}worst case")
@@ -448,18 +445,14 @@ def growth(facts: Facts) -> CaptionedPicture | None:
     return CaptionedPicture(name="growth", title=title, caption=caption, svg=svg)
 
 
-def _factor(variant: VariantFacts) -> float:
-    return variant.growth
-
-
-def _limits(steps: Sequence[VariantFacts]) -> str:
+def _limits(steps: Sequence[tuple[float, VariantFacts]]) -> str:
     """Describe up to what growth all links can carry what they are given."""
     said = []
     for words, values in (
-        ("When nothing fails", [step.base_utilisation for step in steps]),
-        ("in the worst case", [step.worst_utilisation for step in steps]),
+        ("When nothing fails", [step.base_utilisation for _, step in steps]),
+        ("in the worst case", [step.worst_utilisation for _, step in steps]),
     ):
-        within = [_factor(step) for step, value in zip(steps, values, strict=True) if value <= 1]
+        within = [factor for (factor, _), value in zip(steps, values, strict=True) if value <= 1]
         if not within:
             said.append(f"{words} a link is overloaded with today's demand already")
         else:

@@ -73,8 +73,8 @@ class VariantFacts:
     """One variant of the mesh: as it is, and at its worst."""
 
     name: str
-    growth: float
-    """Factor of its demands."""
+    growth: float | None
+    """Factor of its demands; None when these are others."""
     is_changed: bool
     """Whether more than demand is changed: costs, links or subscribers."""
     base_utilisation: float
@@ -160,6 +160,15 @@ class Facts:
     def wanted_msgs_per_s(self) -> float:
         """Messages that should come: as `sent_msgs_per_s`, but a multicast counts for each router with subscribers."""
         return deliveries(self.model)
+
+    def growth_steps(self, *, is_changed: bool) -> list[tuple[float, VariantFacts]]:
+        """Variants that differ in how much is sent, each with the factor of its demands, the least first.
+
+        Args:
+            is_changed: whether more than demand is changed in them.
+        """
+        steps = [(it.growth, it) for it in self.variants if it.is_changed == is_changed and it.growth is not None]
+        return sorted(steps, key=lambda step: step[0])
 
     @property
     def has_capacities(self) -> bool:
@@ -256,7 +265,7 @@ def _variants(folder: Path, model: Model, families: Mapping[str, Sequence[Row]])
         found.append(
             VariantFacts(
                 name=variant,
-                growth=float(growth[1]) if growth else 1.0,
+                growth=float(growth[1]) if growth else 1.0 if variant in (BASE, CHANGED) else None,
                 is_changed=is_changed,
                 base_utilisation=0.0 if calm is None else calm["max_utilisation_max"],
                 worst_utilisation=max(row["max_utilisation_max"] for row in rows),

@@ -12,7 +12,7 @@ import attrs
 from router.whatif.analysis.availability import Range, unrated
 from router.whatif.analysis.credit_plan import PathCountsByCredit
 from router.whatif.model.connected_components import ConnectedComponents
-from router.whatif.report.run_facts import Facts, Row, VariantFacts
+from router.whatif.report.run_facts import Facts, Row
 from router.whatif.wording import (
     BASE,
     MEASURES_OF_PLACEMENT,
@@ -252,25 +252,20 @@ def _changes(facts: Facts) -> Iterator[Verdict]:
 def _growth(facts: Facts) -> Iterator[Verdict]:
     """Tell how much more all can send."""
     for is_changed, label in ((False, "Growth headroom"), (True, "Growth headroom with the changes")):
-        steps = [it for it in facts.variants if it.is_changed == is_changed]
-        steps.sort(key=_factor)
+        steps = facts.growth_steps(is_changed=is_changed)
         if len(steps) < 2 or not facts.has_capacities:
             continue
-        within = list(itertools.takewhile(lambda step: step.worst_utilisation <= 1, steps))
-        shown = steps[min(len(within), len(steps) - 1)]
-        grown = f"With {amount(shown.growth)} times the messages"
-        if shown.growth == 1:
+        within = [factor for factor, _ in itertools.takewhile(lambda step: step[1].worst_utilisation <= 1, steps)]
+        factor, shown = steps[min(len(within), len(steps) - 1)]
+        grown = f"With {amount(factor)} times the messages"
+        if factor == 1:
             grown = "With only the changes" if is_changed else "Without growth"
         note = f"{grown} the busiest link has {_of_full(shown.base_utilisation)}"
         note += f", and {_of_full(shown.worst_utilisation)} in the worst case."
         note += _without_capacities(shown.unknown_capacities)
-        value = f"{amount(within[-1].growth)} x" if within else "none"
-        state = State.BAD if not within else State.GOOD if within[-1].growth > 1 else State.FAIR
+        value = f"{amount(within[-1])} x" if within else "none"
+        state = State.BAD if not within else State.GOOD if within[-1] > 1 else State.FAIR
         yield Verdict(topic="variants", label=label, value=value, note=note, state=state)
-
-
-def _factor(variant: VariantFacts) -> float:
-    return variant.growth
 
 
 def _whole(count: float) -> str:

@@ -21,7 +21,8 @@ from router.whatif import report
 from router.whatif.analysis import suggest
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.model.elements import RouterNode
-from router.whatif.model.mesh_model import Model
+from router.whatif.model.mesh_model import Model, with_demands
+from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.run_folder import model_of
 from router.whatif.pipeline.scenario_extremes import POINT_SCHEMA, POINTS, points_of
 from router.whatif.pipeline.table_files import read_table
@@ -148,6 +149,29 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
     once = run(model, Request(growth="1:2:1"), tmp_path / "once")
     (drawn,) = (each for each in pictures(facts_of(once, model)) if each.name == "growth")
     assert "When nothing fails no link is overloaded with today's demand; in the worst case" in drawn.caption
+
+
+def test_variants_with_other_demands_are_no_growth(tmp_path: Path) -> None:
+    """Such as the periods of a forecast."""
+    model = mesh("A-B B-C C-A", capacity_msgs=10.0, demands=[demand("A", "B", 6, is_address=False)])
+    more = with_demands(model, [demand("A", "B", 30, is_address=False)])
+    folder = tmp_path / "run"
+    runs.run(
+        model,
+        Request(),
+        folder,
+        runs.Options(engine="local"),
+        finish=lambda path: finish_run.complete_run(path, model),
+        others=[("period -1", more), ("period 0", model)],
+    )
+    summary = json.loads((folder / report.SUMMARY).read_text())
+    jsonschema.validate(summary, schema())
+    assert [(each["name"], each["growth"]) for each in summary["variants"]] == [
+        ("base", 1), ("period -1", None), ("period 0", None),
+    ]  # fmt: skip
+    facts = facts_of(folder, model)
+    assert "growth" not in {picture.name for picture in pictures(facts)}
+    assert "Growth headroom" not in {verdict.label for verdict in verdicts(facts)}
 
 
 @pytest.mark.parametrize(
