@@ -20,14 +20,18 @@ from router.whatif.model.elements import LinkEdge, link_ids
 NODE: Final = ("id", "isReachable", "instance")
 CONNECTION: Final = (
     "identity", "container", "role", "opened", "cost", "isStandby", "dir",
-    "deliveriesIn", "deliveriesOut", "bytesIn", "bytesOut",
+    "deliveriesIn", "deliveriesOut", "bytesIn", "bytesOut", "properties",
 )  # fmt: skip
+PRODUCT: Final = "amqp-mesh"
+"""Product that routers of amqp-mesh name in their Open; others can't be asked for counters."""
+FORGOTTEN_US: Final = 7 * 86400 * 1_000_000
+"""Time after which a router is forgotten that could not be asked meanwhile: routers may have new ids at each start."""
 ADDRESS: Final = ("key", "deliveriesIngress")
 
 
 @attrs.frozen(kw_only=True)
 class Connection:
-    """Counters of one router on one connection to a neighbor with a larger id."""
+    """Counters of one router on one connection to a neighbor with a larger id, or of another make."""
 
     peer: str
     cost: int
@@ -51,7 +55,7 @@ class RouterCounters:
     connections: Mapping[str, Connection]
     """Connections by identity, which no other connection of the same start of the router has."""
     entered: Mapping[str, int] | None = None
-    """Messages that entered the mesh here, by address; None where that was not asked."""
+    """Messages that entered the mesh here, by address that had some; None where that was not asked."""
     clients: tuple[int, int] = (0, 0)
     """Messages and bytes that the clients sent which are connected, since they are."""
 
@@ -138,7 +142,8 @@ def read(client: ManagementQueries, now: Callable[[], int], *, has_addresses: bo
 def _connections(router: str, rows: Iterable[Row]) -> Iterator[tuple[str, Connection]]:
     for row in rows:
         # Each link is told by one of its ends: so no time passes between the counts of its two directions.
-        if row["role"] == "inter-router" and row["opened"] and str(row["container"]) > router:
+        is_told_here = str(row["container"]) > router or _is_foreign(row)
+        if row["role"] == "inter-router" and row["opened"] and is_told_here:
             yield (
                 str(row["identity"]),
                 Connection(
@@ -154,11 +159,18 @@ def _connections(router: str, rows: Iterable[Row]) -> Iterator[tuple[str, Connec
             )
 
 
+def _is_foreign(row: Row) -> bool:
+    """Whether the peer of a connection is a router of another make, such as a qdrouterd."""
+    properties = row.get("properties")
+    return properties is not None and properties.get("product") != PRODUCT
+
+
 def _entered(rows: Iterable[Row]) -> Iterator[tuple[str, int]]:
     for row in rows:
-        text = mobile_address(str(row["key"]))
-        if text is not None:
-            yield text, int(row["deliveriesIngress"])
+        text, count = mobile_address(str(row["key"])), int(row["deliveriesIngress"])
+        # Each router knows the addresses of all; few are sent to there.
+        if text is not None and count:
+            yield text, count
 
 
 def _clients(rows: Iterable[Row]) -> tuple[int, int]:
@@ -167,8 +179,10 @@ def _clients(rows: Iterable[Row]) -> tuple[int, int]:
 
 
 def merged(before: Reading, after: Reading) -> Reading:
-    """A reading with what was known of routers that could not be asked the second time."""
-    return dict(sorted({**before, **after}.items()))
+    """A reading with what was known of routers that could not be asked the second time, unless they are long gone."""
+    last = max((found.at for found in after.values()), default=0)
+    kept = {router: found for router, found in before.items() if last - found.at <= FORGOTTEN_US}
+    return dict(sorted({**kept, **after}.items()))
 
 
 # As text
@@ -298,7 +312,7 @@ def _named(router: str, found: RouterCounters, links: tuple[LinkEdge, ...]) -> l
         by_peer[one.peer].append((one.cost, identity))
     named = []
     for peer in sorted(by_peer):
-        modelled = [link for link in links if (link.a, link.b) == (router, peer)]
+        modelled = [link for link in links if {link.a, link.b} == {router, peer}]
         free = sorted(modelled, key=lambda link: (link.cost, link.id))
         usual = link_ids([(router, peer)] * (len(by_peer[peer]) + len(free)))
         spare = [text for text in usual if text not in {link.id for link in modelled}]

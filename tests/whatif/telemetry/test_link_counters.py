@@ -85,6 +85,14 @@ def test_a_router_that_could_not_be_asked_is_made_up_for() -> None:
     ]
 
 
+def test_a_router_that_could_not_be_asked_for_a_week_is_forgotten() -> None:
+    week_s = 7 * 86400
+    before = {"A": at(1), "B": at(1)}
+    assert sorted(merged(before, {"B": at(1 + week_s)})) == ["A", "B"]
+    assert sorted(merged(before, {"B": at(2 + week_s)})) == ["B"]
+    assert merged(before, {}) == before
+
+
 def test_a_later_router_is_counted_from_its_start_one_that_was_out_of_reach_is_not() -> None:
     before = {"B": at(5, c1=counted(0, 0, peer="C"))}
     young, old = at(9, 6 * SECOND, c1=counted(8, 0)), at(9, 4 * SECOND, c1=counted(8, 0))
@@ -261,6 +269,7 @@ def row(identity: str, container: str, **changes: Any) -> dict[str, Any]:
     usual = {
         "identity": identity, "container": container, "role": "inter-router", "opened": True, "cost": 2,
         "isStandby": False, "deliveriesIn": 1, "deliveriesOut": 2, "bytesIn": 30, "bytesOut": None, "dir": "out",
+        "properties": {"product": "amqp-mesh"},
     }  # fmt: skip
     return usual | changes
 
@@ -293,8 +302,26 @@ def test_each_reachable_router_is_asked_once_and_each_link_is_told_by_one_end() 
     )
 
 
+def test_a_link_to_a_router_of_another_make_is_told_by_the_other_end_whatever_its_id() -> None:
+    foreign = {"properties": {"product": "qpid-dispatch-router"}}
+    mesh = Fake(
+        [{"id": name, "isReachable": True, "instance": 1} for name in "ABC"],
+        {None: [row("3", "A", **foreign), row("4", "C", **foreign), row("5", "x", role="normal", properties={})]},
+        deaf={"A", "C"},
+    )
+    before = read(mesh, lambda: SECOND)
+    assert [one.peer for one in before["B"].connections.values()] == ["A", "C"]
+    mesh.connections = {None: [each | {"deliveriesOut": 9} for each in mesh.connections[None]]}
+    model = LinkEdge(id="wire", a="A", b="B")
+    found = passed(before, read(mesh, lambda: 2 * SECOND), (model,))
+    assert [(it.link, it.src, it.dst, it.messages) for it in found] == [
+        ("B--C", "B", "C", 7), ("B--C", "C", "B", 0), ("wire", "B", "A", 7), ("wire", "A", "B", 0),
+    ]  # fmt: skip
+
+
 def test_addresses_of_clients_are_read_and_how_much_these_send() -> None:
-    keys = {"M0orders": 7, "M1copies": 1, "Mareply": 3, "Lheartbeat": 5, "RA": 9}
+    # Most addresses are those to which others send.
+    keys = {"M0orders": 7, "M1copies": 1, "Mareply": 3, "Lheartbeat": 5, "RA": 9, "M0news": 0}
     mesh = Fake(
         [{"id": "B", "isReachable": True, "instance": 1}],
         {None: [row("3", "x", role="normal"), row("4", "y", role="normal", deliveriesIn=5), row("5", "C")]},
