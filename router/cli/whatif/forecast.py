@@ -10,10 +10,9 @@ from typing import Any, Final
 import click
 
 from router.cli.did_you_mean import HintingChoice
-from router.cli.errors import BAD_INPUT, faults_of
 from router.cli.options import WholeNumber
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import interruptions, need_capacities, read_model, say_json, say_table
+from router.cli.whatif.command_helpers import answering, interruptions, need_capacities, read_model, say_json, say_table
 from router.cli.whatif.options import (
     check_engine,
     folder_argument,
@@ -113,7 +112,7 @@ def forecast(
     spark = importlib.import_module("router.whatif.pipeline.spark_session")
     address = spark.SparkAddress(master=master, remote=remote, settings=spark_settings(settings))
     out = Path(output)
-    with interruptions("interrupted; nothing of it is kept"), faults_of(output, BAD_INPUT):
+    with interruptions("interrupted; nothing of it is kept"), answering(output):
         model = read_model(folder)
         need_capacities(folder, model)
         rows = _forecast(spark, address, history, model, out, **asked)
@@ -133,7 +132,7 @@ def _forecast(
 ) -> list[dict[str, Any]]:
     making = importlib.import_module("router.whatif.forecasting.capacity_forecast")
     wanted = making.choose(**asked)
-    making.check(history, model, out)
+    making.check(history, model, out, families=wanted.families)
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.parent / f".{out.name}{LOG}"
     try:

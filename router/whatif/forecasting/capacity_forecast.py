@@ -35,6 +35,7 @@ from router.whatif.forecasting.link_trends import LEAST, ForecastSettings, numbe
 from router.whatif.forecasting.models_with_forecast_demands import with_measured
 from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.formats.model_folder import write_model
+from router.whatif.kernel.network_arrays import Network
 from router.whatif.model.mesh_model import Model
 from router.whatif.model.value_kinds import amount_of, shown
 from router.whatif.pipeline import run as runs
@@ -142,9 +143,9 @@ def forecast(
         wanted: how far, of what, in which failures.
         address: of the session, when it is one of Spark Connect.
         on_progress: told what is being done, how much of it is done, and how much there is.
-    Raises: RunError when there is too little of it; ModelError, PlanError, TaskError, OSError.
+    Raises: RunError when there is too little of it; ModelError, PlanError, NetworkError, TaskError, OSError.
     """
-    check(history, model, out)
+    check(history, model, out, families=wanted.families)
     beside = out.parent / f".{out.name}.{secrets.token_hex(4)}"
     beside.mkdir(parents=True)
     try:
@@ -156,11 +157,14 @@ def forecast(
         raise
 
 
-def check(history: Path, model: Model, out: Path) -> None:
+def check(history: Path, model: Model, out: Path, *, families: str = DEFAULT_FAMILIES) -> None:
     """Check whether there can be a forecast, before Spark is started.
 
-    Raises: RunError; ParquetFileError for a file of the history that can't be read
+    Raises: RunError; ParquetFileError for a file of the history that can't be read; PlanError for failures that can't
+        be; NetworkError
     """
+    Request(families=families).plan([(BASE, model)])
+    Network.of(model).refuse_asymmetric_costs()
     check_history(history, [router.id for router in model.routers])
     if not model.has_capacities:
         expected = "capacities by `--details` of `whatif import` or `snapshot`"
@@ -445,10 +449,5 @@ class _Forecast:
         period_us = self.wanted.calendar.period_s * 1_000_000
         last_us = round(last.timestamp()) * 1_000_000
         full_at = sql.timestamp_micros(sql.lit(last_us) + sql.col("full_in") * period_us)
-        need = sql.col("high") / sql.lit(outlook.limit)
-        whole = (
-            found.join(sql.broadcast(failures), "failure")
-            .withColumn("full_at", full_at)
-            .withColumn("upgrade", sql.when(need > 1, need))
-        )
+        whole = found.join(sql.broadcast(failures), "failure").withColumn("full_at", full_at)
         self._write(whole, LINK_FORECAST)

@@ -7,10 +7,12 @@ between two readings of a router is missing, and a row that is there twice while
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from router.whatif.formats.history_file_names import history_files
@@ -88,25 +90,34 @@ def read_history(session: SparkSession, folder: Path, calendar: Calendar) -> Dat
 
 
 def _read(session: SparkSession, place: Path) -> DataFrame:
-    """Read a folder of files, those with nanoseconds by themselves: Spark takes these for whole numbers."""
-    files = history_files(place)
-    fine = {file: names for file in files if (names := _fine_times(file))}
-    if not fine:
-        return session.read.parquet(*map(address_for_spark, files))
-    frames = []
-    for names in sorted(set(fine.values())):
-        frame = session.read.parquet(*(address_for_spark(file) for file in files if fine.get(file) == names))
-        moments = {name: _moment(frame, name) for name in names}
-        frames.append(frame.withColumns(moments).select(*COLUMNS))
-    if coarse := [address_for_spark(file) for file in files if file not in fine]:
-        frames.append(session.read.parquet(*coarse).select(*COLUMNS))
+    """Read a folder of files, those whose columns have other types by themselves: Spark reads all by one schema."""
+    alike: dict[tuple[pa.DataType, ...], list[str]] = {}
+    for file in history_files(place):
+        schema = parquet_schema(file)
+        alike.setdefault(tuple(schema.field(name).type for name in COLUMNS), []).append(address_for_spark(file))
+    frames = [
+        _typed(session.read.parquet(*files), dict(zip(COLUMNS, types, strict=True))) for types, files in alike.items()
+    ]
     return functools.reduce(lambda one, other: one.union(other), frames)
 
 
-def _fine_times(file: Path) -> tuple[str, ...]:
-    """Columns of moments to the nanosecond, as pandas writes them."""
-    schema = parquet_schema(file)
-    return tuple(name for name in ("begun", "ended") if getattr(schema.field(name).type, "unit", "") == "ns")
+def _typed(frame: DataFrame, types: Mapping[str, pa.DataType]) -> DataFrame:
+    """The columns that are used, with the types that those of other files have.
+
+    Args:
+        frame: of files.
+        types: of their columns, by name.
+    """
+    sql = functions_of(frame)
+    columns = []
+    for name, what in COLUMNS.items():
+        column = sql.col(name)
+        if what == NUMBER:
+            column = column.cast("double")
+        elif getattr(types[name], "unit", "") == "ns":  # as pandas writes moments: Spark takes them for whole numbers
+            column = _moment(frame, name)
+        columns.append(column.alias(name))
+    return frame.select(*columns)
 
 
 def _moment(frame: DataFrame, name: str) -> Any:

@@ -63,7 +63,8 @@ def trends(values: DataFrame, keys: Sequence[str], *, periods: int, outlook: For
         keys: columns that tell the series apart.
         periods: at most in a series.
         outlook: of the forecast.
-    Returns: the columns `periods` to `high` of forecasts, and `full_in`, `earliest` and `latest`.
+    Returns: the columns `periods` to `high` of forecasts, `full_in`, `earliest`, `latest`, and `upgrade`: the factor of
+        the limit that the upper end of the band stays within until the horizon; null where it does so as it is.
     """
     sql = functions_of(values)
     y, x = sql.col("y"), sql.col("x").cast("double")
@@ -87,6 +88,8 @@ def trends(values: DataFrame, keys: Sequence[str], *, periods: int, outlook: For
         .withColumn("error", sql.sqrt(variance))
     )
     end = sql.lit(outlook.horizon)
+    # The upper end of the band is convex: it is highest at one of its ends.
+    need = sql.greatest(*(line.at(step) + line.margin(step) for step in (sql.lit(0), end))) / sql.lit(outlook.limit)
     steps = sql.sequence(sql.lit(0), end)
 
     def first(sign: int) -> Column:
@@ -107,6 +110,7 @@ def trends(values: DataFrame, keys: Sequence[str], *, periods: int, outlook: For
         first(0).alias("full_in"),
         first(1).alias("earliest"),
         first(-1).alias("latest"),
+        sql.when(need > 1, need).alias("upgrade"),
     )
 
 

@@ -107,7 +107,7 @@ def forecast(
         period=period, level=level, horizon=horizon, limit=limit, confidence=confidence, families=families
     )
     address = (options or Options()).address
-    making.check(Path(history), model, Path(out))
+    making.check(Path(history), model, Path(out), families=families)
     with (
         tempfile.TemporaryDirectory(prefix="amqp-mesh-") as folder,
         sessions.session(address, Path(folder) / sessions.LOG) as session,

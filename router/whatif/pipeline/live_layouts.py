@@ -195,7 +195,7 @@ LINK_FORECAST: Final = Layout(
         Column(name="full_at", kind=MOMENT, doc="Beginning of the period of `full_in`.", is_nullable=True),
         real(
             "upgrade",
-            "Factor by which the capacity must grow to keep the link below the limit at the horizon, by the "
+            "Factor by which the capacity must grow to keep the link below the limit until the horizon, by the "
             "upper end of the band; null when the present capacity is enough.",
             "1",
             is_nullable=True,

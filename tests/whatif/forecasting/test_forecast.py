@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -325,6 +326,22 @@ def test_an_interval_gives_each_hour_its_share(spark: SparkSession, tmp_path: Pa
     assert periods[1]["busy"] == max(values), "the mesh has no other demand"
 
 
+def test_files_with_other_types_of_numbers_are_one_history(spark: SparkSession, tmp_path: Path) -> None:
+    """As pandas writes them: where a value is missing in a file, all numbers of its column are floating-point."""
+    rows = [row(MONDAY + dt.timedelta(minutes=at), 60.0, "A", name, 60) for at in range(6) for name in ("", "jobs")]
+    kinds = (pa.int32(), pa.int64(), pa.float64(), pa.decimal128(30, 2))
+    write_history(tmp_path, rows, times=0)
+    for at, kind in enumerate(kinds):
+        table = from_rows("address_rate", rows[3 * at : 3 * at + 3])
+        place = table.column_names.index("messages")
+        table = table.set_column(place, "messages", table.column("messages").cast(kind))
+        pq.write_table(table, tmp_path / "address_rate" / f"{at}.parquet")
+    check(tmp_path, triangle(), tmp_path / "out")
+    calendar = Calendar(bucket_s=60, period_s=240)
+    found = rates_of(read_history(spark, tmp_path, calendar), calendar).toArrow().to_pylist()
+    assert [each["msgs_per_s"] for each in found] == 6 * [1.0]
+
+
 # Holes
 
 
@@ -475,6 +492,16 @@ def test_so_many_of_the_next_periods_are_within_the_band(spark: SparkSession) ->
             assert steps[len(known) :] == [None] * (3 - len(known)) or steps[: 3 - len(known)] != [None]
 
 
+def test_a_link_that_is_full_and_gets_less_needs_more_capacity_all_the_same(spark: SparkSession) -> None:
+    lines = {"falls": (1.3, -0.04), "falls little": (1.3, -0.01), "rises": (0.5, 0.2), "is calm": (0.5, -0.01)}
+    series = [(name, x, level + slope * x) for name, (level, slope) in lines.items() for x in (-3, -2, -1, 0)]
+    frame = spark.createDataFrame(series, "key string, x int, y double")
+    outlook = ForecastSettings(horizon=10, confidence=0.9, limit=1.0)
+    found = trends(frame, ["key"], periods=4, outlook=outlook).toArrow().to_pylist()
+    needs = {each["key"]: each["upgrade"] for each in found}
+    assert needs == pytest.approx({"falls": 1.3, "falls little": 1.3, "rises": 2.5, "is calm": None})
+
+
 # What there is too little of
 
 
@@ -522,6 +549,22 @@ def test_a_history_that_is_none_is_named_with_what_it_lacks(tmp_path: Path) -> N
     file.write_bytes(b"PAR1")
     with pytest.raises(ParquetFileError, match=r"part-.*: cannot be read: .*; expected a whole file of Parquet"):
         check(tmp_path, triangle(), tmp_path / "out")
+
+
+def test_failures_and_costs_that_cannot_be_are_told_before_the_history_is_read(tmp_path: Path) -> None:
+    write_model(triangle(), tmp_path / "model")
+    directed = attrs.evolve(triangle().links[0], cost_back=9)
+    write_model(attrs.evolve(triangle(), links=[directed, *triangle().links[1:]]), tmp_path / "directed")
+    for model, fail, words in (
+        ("model", "lnks:1", "--fail: `lnks:1`; expected such as links:1, "),
+        ("model", "srlg", "`srlg`: the model has no group of kind srlg"),
+        ("directed", "links:1", "link A--B has another cost in each direction"),
+    ):
+        asked = ["forecast", str(tmp_path / "none"), "--model", str(tmp_path / model), "-o", str(tmp_path / "out")]
+        done = CliRunner().invoke(main, ["whatif", *asked, "--fail", fail])
+        assert done.exit_code == 2
+        assert words in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["directed", "model"]
 
 
 def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:
