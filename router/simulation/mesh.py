@@ -273,9 +273,10 @@ class Mesh:
         if not wire.is_up:
             return
         wire.is_up = False
+        for side in range(len(wire.ends)):
+            self.network.close((wire.number, wire.generation, side))
         wire.generation += 1
         for side, router in enumerate(wire.ends):
-            self.network.close((wire.number, wire.generation, side))
             self._tell_down(router, wire.connections[side])
 
     def reconnect(self, wire: Wire) -> None:

@@ -72,6 +72,19 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert run(5) != run(6)
 
 
+def test_a_connection_that_ends_leaves_nothing_in_the_network(meshes: list[Mesh]) -> None:
+    mesh = Mesh.of_edges(RING, seed=1)
+    meshes.append(mesh)
+    settle(mesh)
+    streams = len(mesh.network._last)
+    for _ in range(3):
+        for wire in mesh.wires:
+            mesh.disconnect(wire)
+            mesh.reconnect(wire)
+        mesh.run_for(2.0)
+    assert len(mesh.network._last) == streams
+
+
 def test_addresses_spread_and_go(meshes: list[Mesh]) -> None:
     mesh = Mesh.of_edges(RING, seed=2, bodies=True)
     meshes.append(mesh)

@@ -148,7 +148,7 @@ class Twin:
             kind = self.case.kinds[number % len(self.case.kinds)]
             target = self._target(kind)
             if target is None:
-                return  # nothing is left that could fail
+                continue  # nothing of that kind is left that could fail
             what, fail, repair = target
             yield self._event(kind, what, fail)
             if self.case.is_repaired:

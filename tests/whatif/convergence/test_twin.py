@@ -89,6 +89,13 @@ def test_failures_add_up_until_nothing_is_left() -> None:
     assert len({row["what"] for row in rows}) == 4
 
 
+def test_a_kind_of_which_nothing_is_left_ends_neither_the_others_nor_the_calm() -> None:
+    line = TwinTopology(name="line", ids=("A", "B", "C"), links=(("A", "B", 1, None), ("B", "C", 1, None)), routers=3)
+    kinds = (EventKind.LINK, EventKind.LINK, EventKind.LINK, EventKind.ROUTER)
+    rows = run_case(small(ground=line, kinds=kinds, failures=4, is_repaired=False, calm_s=1.0))
+    assert [row["kind"] for row in rows] == ["start", "link", "link", "router", "calm"]
+
+
 def test_messages_and_computations_are_those_of_the_planes() -> None:
     twin = Twin(small(failures=1, kinds=(EventKind.LINK,), is_repaired=False))
     start, cut = twin.rows()
