@@ -87,6 +87,14 @@ def is_run(folder: Path) -> bool:
         return bool(importlib.import_module("router.whatif.pipeline.run_folder").is_run(folder))
 
 
+def is_split(folder: Path) -> bool:
+    """Whether a folder is a run whose messages are split over equal paths.
+
+    Raises: TableError
+    """
+    return is_run(folder) and bool(importlib.import_module("router.whatif.pipeline.run_folder").is_split(folder))
+
+
 def need_run(folder: Path) -> None:
     """Refuse a folder that is no run.
 

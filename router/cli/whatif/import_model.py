@@ -10,7 +10,7 @@ import click
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, faults_of, show, unwritable
 from router.cli.options import BoundedNumber
-from router.cli.whatif.options import demands_option, groups_option, output_option
+from router.cli.whatif.options import check_model_output, demands_option, groups_option, output_option
 
 FORMS: Final = ("mesh", "graphml", "topohub", "sndlib", "repetita")
 NOUNS: Final = {
@@ -37,7 +37,7 @@ NOUNS: Final = {
     metavar="BYTES",
     help="Size of a message, where FILE has traffic without message sizes.",
 )
-@output_option("MODEL")
+@output_option("MODEL", check_model_output)
 def import_(
     file: str, demands: str | None, details: tuple[str, ...], form: str | None, message_bytes: float, output: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,14 +13,16 @@ import click
 from router.cli.errors import BAD_INPUT, CommandError
 from router.cli.options import WholeNumber
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import answering, need_capacities, read_model, say_json, say_table
+from router.cli.whatif.command_helpers import answering, is_split, need_capacities, read_model, say_json, say_table
 from router.cli.whatif.options import fail_option, folder_argument, json_option, tries_option
 from router.cli.whatif.progress_bar import progress
 from router.core.terminal_escaping import shell_word
 
 MOST_COST: Final = 65535
 NAMED: Final = 5
-"""Links that are named of those that the mesh file lacks."""
+"""Links that are named in a warning about the mesh file."""
+BOM: Final = "\ufeff"
+"""Mark at the beginning of a file that some editors write."""
 
 
 @click.command("optimise")
@@ -71,13 +74,16 @@ def optimise(
     with answering(folder), progress() as on_progress:
         model = read_model(folder)
         need_capacities(folder, model)
+        if is_split(folder):
+            message = "a run with --routing ecmp; costs are sought for single paths, as routers of a mesh use them"
+            raise CommandError(f"{folder}: {message}", BAD_INPUT)
         least = {link.id: 1 for link in model.links}
         for name in kept:
             places.place_of("link", name, tuple(least), option="--keep")
         if file is not None:
             mesh = importlib.import_module("mesh_config.loader").load_mesh(file)
             there = settings.links_by_id(mesh)
-            _tell_of_missing(file, [name for name in least if name not in there], len(least))
+            _tell_of_differences(file, {name: link.cost for name, link in there.items()}, model)
             known = settings.least_costs(mesh)
             least = {name: known[name] for name in least if name in known}
         limits = searching.CostLimits(
@@ -100,29 +106,47 @@ def optimise(
         _say(rows, found, diff)
 
 
-def _tell_of_missing(file: str, missing: list[str], count: int) -> None:
-    """Say which links of the model a mesh file lacks, so that their costs stay.
+def _tell_of_differences(file: str, costs: dict[str, int], model: Any) -> None:
+    """Say where a mesh file differs from the model, whose costs and links are those that are played.
 
     Args:
         file: path of the mesh file.
-        missing: links.
-        count: links of the model.
-    Raises: CommandError when there is none that it has: it is the file of another mesh.
+        costs: of its links, by id.
+        model: whose costs are changed.
+    Raises: CommandError when it has no link of the model: it is the file of another mesh.
     """
-    if not missing:
-        return
-    some = ", ".join(missing[:NAMED]) + (" and others" if len(missing) > NAMED else "")
-    if len(missing) == count:
+    own = {link.id: link.cost for link in model.links}
+    missing = [name for name in own if name not in costs]
+    if missing and len(missing) == len(own):
         raise CommandError(
-            f"{file}: it has no link of the model ({some}); expected the mesh file that the model was made from",
+            f"{file}: it has no link of the model ({_some(missing)}); expected the mesh file that the model was made "
+            "from",
             BAD_INPUT,
         )
-    click.echo(printable(f"warning: {file} lacks links of the model, whose costs stay: {some}"), err=True)
+    for names, said in (
+        (missing, "lacks links of the model, whose costs stay"),
+        ([name for name in costs if name not in own], "has links that the model lacks, which were left out"),
+        (
+            [name for name in costs if name in own and costs[name] != own[name]],
+            "has other costs of links than the model, whose costs were taken",
+        ),
+    ):
+        if names:
+            click.echo(printable(f"warning: {file} {said}: {_some(names)}"), err=True)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
 
 
 def _diff(file: Path, edited: str) -> str:
-    before = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    return "".join(difflib.unified_diff(before, edited.splitlines(keepends=True), str(file), str(file)))
+    """Changes to a file, as `patch` takes them: with the ends of lines that the file has."""
+    text = file.read_bytes().decode("utf-8")
+    if text.startswith(BOM):
+        edited = BOM + edited
+    before, after = (io.StringIO(each, newline="\n").readlines() for each in (text, edited))
+    changes = difflib.unified_diff(before, after, str(file), str(file))
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in changes)
 
 
 def _say(rows: list[dict[str, Any]], found: Any, diff: str) -> None:

@@ -166,14 +166,27 @@ def check_output(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     return value
 
 
-def output_option(what: str) -> Callable[[F], F]:
+def check_model_output(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Refuse a place that can't be written, or that something other than a model has, before there is work for it.
+
+    Raises: InvalidInputError
+    """
+    check_output(ctx, param, value)
+    if value is not None and not ctx.resilient_parsing:
+        with faults_of(value, BAD_INPUT):
+            importlib.import_module("router.whatif.formats.model_folder").check_model_place(value)
+    return value
+
+
+def output_option(what: str, check: Callable[..., Any] = check_output) -> Callable[[F], F]:
     """Take the folder to be written.
 
     Args:
         what: it will be, as the help shows it.
+        check: refuses places that it can't have.
     """
     return click.option(
-        "-o", "--output", metavar=what, type=click.Path(), required=True, help="Folder to write.", callback=check_output
+        "-o", "--output", metavar=what, type=click.Path(), required=True, help="Folder to write.", callback=check
     )
 
 

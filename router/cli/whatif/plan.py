@@ -9,10 +9,10 @@ from typing import Any, Final
 import click
 
 from router.cli.errors import BAD_INPUT, CommandError
-from router.cli.whatif.command_helpers import CAPACITIES_BY, answering, read_model, say_json, say_table
+from router.cli.whatif.command_helpers import CAPACITIES_BY, answering, is_split, read_model, say_json, say_table
 from router.cli.whatif.options import (
     allowed_option,
-    check_output,
+    check_model_output,
     fail_option,
     folder_argument,
     json_option,
@@ -49,7 +49,7 @@ NO_PLAN: Final = 1
     metavar="PLANNED",
     type=click.Path(path_type=Path),
     help="Write the planned model to this folder.",
-    callback=check_output,
+    callback=check_model_output,
 )
 @json_option
 def plan(
@@ -82,16 +82,19 @@ def plan(
             raise CommandError(f"--max-util: no link of the model has a capacity; {CAPACITIES_BY}", BAD_INPUT)
         priced = importlib.import_module("router.whatif.formats.price_file").read_prices(prices, model)
         chosen = importlib.import_module("router.whatif.scenarios.scenario_plan").families_of(",".join(families))
-        search = planning.PlanSearch(model, priced, wanted, chosen)
+        search = planning.PlanSearch(model, priced, wanted, chosen, is_split=is_split(folder))
         found = search.find(tries, lambda done, total: on_progress("evaluating plans", done, total))
-        if output is not None and found.price is not None:
-            importlib.import_module("router.whatif.formats.model_folder").write_model(search.planned(found), output)
     if is_json:
         say_json(_plain(found))
     else:
-        _say(found, output)
+        _say(found)
     if found.price is None:
         raise SystemExit(NO_PLAN)
+    if output is not None:
+        with answering(output):
+            importlib.import_module("router.whatif.formats.model_folder").write_model(search.planned(found), output)
+        if not is_json:
+            click.echo(f"planned model: {output}")
 
 
 def _rows(found: Any) -> list[dict[str, Any]]:
@@ -115,7 +118,7 @@ def _plain(found: Any) -> dict[str, Any]:
     }
 
 
-def _say(found: Any, output: Path | None) -> None:
+def _say(found: Any) -> None:
     words = importlib.import_module("router.whatif.wording")
     sets = f"{words.counted(found.tries, 'mesh')} evaluated"
     if found.price is None:
@@ -140,5 +143,3 @@ def _say(found: Any, output: Path | None) -> None:
         most = f": at most {found.price / found.at_least - 1:.0%} more than the cheapest" if found.at_least else ""
         verdict = f"the minimum price of any plan is {found.at_least:,.10g}{most}"
     click.echo(f"\nprice {found.price:,.10g}; {verdict}; {sets}")
-    if output is not None:
-        click.echo(f"planned model: {output}")

@@ -18,13 +18,13 @@ from router.cli.options import BoundedNumber
 from router.cli.router_access import RouterAccess, access_options_beside_url
 from router.cli.whatif.import_model import save
 from router.cli.whatif.mesh_client import MeshClient
-from router.cli.whatif.options import demands_option, groups_option, output_option
+from router.cli.whatif.options import check_model_output, demands_option, groups_option, output_option
 from router.core.terminal_escaping import url_without_password
 
 
 @click.command()
 @click.argument("url")
-@output_option("MODEL")
+@output_option("MODEL", check_model_output)
 @click.option("--name", default="mesh", show_default=True, metavar="TEXT", help="Name to give to the model.")
 @groups_option
 @demands_option

@@ -13,7 +13,7 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, CommandError
 from router.cli.options import BoundedNumber, WholeNumber
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
+from router.cli.whatif.command_helpers import answering, is_split, read_model, say_json, say_table
 from router.cli.whatif.options import folder_argument, json_option
 from router.cli.whatif.progress_bar import progress
 
@@ -26,14 +26,6 @@ def _kernel(model: Any, *, is_split: bool) -> tuple[Any, Any]:
     """Network and kernel of a model."""
     network = importlib.import_module("router.whatif.kernel.network_arrays").Network.of(model)
     return network, importlib.import_module("router.whatif.kernel.mesh_kernel").Kernel(network, is_split=is_split)
-
-
-def _is_split(folder: Path) -> bool:
-    """Whether it is a run whose messages are split over equal paths.
-
-    Raises: TableError
-    """
-    return is_run(folder) and bool(importlib.import_module("router.whatif.pipeline.run_folder").is_split(folder))
 
 
 @click.command("suggest")
@@ -86,7 +78,7 @@ def suggest(
     places = importlib.import_module("router.whatif.analysis.explain.base_and_scenario")
     with answering(folder):
         model = read_model(folder)
-        network, kernel = _kernel(model, is_split=_is_split(folder))
+        network, kernel = _kernel(model, is_split=is_split(folder))
         for text in addresses:
             places.place_of("address", text, network.addresses, option="--address")
         wish = suggesting.SuggestOptions(count=count, cost=cost, max_km=max_km)

@@ -115,16 +115,21 @@ def check(folder: Path, limits: Limits, model: Model) -> list[LimitResult]:
     outcomes = Outcomes.read(folder)
     _refuse_unknown("variant", [limits.variant], outcomes.values("variant"))
     _refuse_unknown("family", limits.families, [name for name in outcomes.values("family") if name != NOTHING])
-    elements = [router.id for router in model.routers] + [link.id for link in model.links]
-    elements += [group.name for group in model.groups]
-    elements += sorted({router.site for router in model.routers if router.site})
-    _refuse_unknown("router, link or group", limits.allowed, elements)
+    refuse_unknown_elements(limits.allowed, model)
     _refuse_unknown("address", limits.max_address_delay_ms, [address.text for address in model.addresses])
     _refuse_unknown("class of demands", limits.max_class_delay_ms, _classes(model))
     found: list[LimitResult] = []
     for make in (_utilisation, _spof, _counts, _paths, _delays, _availability, _credit):
         found += make(folder, outcomes, limits, model)
     return found
+
+
+def refuse_unknown_elements(names: Collection[str], model: Model) -> None:
+    """Refuse names of what no single point of failure can be. Raises: TableError for one that the model lacks."""
+    elements = [router.id for router in model.routers] + [link.id for link in model.links]
+    elements += [group.name for group in model.groups]
+    elements += sorted({router.site for router in model.routers if router.site})
+    _refuse_unknown("router, link or group", names, elements)
 
 
 def _refuse_unknown(what: str, names: Collection[str], known: Collection[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -13,7 +13,9 @@ from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network, capacity_units
 from router.whatif.kernel.scenario_loop import fail_one_by_one
 from router.whatif.model.mesh_model import Model
-from router.whatif.scenarios.failure_families import FailureCandidates, Family
+from router.whatif.scenarios.failure_families import Batch, FailureCandidates, Family
+from router.whatif.scenarios.scenario_plan import LARGEST_CHUNK, Plan
+from router.whatif.wording import BASE
 
 TRIES: Final = 2_000
 """Meshes that a search plays at most, unless it is told otherwise."""
@@ -35,21 +37,21 @@ class FailureSweep:
     """Highest load in either direction, by link: millionths of messages/s and of bytes/s."""
 
     @classmethod
-    def of(cls, model: Model, families: Sequence[Family]) -> FailureSweep:
+    def of(cls, model: Model, families: Sequence[Family], *, is_split: bool = False) -> FailureSweep:
         """Play all scenarios.
 
         Args:
             model: that has been checked.
             families: of failures.
-        Raises: NetworkError
+            is_split: as `Kernel` has it.
+        Raises: NetworkError; PlanError for families that a run of the model refuses, too.
         """
+        plan = Plan.of([(BASE, FailureCandidates.of(model))], families)
         network = Network.of(model)
-        kernel = Kernel(network, has_percentiles=False)
-        elements = FailureCandidates.of(model)
+        kernel = Kernel(network, is_split=is_split, has_percentiles=False)
         rates, sizes = (each.copy() for each in kernel.base_loads())
         highest, pairs, lost = kernel.max_utilisation, 0, kernel.lost_rate
-        for family in families:
-            batch = family.batch(elements, np.arange(family.count(elements)))
+        for batch in _batches(plan):
             for _ in fail_one_by_one(
                 kernel,
                 batch.links.tolist(),
@@ -79,3 +81,10 @@ class FailureSweep:
         ).reshape(-1, 2)
         found: Floats = (self.loads / limits).max(axis=1, initial=0.0)
         return found
+
+
+def _batches(plan: Plan) -> Iterator[Batch]:
+    """All failures of a plan, never so many at once that they take much memory."""
+    for first in range(0, len(plan), LARGEST_CHUNK):
+        for _, _, batch in plan.batches(first, min(first + LARGEST_CHUNK, len(plan))):
+            yield batch

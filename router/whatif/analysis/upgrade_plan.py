@@ -16,6 +16,7 @@ from typing import cast
 
 import attrs
 
+from router.whatif.analysis.check import refuse_unknown_elements
 from router.whatif.analysis.failure_sweep import TRIES, FailureSweep
 from router.whatif.analysis.spof import spof_rows
 from router.whatif.formats.price_file import PricedChange, PricedOptions
@@ -86,10 +87,22 @@ class PlanSearch:
         prices: of what could be done.
         limits: that are to be kept.
         families: failures that are played.
+        is_split: as `Kernel` has it.
+    Raises: TableError when an element that limits allow is not there.
     """
 
-    def __init__(self, model: Model, prices: PricedOptions, limits: PlanLimits, families: Sequence[Family]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        prices: PricedOptions,
+        limits: PlanLimits,
+        families: Sequence[Family],
+        *,
+        is_split: bool = False,
+    ) -> None:
+        refuse_unknown_elements(limits.allowed, model)
         self.model = model
+        self._is_split = is_split
         self.limits = limits
         self.families = families
         self.builds = sorted(prices.builds, key=lambda each: (each.price, each.link.id))
@@ -178,10 +191,10 @@ class PlanSearch:
         limits, missing = self.limits, []
         if limits.no_single_point_of_failure:
             network = Network.of(model)
-            rows = spof_rows(None, model, network, Kernel(network, has_percentiles=False))
+            rows = spof_rows(None, model, network, Kernel(network, is_split=self._is_split, has_percentiles=False))
             left = [row for row in rows if row["element"] not in limits.allowed]
             missing += [float(sum(cast("int", row["unreachable_pairs"]) for row in left)), float(len(left))]
-        sweep = FailureSweep.of(model, self.families)
+        sweep = FailureSweep.of(model, self.families, is_split=self._is_split)
         if limits.max_lost_pairs is not None:
             missing.append(max(0.0, float(sweep.lost_pairs - limits.max_lost_pairs)))
         if limits.max_lost_msgs is not None:

@@ -81,9 +81,7 @@ def write_model(model: Model, folder: str | os.PathLike[str]) -> None:
     """
     model.check()
     target = Path(folder)
-    if target.exists() and not (target / HEAD).is_file() and not _is_empty(target):
-        message = "it exists and has other contents"
-        raise ModelError([_place(target).finding(message, expected="a new folder, or a model to replace")])
+    check_model_place(target)
     beside = target.parent / f".{target.name}.{secrets.token_hex(4)}"
     beside.mkdir(parents=True)
     try:
@@ -105,6 +103,14 @@ def write_model(model: Model, folder: str | os.PathLike[str]) -> None:
         if isinstance(error, OSError):
             error.filename = str(target)  # a full disk names none
         raise
+
+
+def check_model_place(folder: str | os.PathLike[str]) -> None:
+    """Check whether a model may have a place. Raises: ModelError when something that is no model has it."""
+    target = Path(folder)
+    if target.exists() and not (target / HEAD).is_file() and not _is_empty(target):
+        message = "it exists and has other contents"
+        raise ModelError([_place(target).finding(message, expected="a new folder, or a model to replace")])
 
 
 def read_model(folder: str | os.PathLike[str]) -> Model:

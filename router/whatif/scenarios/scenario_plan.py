@@ -180,7 +180,7 @@ class Plan:
                     sections.append(Section(variant=place, family=family, first=first, count=count, shuffle=shuffle))
                 first += count
         if first > MAX_SCENARIOS:
-            expected = f"at most {MAX_SCENARIOS:,}; --sample runs some of them"
+            expected = f"at most {MAX_SCENARIOS:,}: fewer failures at once, or --sample of a run"
             raise plan_error("--fail", f"{first:,} scenarios", expected)
         named = tuple(VariantCandidates(name=name, elements=elements) for name, elements in variants)
         return cls(variants=named, sections=tuple(sections), seed=seed)

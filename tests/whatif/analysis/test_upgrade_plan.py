@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import random
@@ -23,13 +24,14 @@ from router.cli.whatif.plan import plan
 from router.whatif.analysis.cost_search import CostLimits, better_costs
 from router.whatif.analysis.failure_sweep import TRIES, FailureSweep
 from router.whatif.analysis.upgrade_plan import PlanLimits, PlanSearch
+from router.whatif.formats import model_folder
 from router.whatif.formats.details_file import with_details
 from router.whatif.formats.importer import import_model
 from router.whatif.formats.mesh_settings import built_in_treatment, links_by_id
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.formats.price_file import PricedChange, PricedOptions, read_prices
 from router.whatif.model.demands import Demand
-from router.whatif.model.elements import LinkEdge, RouterNode
+from router.whatif.model.elements import Group, GroupKind, LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model, with_costs, with_links
 from router.whatif.scenarios.scenario_plan import families_of
 from tests.whatif import small
@@ -196,6 +198,79 @@ def test_a_plan_is_told_and_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--fail", "srlg"], "`srlg`: the model has no group of kind srlg"),
+        (["--fail", "links:9"], "`links:9`: the mesh has 2 links and 3 routers; expected fewer failures at once"),
+        (["--allow", "R33"], "no router, link or group `R33`; expected one of A, B, C, A--B, B--C"),
+    ],
+)
+def test_a_plan_refuses_failures_and_elements_that_are_not_there(
+    options: list[str], words: str, tmp_path: Path
+) -> None:
+    write_model(line(), tmp_path / "model")
+    (tmp_path / "prices.yaml").write_text(PRICES)
+    asked = ["whatif", "plan", str(tmp_path / "model"), "--prices", str(tmp_path / "prices.yaml"), "--max-util", "9"]
+    done = CliRunner().invoke(main, [*asked, *options])
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+@pytest.mark.parametrize("text", ["links:4", "links:16"])
+def test_too_many_failures_are_refused_before_they_are_played(text: str) -> None:
+    words = r"scenarios; expected at most 100,000,000: fewer failures at once, or --sample of a run"
+    with pytest.raises(SettingsError, match=words):
+        FailureSweep.of(small.mesh(" ".join(f"a{at}-a{at + 1}" for at in range(300))), families_of(text))
+
+
+@pytest.mark.parametrize(("routing", "price"), [("mesh", 2.0), ("ecmp", 0.0)])
+def test_a_plan_for_a_run_routes_as_the_run_does(routing: str, price: float, tmp_path: Path) -> None:
+    """100 msg/s from A to D go over one path, or half of them over each of two, and 60 are what a link carries."""
+    demands = [small.demand("A", "D", 100.0, is_address=False)]
+    model = small.mesh("A-B A-C B-D C-D D-E", capacity_msgs=60.0, demands=demands)
+    model = attrs.evolve(model, groups=[Group(name="far", kind=GroupKind.SRLG, routers=("E",))])
+    write_model(model, tmp_path / "model")
+    (tmp_path / "prices.yaml").write_text('upgrades: [{link: "*", times: 2, price: 1}]')
+    run = str(tmp_path / "run")
+    words = ["run", str(tmp_path / "model"), "-o", run, "--routing", routing, "--engine", "local", "--no-report"]
+    done = CliRunner().invoke(main, ["whatif", *words, "--fail", "srlg"])
+    assert done.exit_code == 0, done.output
+    kept = CliRunner().invoke(main, ["whatif", "check", run, "--max-util", "1"])
+    assert kept.exit_code == (0 if price == 0 else 1)
+    words = ["plan", run, "--prices", str(tmp_path / "prices.yaml"), "--max-util", "1", "--fail", "srlg", "--json"]
+    done = CliRunner().invoke(main, ["whatif", *words])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["price"] == price
+
+
+def test_what_has_the_place_of_a_plan_is_told_before_it_is_searched(tmp_path: Path) -> None:
+    write_model(line(), tmp_path / "model")
+    (tmp_path / "prices.yaml").write_text("no prices")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "note").touch()
+    words = ["plan", str(tmp_path / "model"), "--prices", str(tmp_path / "prices.yaml"), "--max-util", "80%"]
+    done = CliRunner().invoke(main, ["whatif", *words, "-o", str(tmp_path / "notes")])
+    assert done.exit_code == 2
+    expected = "error: it exists and has other contents; expected a new folder, or a model to replace"
+    assert done.output == f"{tmp_path / 'notes'}: {expected}\n"
+
+
+def test_a_plan_that_cannot_be_written_is_told_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    write_model(line(), tmp_path / "model")
+    (tmp_path / "prices.yaml").write_text(PRICES)
+    monkeypatch.setattr(model_folder, "write_model", full)
+    words = ["plan", str(tmp_path / "model"), "--prices", str(tmp_path / "prices.yaml"), "--max-util", "80%"]
+    done = CliRunner().invoke(main, ["whatif", *words, "-o", str(tmp_path / "planned")])
+    assert done.exit_code == 1
+    assert "price 8; no plan is cheaper" in done.stdout
+    assert "No space left on device" in done.stderr
+    assert "planned model" not in done.stdout
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         (
@@ -347,6 +422,9 @@ def test_costs_become_a_diff_of_the_settings(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["costs"] == []  # if C dies all goes by B
+    # A failure in which all goes by C.
+    risk = Group(name="duct", kind=GroupKind.SRLG, links=("A--B",))
+    write_model(attrs.evolve(model, links=links, demands=demands, groups=[risk]), tmp_path / "model")
     done = CliRunner().invoke(main, [*words[:-3], "--fail", "srlg", "--json"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
@@ -364,6 +442,63 @@ def test_costs_become_a_diff_of_the_settings(tmp_path: Path) -> None:
     }
     assert "# south" in patched.read_text()
     assert load_mesh(patched).routers.keys() == load_mesh(file).routers.keys()
+
+
+SQUARE_OF_CAPACITIES = {"A--B": 100.0, "B--D": 100.0, "A--C": 1000.0, "C--D": 1000.0}
+
+
+def square(file: Path, folder: Path) -> None:
+    """Write the model of MESH in which all goes by B, and has more room by C."""
+    model, _ = import_model(file)
+    links = [attrs.evolve(link, capacity_msgs=SQUARE_OF_CAPACITIES[link.id]) for link in model.links]
+    demands = [Demand(src="A", dst="D", msgs_per_s=90.0, msg_bytes=1.0)]
+    risk = Group(name="duct", kind=GroupKind.SRLG, links=("A--B",))
+    write_model(attrs.evolve(model, links=links, demands=demands, groups=[risk]), folder)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_diff_has_the_ends_of_lines_of_the_file(end: str, mark: str, tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yaml"
+    # The last connector, whose cost is changed, is on the last line, which has no end.
+    text = (mark + MESH.rstrip("\n")).replace("\n", end)
+    file.write_bytes(text.encode())
+    square(file, tmp_path / "model")
+    words = ["whatif", "optimise", str(tmp_path / "model"), "--mesh", str(file), "--fail", "srlg", "--json"]
+    done = CliRunner().invoke(main, [*words, "--keep", "A--B"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert [change["link"] for change in told["costs"]] == ["B--D"]
+    *_, context, old, no_end, new, last = told["diff"].split("\n")[:-1]
+    assert (no_end, last) == (2 * ("\\ No newline at end of file",))
+    assert [context[1:], old[1:]] == text.split("\n")[-2:]
+    assert (context[0], old[0], new[0]) == (" ", "-", "+")
+    assert new[1:] != old[1:]
+    assert len([line for line in told["diff"].split("\n") if line.startswith(("-", "+"))]) == 4
+
+
+def test_costs_are_not_sought_for_a_run_with_splitting(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yaml"
+    file.write_text(MESH)
+    square(file, tmp_path / "model")
+    words = ["run", str(tmp_path / "model"), "-o", str(tmp_path / "run"), "--routing", "ecmp", "--no-report"]
+    done = CliRunner().invoke(main, ["whatif", *words, "--engine", "local"])
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(main, ["whatif", "optimise", str(tmp_path / "run")])
+    assert done.exit_code == 2
+    assert f"{tmp_path / 'run'}: a run with --routing ecmp; costs are sought for single paths" in done.stderr
+
+
+def test_a_mesh_file_that_has_changed_since_the_model_was_made_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yaml"
+    file.write_text(MESH)
+    square(file, tmp_path / "model")
+    file.write_text(MESH.replace("cost: 1", "cost: 7").replace("[{to: B}]", "[{to: B}, {to: A}]"))
+    done = CliRunner().invoke(main, ["whatif", "optimise", str(tmp_path / "model"), "--mesh", str(file)])
+    assert done.exit_code == 0, done.output
+    assert f"warning: {file} has links that the model lacks, which were left out: A--D\n" in done.stderr
+    words = "has other costs of links than the model, whose costs were taken: A--C\n"
+    assert f"warning: {file} {words}" in done.stderr
 
 
 def _patched(text: str, diff: str) -> str:

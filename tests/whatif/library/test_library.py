@@ -255,7 +255,9 @@ def test_what_cannot_be_is_said(done: Run, tmp_path: Path) -> None:
         play(everything(), tmp_path / "run", families="wires:1", options=LOCAL)
     with pytest.raises(PlanError, match=r"links: `A,B`; expected A,B,COST, A and B routers"):
         play(everything(), tmp_path / "run", links="A,B", options=LOCAL)
-    with pytest.raises(PlanError, match=r" scenarios; expected at most [\d,]+; sample runs some of them"):
+    with pytest.raises(
+        PlanError, match=r" scenarios; expected at most [\d,]+: fewer failures at once, or sample of a run"
+    ):
         play(everything(60, 120), tmp_path / "run", families="links:8", options=LOCAL)
     with pytest.raises(TypeError, match="request is given, and families too"):
         play(everything(), tmp_path / "run", REQUEST, LOCAL, families="links:1")

@@ -70,6 +70,15 @@ def test_each_command_refuses_it_before_there_is_work(tmp_path: Path, command: t
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", [("snapshot", "amqp://127.0.0.1:1"), ("import", "no file")])
+def test_a_place_of_something_else_is_refused_before_a_model_is_made(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "note").touch()
+    done = CliRunner().invoke(main, ["whatif", *command, "-o", str(tmp_path)])
+    assert done.exit_code == 2
+    expected = "error: it exists and has other contents; expected a new folder, or a model to replace"
+    assert done.output == f"{tmp_path}: {expected}\n"
+
+
 def test_the_library_refuses_it_too() -> None:
     with pytest.raises(RunError, match=NOTHING):
         run(everything(6, 8), Request(), UNWRITABLE)
