@@ -34,6 +34,8 @@ from router.cli.whatif.options import spark_conf_option, spark_settings
 from router.core.terminal_escaping import url_without_password
 
 CONNECT: Final = "router.cli.whatif.watch:connect"
+HERE: Final = "local[1,2]"
+"""Master of Spark: one task at a time, tried again when it fails. Rows are shown and written by this process."""
 LOOK_S: Final = 0.2
 STARTS: Final = 3
 LATE: Final = "Python worker failed to connect back"
@@ -149,7 +151,7 @@ def _watch(
     patience_s = 2 * interval_s + sum(access.timeout_s for access in accesses)
     try:
         with _set_by_signals(stopped), _unless(stopped):
-            address = spark.SparkAddress(settings=spark_settings(settings), workers=1)
+            address = spark.SparkAddress(master=HERE, settings=spark_settings(settings), workers=1)
             with (
                 spark.session(address, checkpoint / stream.LOG) as session,
                 _set_by_signals(stopped),  # again: pyspark has taken SIGINT, to raise KeyboardInterrupt

@@ -471,8 +471,11 @@ def test_killed_and_started_again_it_has_lost_nothing_and_counted_nothing_twice(
 
 
 def test_the_command_shows_one_interval(
-    mesh: MeshProcesses, traffic: Traffic, spark: SparkSession, tmp_path: Path
+    mesh: MeshProcesses, traffic: Traffic, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # As for `run`, which takes these variables: this command works on this machine.
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    monkeypatch.setenv("MASTER", "spark://127.0.0.1:1")
     model = Model(
         name="line",
         routers=[RouterNode(id=name) for name in ("R1", "R2", "R3")],
