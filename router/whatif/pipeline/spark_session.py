@@ -117,12 +117,14 @@ def session(address: SparkAddress, log: Path) -> Iterator[SparkSession]:
     Raises: RunError when Spark can't be started.
     """
     before = session_of(address)
-    found = start(address, log)
-    try:
-        yield found
-    finally:
-        if found is not before:
-            found.stop()
+    # Whose value Spark, started by a master, refuses, and pyspark takes for its own whenever it makes a function.
+    with _variables({"SPARK_REMOTE": None} if address.master else {}):
+        found = start(address, log)
+        try:
+            yield found
+        finally:
+            if found is not before:
+                found.stop()
 
 
 def _connect(remote: str, address: SparkAddress) -> SparkSession:
@@ -180,7 +182,7 @@ def _launch(address: SparkAddress, log: Path) -> SparkSession:
     gateway = None
     if SparkContext._gateway is None and not is_submitted:  # else it is used
         launch: Any = launch_gateway  # which has no types
-        with log.open("ab") as file, _launch_variables(is_here=settings.keys() >= HERE.keys()):
+        with log.open("ab") as file, _variables(_launch_variables(is_here=settings.keys() >= HERE.keys())):
             # A signal to this process group is for this process, which ends Java in order; it ends with its input too.
             gateway = launch(conf, {"stdout": file, "stderr": subprocess.STDOUT, "process_group": 0})
     context = SparkContext(conf=conf, gateway=gateway)
@@ -205,8 +207,7 @@ def _is_told_by_nobody(record: logging.LogRecord) -> bool:
     return record.msg != LOGGED_BY_PY4J
 
 
-@contextlib.contextmanager
-def _launch_variables(*, is_here: bool) -> Iterator[None]:
+def _launch_variables(*, is_here: bool) -> dict[str, str]:
     """Variables of the environment that Spark is to start with.
 
     Args:
@@ -218,16 +219,26 @@ def _launch_variables(*, is_here: bool) -> Iterator[None]:
     wanted = {"PYTHONPATH": os.pathsep.join([root, path] if path else [root])}
     if is_here:
         wanted["SPARK_LOCAL_IP"] = LOOPBACK
+    return wanted
+
+
+@contextlib.contextmanager
+def _variables(wanted: Mapping[str, str | None]) -> Iterator[None]:
+    """Let variables of the environment have other values meanwhile; None: they are not set."""
     before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    _set_variables(wanted)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        _set_variables(before)
+
+
+def _set_variables(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def pages(session: SparkSession) -> str | None:

@@ -338,9 +338,11 @@ for name in ("one", "two"):
 
 
 def test_a_program_may_make_one_run_on_spark_after_the_other(tmp_path: Path) -> None:
-    """It has no session of its own: each run starts Spark and ends it."""
+    """It has no session of its own: each run starts Spark and ends it, by the master that is given."""
     write_model(everything(6, 8), tmp_path / "model")
-    done = subprocess.run([sys.executable, "-c", TWO_RUNS, tmp_path], capture_output=True, text=True, check=False)
+    variables = {**os.environ, "SPARK_REMOTE": "sc://127.0.0.1:1", "MASTER": "spark://127.0.0.1:1"}
+    command = [sys.executable, "-c", TWO_RUNS, tmp_path]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert_equal(tmp_path / "one", tmp_path / "two")
 
