@@ -35,7 +35,6 @@ from router.whatif.forecasting.link_trends import LEAST, ForecastSettings, numbe
 from router.whatif.forecasting.models_with_forecast_demands import with_measured
 from router.whatif.formats.folder_replacement import replace_folder
 from router.whatif.formats.model_folder import write_model
-from router.whatif.kernel.network_arrays import Network
 from router.whatif.model.mesh_model import Model
 from router.whatif.model.value_kinds import amount_of, shown
 from router.whatif.pipeline import run as runs
@@ -164,7 +163,7 @@ def check(history: Path, model: Model, out: Path, *, families: str = DEFAULT_FAM
         be; NetworkError
     """
     Request(families=families).plan([(BASE, model)])
-    Network.of(model).refuse_asymmetric_costs()
+    runs.refuse_unplayable(model)
     check_history(history, [router.id for router in model.routers])
     if not model.has_capacities:
         expected = "capacities by `--details` of `whatif import` or `snapshot`"

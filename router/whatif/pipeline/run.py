@@ -311,6 +311,11 @@ class _Works:
         return found
 
 
+def refuse_unplayable(model: Model) -> None:
+    """Refuse a model that can't be played as a mesh routes. Raises: NetworkError."""
+    Network.of(model).refuse_asymmetric_costs()
+
+
 def _network(name: str, model: Model) -> Network:
     """Network of a variant.
 
