@@ -377,9 +377,6 @@ class PeerEventHandler:
         if neighbor is not None and neighbor.end_control(session):
             self._pacer.forget(connection.id)
             self._emit(ControlLinkDown(connection=connection.id))
-        for handle in connection.closed_links.of_session(session):
-            connection.closed_links.remove(handle)
-        connection.refused.end_session(session)
         links = connection.links_of(session)
         end = partial(connection.end_session, session)
         if neighbor is None:

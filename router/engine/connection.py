@@ -295,7 +295,9 @@ class Connection(ByteStreams):
         self.port.touch()
 
     def end_session(self, session: Handle) -> None:
-        """Answer an End."""
+        """Answer an End: no handle of the session or its links may be used any more."""
+        self.closed_links.end_session(session)  # some may have been closed while others were taken away
+        self.refused.end_session(session)
         pn.pn_session_close(session)
         if self._sessions.pop(session, False):
             # Proton may hold a message that was written in part: if it let go of it after the session, it would free

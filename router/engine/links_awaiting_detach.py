@@ -37,7 +37,7 @@ class UndetachedLinkCount:
         self._of_session[pn.pn_link_session(link)] -= 1
 
     def end_session(self, session: Handle) -> None:
-        """Count none of a session's links any more, since the peer has ended it."""
+        """Count none of a session's links any more: they are about to be freed with it."""
         self.count -= self._of_session.pop(session, 0)
 
 
@@ -71,9 +71,10 @@ class ClosedLinks:
         """Forget a link that its peer has closed too."""
         del self._under_way[link]
 
-    def of_session(self, session: Handle) -> list[Handle]:
-        """Return the closed links of one session."""
-        return [link for link in self._under_way if pn.pn_link_session(link) == session]
+    def end_session(self, session: Handle) -> None:
+        """Forget a session's links, which are about to be freed with it."""
+        for link in [link for link in self._under_way if pn.pn_link_session(link) == session]:
+            del self._under_way[link]
 
     def throw_away(self, link: Handle) -> None:
         """Read what has come on one of them since; its end is written."""

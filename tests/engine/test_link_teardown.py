@@ -75,6 +75,30 @@ def test_nothing_is_lost_to_links_that_wait_to_be_taken_away(bench: Bench, settl
     assert settled or {one.outcome for one in sent} == {"accepted"}
 
 
+def attach(handle: int, address: str, *, is_receiver: bool) -> bytes:
+    ends = frames.source(address), frames.target(address)
+    return frames.write(0x12, [f"link {handle}", handle, is_receiver, None, None, *ends, None, None, 0])
+
+
+def test_a_link_closed_for_a_fault_while_its_ended_session_is_taken_away_is_forgotten(bench: Bench) -> None:
+    router = bench.router("A")
+    stranger = bench.raw(router)
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["hasty"]) + frames.write(0x11, [None, 0, 1000, 1000]))
+    for handle in range(LINKS_AT_ONCE):
+        stranger.write(attach(handle, "balanced", is_receiver=True))
+    stranger.write(attach(LINKS_AT_ONCE, "nobody", is_receiver=False))
+    bench.run()
+    (connection,) = router.connections.values()
+    stranger.write(frames.write(0x14, [LINKS_AT_ONCE, 0, b"t", 0], payload=message("beyond its credit")))
+    stranger.write(frames.write(0x17, []))
+    bench.run()
+    assert router.teardowns.has(connection)
+    assert (len(connection.closed_links), connection.refused.count) == (1, 1)
+    bench.advance(1)
+    assert not router.teardowns.has(connection)
+    assert (len(connection.closed_links), connection.refused.count) == (0, 0)
+
+
 def test_a_connection_that_is_removed_meanwhile_leaves_nothing(bench: Bench) -> None:
     router = bench.router("A")
     peer = crowd(bench, router, MULTICAST)
