@@ -6,9 +6,10 @@ from router.guard.endpoints cimport (
 from router.guard.sent_frame_tracker cimport SentFrameTracker
 from router.guard.handshake cimport HandshakeGuard
 from router.guard.performatives cimport size_at
-from router.guard.outcome_rewriting cimport default_outcome
+from router.guard.outcome_rewriting cimport default_outcome, is_text
 from router.guard.guard_constants cimport *
 
+cdef Py_ssize_t STRING
 cdef Py_ssize_t MOST_SND_MODE
 cdef Py_ssize_t MOST_RCV_MODE
 cdef Py_ssize_t LINK_WORK

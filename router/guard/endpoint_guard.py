@@ -32,7 +32,7 @@ from router.guard.sent_frame_tracker import SentFrameTracker
 
 if not cython.compiled:  # else they come by the .pxd
     from router.guard.guard_constants import ATTACH, BEGIN, CLOSE, CLOSED, DETACH, HALF, MASK, OPEN, WRONG
-    from router.guard.outcome_rewriting import default_outcome
+    from router.guard.outcome_rewriting import default_outcome, is_text
     from router.guard.performatives import size_at
     from router.guard.value_check import end_of, nul_of_address
 
@@ -42,6 +42,8 @@ INVALID_FIELD: Final = "amqp:invalid-field"
 RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
 FRAME_SIZE_TOO_SMALL: Final = "amqp:frame-size-too-small"
 
+STRING: Final = 0xA1
+"""Constructor of a short string."""
 NO_TEXT: Final = b"\xff"
 """Byte that is in no UTF-8."""
 LARGEST_HANDLE_MAX: Final = 0xFFFF_FFFF
@@ -178,9 +180,9 @@ class EndpointGuard(HandshakeGuard):
         handle = self.read_uint(data)
         role = self.read_bool(data)
         snd_mode, rcv_mode = self.read_ubyte(data), self.read_ubyte(data)
-        outcome = default_outcome(bytes(data[self.at : self.stop])) if role == 1 and self.left else None
+        outcome = default_outcome(bytes(data[self.at : self.stop])) if role == 1 and self.at < self.stop else None
         for _ in range(2):  # source, target
-            nul = nul_of_address(data, self.at, self.stop) if self.left else WRONG
+            nul = nul_of_address(data, self.at, self.stop)
             if nul != WRONG:
                 self.corrections.append((nul, NO_TEXT))
             self.pass_field(data)
@@ -192,8 +194,8 @@ class EndpointGuard(HandshakeGuard):
         if snd_mode > MOST_SND_MODE or rcv_mode > MOST_RCV_MODE:
             why = f"snd-settle-mode {snd_mode}" if snd_mode > MOST_SND_MODE else f"rcv-settle-mode {rcv_mode}"
             return self._break_at(data, at, INVALID_FIELD, f"an attach with {why}, which is none")
-        if 0 in name:
-            return self._break_at(data, at, INVALID_FIELD, "an attach with a NUL in the name of its link")
+        if 0 in name or not is_text(name, STRING):
+            return self._break_at(data, at, INVALID_FIELD, "an attach with a NUL in the name of its link, or no UTF-8")
         if len(name) > MAX_NAME_BYTES:
             why = f"a link with a name of {len(name)} bytes: at most {MAX_NAME_BYTES}"
             return self._break_at(data, at, RESOURCE_LIMIT_EXCEEDED, why)

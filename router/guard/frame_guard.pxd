@@ -4,7 +4,7 @@ from router.guard.value_check cimport end_of
 from router.guard.endpoint_guard cimport EndpointGuard
 from router.guard.endpoints cimport OwnSession, PeerLink, PeerSession, DispositionRange, Table
 from router.guard.performatives cimport read_uints, size_at, width_of_uint
-from router.guard.outcome_rewriting cimport readable_part, usual_form
+from router.guard.outcome_rewriting cimport code_of, readable_part, usual_form
 from router.guard.guard_constants cimport *
 
 cdef Py_ssize_t PLAIN_HEAD
@@ -44,7 +44,7 @@ cdef class FrameGuard(EndpointGuard):
         session=PeerSession, stop=Py_ssize_t, left=Py_ssize_t, uints="Py_ssize_t *", links=list, link=PeerLink,
         coming=Py_ssize_t)
     cdef bint _is_plain_flow(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
-    @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink, size=Py_ssize_t)
+    @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink, size=Py_ssize_t, begin=Py_ssize_t)
     cdef bint _check_transfer(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     @cython.locals(
         head=Py_ssize_t,
@@ -54,8 +54,9 @@ cdef class FrameGuard(EndpointGuard):
     cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     @cython.locals(behind=Py_ssize_t, before=Py_ssize_t)
     cdef bint _is_seen(self, Py_ssize_t first, Py_ssize_t span)
-    @cython.locals(end=Py_ssize_t, right=bytes)
-    cdef bint _check_state(self, const unsigned char *data, Py_ssize_t frame, Py_ssize_t at, Py_ssize_t stop)
+    @cython.locals(end=Py_ssize_t, state=bytes, right=bytes, code=Py_ssize_t)
+    cdef bint _check_state(
+        self, const unsigned char *data, Py_ssize_t frame, Py_ssize_t at, Py_ssize_t stop, bint is_receiver)
     @cython.locals(
         next_incoming=Py_ssize_t, incoming_window=Py_ssize_t, next_outgoing=Py_ssize_t, outgoing_window=Py_ssize_t,
         handle=Py_ssize_t, count=Py_ssize_t, credit=Py_ssize_t, credit_end=Py_ssize_t, available=Py_ssize_t,

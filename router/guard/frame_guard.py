@@ -25,6 +25,7 @@ from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED
 
 if not cython.compiled:  # else they come by the .pxd
     from router.guard.guard_constants import (
+        ACCEPTED,
         BODY_AT,
         CHANNEL_AT,
         CODE_AT,
@@ -41,18 +42,19 @@ if not cython.compiled:  # else they come by the .pxd
         HEAD_AT,
         LIST_AT,
         MASK,
-        MODIFIED,
         MOST_REPEATED_BYTES,
+        MOST_STATE_BYTES,
         MOST_TAG_BYTES,
+        MOST_TRANSFER_BYTES,
         PLAIN_TRANSFER_BYTES,
-        REJECTED,
+        RELEASED,
         SENDER,
         SIZE_AT,
         TRANSFER,
         TYPE_AT,
         WRONG,
     )
-    from router.guard.outcome_rewriting import readable_part, usual_form
+    from router.guard.outcome_rewriting import code_of, readable_part, usual_form
     from router.guard.performatives import read_uints, size_at, width_of_uint
     from router.guard.value_check import end_of
 
@@ -282,11 +284,11 @@ class FrameGuard(EndpointGuard):
         else:
             return False
         field += width_of_uint(data, field)
-        if span > HALF or (field < stop and data[field] == 0x56):
+        if span > HALF or (field < stop and not 0x40 <= data[field] <= 0x42):  # whether they are settled
             return False
         if field + 3 < stop and not data[field + 1]:
             code = data[field + 3]
-            if data[field + 2] != 0x53 or code in (REJECTED, MODIFIED):
+            if data[field + 2] != 0x53 or code not in (ACCEPTED, RELEASED):
                 return False  # there is more to it than its code
         if self._is_seen(first, span):
             return True
@@ -335,6 +337,7 @@ class FrameGuard(EndpointGuard):
         return True
 
     def _check_transfer(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
+        begin = self.at
         handle = self.read_uint(data)
         if handle < 0:
             return self._break_at(data, at, DECODE_ERROR, "a transfer without a handle")
@@ -346,10 +349,14 @@ class FrameGuard(EndpointGuard):
                 return self._break_at(data, at, UNATTACHED_HANDLE, f"a transfer on handle {handle}")
         if link.is_receiver:
             return self._break_at(data, at, NOT_ALLOWED, f"a transfer on handle {handle}, which is of a receiver")
-        self.pass_field(data)  # its delivery-id
+        if self.read_uint(data) == WRONG:
+            return self._break_at(data, at, DECODE_ERROR, "a transfer with a delivery-id that is none")
         size = self.size_of_binary(data)
         if size > MOST_TAG_BYTES:
             return self._break_at(data, at, INVALID_FIELD, f"a delivery-tag of {size} bytes: at most {MOST_TAG_BYTES}")
+        if self.stop - begin > MOST_TRANSFER_BYTES:
+            why = f"a transfer with {self.stop - begin} bytes of fields: at most {MOST_TRANSFER_BYTES}"
+            return self._break_at(data, at, INVALID_FIELD, why)
         session.next_incoming = (session.next_incoming + 1) & MASK
         return True
 
@@ -368,9 +375,10 @@ class FrameGuard(EndpointGuard):
         if self._is_seen(first, span):
             return True
         self._work += span
-        self.read_bool(data)  # settled
-        if self.left and self.at < self.stop and data[self.at] == 0:
-            return self._check_state(data, at, self.at, self.stop)
+        if self.read_bool(data) == WRONG:
+            return self._break_at(data, at, DECODE_ERROR, "a disposition that says of no value whether it is settled")
+        if self.at < self.stop and data[self.at] == 0:
+            return self._check_state(data, at, self.at, self.stop, role == 1)
         return True
 
     def _is_seen(self, first: int, span: int) -> bool:
@@ -401,15 +409,22 @@ class FrameGuard(EndpointGuard):
             self._settled.span += before
         return False
 
-    def _check_state(self, data: bytes | memoryview, frame: int, at: int, stop: int) -> bool:
+    def _check_state(self, data: bytes | memoryview, frame: int, at: int, stop: int, is_receiver: bool) -> bool:
         """Have the outcome at *at* read in the form that an engine knows, as far as anybody can read it."""
         end = end_of(data, at, stop)
-        self._work += ((end if end != WRONG else stop) - at) // STATE_BYTES
-        right = usual_form(bytes(data[at:end])) if end != WRONG else readable_part(bytes(data[at:stop]))
+        state = bytes(data[at : end if end != WRONG else stop])
+        self._work += len(state) // STATE_BYTES
+        right = usual_form(state) if end != WRONG else readable_part(state)
         if right is not None:
             self.corrections.append((at, right))
         elif end == WRONG:
             return self._break_at(data, frame, DECODE_ERROR, "an outcome whose end is not within its disposition")
+        if len(state) > MOST_STATE_BYTES:
+            code = code_of(state, end_of(state, 1, len(state))) if is_receiver else WRONG
+            if code < ACCEPTED:
+                return self._break_at(
+                    data, frame, INVALID_FIELD, f"{len(state)} bytes of a state that ends no delivery"
+                )
         return True
 
     def _check_flow(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:

@@ -61,6 +61,11 @@ MOST_REPEATED_BYTES: Final = 1 << 22
 """Maximum size of a large disposition times its deliveries, bytes: an engine gives each a copy of its state."""
 MOST_TAG_BYTES: Final = 32
 """Maximum length of the tag of a delivery, bytes."""
+MOST_TRANSFER_BYTES: Final = 256
+"""Maximum size of the fields of a transfer, bytes. An engine keeps the state among them, which senders hardly ever
+write, until the delivery is settled."""
+MOST_STATE_BYTES: Final = 64
+"""Maximum size of a state that does not end its delivery, bytes: an engine keeps it until another one does."""
 PLAIN_TRANSFER_BYTES: Final = 36
 """Size up to which the fields of a transfer can have no longer tag, bytes: each of the two before it takes one at
 least."""

@@ -45,10 +45,9 @@ cdef extern from *:  # -1 and -2 are WRONG and ABSENT
 cdef class PerformativeReader:
     cdef Py_ssize_t at
     cdef Py_ssize_t stop
-    cdef Py_ssize_t left
     cdef Py_ssize_t uints[8]
 
-    @cython.locals(code=Py_ssize_t, kind=Py_ssize_t)
+    @cython.locals(code=Py_ssize_t, kind=Py_ssize_t, count=Py_ssize_t)
     cdef Py_ssize_t begin_list(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end) noexcept
     @cython.locals(at=Py_ssize_t, space=Py_ssize_t, code=Py_ssize_t)
     cdef Py_ssize_t read_uint(self, const unsigned char *data) noexcept

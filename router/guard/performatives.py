@@ -13,15 +13,16 @@ if not cython.compiled:  # else they come by the .pxd
 
 
 class PerformativeReader:
-    """A place within a performative. *data* is the same in all calls from `begin_list` on."""
+    """A place within a performative. *data* is the same in all calls from `begin_list` on.
+
+    A performative has the fields that its bytes hold, however many it says there are: engines read it so.
+    """
 
     def __init__(self) -> None:
         self.at = 0
         """Offset at which the next field begins."""
         self.stop = 0
         """Offset at which the last field ends."""
-        self.left = 0
-        """Number of fields that are left."""
         self.uints = [0, 0, 0, 0, 0, 0, 0, 0]
         """Fields of a flow that are read at once."""
 
@@ -41,30 +42,27 @@ class PerformativeReader:
         kind = data[at]
         if kind == 0xC0 and end - at >= 3:
             self.stop = at + 2 + data[at + 1]
-            self.left = data[at + 2]
+            count = data[at + 2]
             self.at = at + 3
         elif kind == 0xD0 and end - at >= 9:
             self.stop = at + 5 + size_at(data, at + 1)
-            self.left = size_at(data, at + 5)
+            count = size_at(data, at + 5)
             self.at = at + 9
         elif kind == 0x45:
             self.stop = self.at = at + 1
-            self.left = 0
+            count = 0
         else:
             return WRONG
-        if self.at > self.stop or self.stop > end or self.left > self.stop - self.at:
+        if self.at > self.stop or self.stop > end or count > self.stop - self.at:
             return WRONG
         return code
 
     def read_uint(self, data: bytes | memoryview) -> int:
         """The next field. Returns: ABSENT when it is null or left out; WRONG when it is something else."""
         at = self.at
-        if not self.left:
-            return ABSENT
-        self.left -= 1
         space = self.stop - at
         if space < 1:
-            return WRONG
+            return ABSENT
         code = data[at]
         if code == 0x52 and space >= 2:
             self.at = at + 2
@@ -86,12 +84,9 @@ class PerformativeReader:
         Returns: 0 or 1; ABSENT when it is null or left out; WRONG when it is something else.
         """
         at = self.at
-        if not self.left:
-            return ABSENT
-        self.left -= 1
         space = self.stop - at
         if space < 1:
-            return WRONG
+            return ABSENT
         code = data[at]
         self.at = at + 1
         if code == 0x41:
@@ -108,11 +103,8 @@ class PerformativeReader:
     def pass_field(self, data: bytes | memoryview) -> bool:
         """Leave the next field out. Returns: whether its size can be."""
         at = self.at
-        if not self.left:
-            return True
-        self.left -= 1
         if at >= self.stop:
-            return False
+            return True
         kind = data[at] >> 4
         if kind == 4:
             self.at = at + 1
@@ -132,13 +124,12 @@ class PerformativeReader:
     def read_ushort(self, data: bytes | memoryview) -> int:
         """The next field, a ushort. Returns: ABSENT when it is null or left out; WRONG when it is something else."""
         at = self.at
-        if not self.left:
+        if at >= self.stop:
             return ABSENT
-        self.left -= 1
         if at + 3 <= self.stop and data[at] == 0x60:
             self.at = at + 3
             return data[at + 1] << 8 | data[at + 2]
-        if at < self.stop and data[at] == 0x40:
+        if data[at] == 0x40:
             self.at = at + 1
             return ABSENT
         return WRONG
@@ -149,7 +140,7 @@ class PerformativeReader:
         Returns: ABSENT when it is null or left out; WRONG when it is something else, and passed.
         """
         at = self.at
-        if not self.left or at >= self.stop:
+        if at >= self.stop:
             return ABSENT
         self.pass_field(data)
         if data[at] == 0x40:
@@ -161,31 +152,31 @@ class PerformativeReader:
     def size_of_binary(self, data: bytes | memoryview) -> int:
         """Pass the next field. Returns: its bytes; 0 for what is no binary."""
         at = self.at
-        if not self.left or at >= self.stop or data[at] not in (0xA0, 0xB0) or not self.pass_field(data):
+        if at >= self.stop or data[at] not in (0xA0, 0xB0) or not self.pass_field(data):
             return 0
         return self.at - at - (2 if data[at] == 0xA0 else 5)
 
     def read_name(self, data: bytes | memoryview) -> bytes | None:
         """A string, None when it is something else."""
         at = self.at
-        if not self.left or at >= self.stop or data[at] not in (0xA1, 0xB1) or not self.pass_field(data):
+        if at >= self.stop or data[at] not in (0xA1, 0xB1) or not self.pass_field(data):
             return None
         return bytes(data[at + (2 if data[at] == 0xA1 else 5) : self.at])
 
     def has_nul(self, data: bytes | memoryview) -> bool:
         """Pass the next field. Returns: whether it is a string with a NUL."""
-        name = self.read_name(data) if self.left and self.at < self.stop and data[self.at] in (0xA1, 0xB1) else None
+        name = self.read_name(data)
         if name is None:
             self.pass_field(data)
             return False
         return 0 in name
 
     def is_list_over(self, data: bytes | memoryview) -> bool:
-        """Whether what is left of the fields is what their number says, and nothing else."""
-        while self.left:
+        """Pass what is left of the fields. Returns: whether they end where the list does."""
+        while self.at < self.stop:
             if not self.pass_field(data):
                 return False
-        return self.at == self.stop
+        return True
 
 
 if not cython.compiled:  # in C they are inline: see the .pxd

@@ -257,12 +257,11 @@ class SentFrameTracker(PerformativeReader):
     def _watch_transfer(self, data: bytes | memoryview, at: int, end: int, session: OwnSession) -> None:
         session.next_outgoing = (session.next_outgoing + 1) & MASK
         if data[at + LIST_AT] == 0xC0:
-            self.left = data[at + COUNT8_AT]
             self.at = at + FIELDS8_AT
+            self.stop = at + COUNT8_AT + data[at + SIZE_AT]
         else:
-            self.left = data[at + FIELDS32_AT - 1]
             self.at = at + FIELDS32_AT
-        self.stop = end
+            self.stop = at + COUNT32_AT + size_at(data, at + SIZE_AT)
         handle = self.read_uint(data)
         for _ in range(4):  # delivery-id, delivery-tag, message-format, settled
             self.pass_field(data)

@@ -14,7 +14,6 @@ cdef Py_ssize_t end_of_content(
     const unsigned char *data, Py_ssize_t at, Py_ssize_t stop, Py_ssize_t code, Py_ssize_t depth) noexcept
 @cython.locals(low=Py_ssize_t, kind=Py_ssize_t)
 cdef bint is_constructor(Py_ssize_t code) noexcept
-@cython.locals(_=Py_ssize_t)
 cdef bint are_values(
     const unsigned char *data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t count, Py_ssize_t depth) noexcept
 @cython.locals(code=Py_ssize_t, _=Py_ssize_t)

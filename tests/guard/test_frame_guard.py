@@ -45,12 +45,29 @@ def tagged(size: int, *, number: int = 0) -> bytes:
     return write(0x14, [0, number, b"t" * size, 0], payload=b"payload")
 
 
+def stated(state: list[Any]) -> bytes:
+    """A transfer with a state of its sender."""
+    return write(0x14, [0, 0, b"t" * 32, 0, False, False, None, Described(ulong(0x24), state)])
+
+
 def flow(handle: Any = None, **fields: Any) -> bytes:
     return write(0x13, [0, 100, 0, 100, handle, fields.get("count"), fields.get("credit"), None, False, True])
 
 
 def sasl(code: int) -> bytes:
     return write(code, ["ANONYMOUS"], kind=1)
+
+
+def counted(frame: bytes, count: int) -> bytes:
+    """The same frame with another number of fields in its performative."""
+    assert frame[11] == 0xD0, "sizes have four bytes"
+    return frame[:16] + count.to_bytes(4, "big") + frame[20:]
+
+
+def settling(value: bytes) -> bytes:
+    """A receiver's disposition with *value* in place of `settled`, and a rejected behind it."""
+    fields = b"\x41\x43\x52\x01" + value + b"\x00\x53\x25\x45"
+    return raw(b"\x00\x53\x15\xc0" + bytes((1 + len(fields), 5)) + fields)
 
 
 SUSPECTS = bytes.fromhex("00 30 40 45 57 73 a1 a3 b1 c0 c1 d0 d1 e0 f0 ff")
@@ -72,6 +89,9 @@ GOOD = [
     [OPEN, BEGIN, attach(0, is_receiver=False, modes=(0, 9))],  # no ubytes: an engine takes them for none
     [OPEN, BEGIN, SENDER, raw(b"\x00\x80\x00\x00\x00\x00\x00\x00\x00\x14\xc0\x02\x01\x43")],
     [OPEN, BEGIN, write(0x15, [False, 0xFFFFFFFF, 0, True])],
+    [OPEN, BEGIN, SENDER, TRANSFER, counted(TRANSFER, 0)],
+    [OPEN, BEGIN, SENDER, stated([])],
+    [OPEN, BEGIN, settling(b"\x40"), settling(b"\x56\x01")],
 ]
 BAD = [
     ([BEGIN], FRAMING),
@@ -97,6 +117,22 @@ BAD = [
     ([OPEN, BEGIN, SENDER, TRANSFER, tagged(33)], INVALID),
     ([OPEN, BEGIN, SENDER, TRANSFER, tagged(300, number=1 << 31)], INVALID),
     ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\x26\x03\x43\x40\xa0\x21" + bytes(33))], INVALID),
+    ([OPEN, BEGIN, SENDER, TRANSFER, counted(tagged(33), 1)], INVALID),
+    ([OPEN, BEGIN, SENDER, stated(["x" * 250])], INVALID),
+    ([OPEN, BEGIN, SENDER, TRANSFER, stated(["x" * 250])], INVALID),
+    # states that end no delivery, which an engine would keep
+    ([OPEN, BEGIN, write(0x15, [True, 0, 1, False, Described(ulong(0x10), ["x" * 60])])], INVALID),
+    ([OPEN, BEGIN, write(0x15, [True, 0, 1, False, Described(symbol("x"), ["x" * 60])])], INVALID),
+    ([OPEN, BEGIN, write(0x15, [False, 0, 1, False, Described(ulong(0x25), ["x" * 60])])], INVALID),
+    # what the number of fields leaves out is there nevertheless
+    ([OPEN, BEGIN, counted(attach(0, is_receiver=True, modes=(ubyte(0), ubyte(2))), 3)], INVALID),
+    ([OPEN, counted(write(0x11, [None, 7, 100, 100, 0]), 4), SENDER, OTHER], "amqp:not-allowed"),
+    ([OPEN, BEGIN, counted(write(0x12, ["link", 0, True])[:-1] + b"\x50", 2)], DECODE),
+    ([OPEN, BEGIN, attach(0, is_receiver=True, name="n").replace(b"\xa1\x01n", b"\xa1\x01\xff")], INVALID),
+    ([OPEN, BEGIN, settling(b"\x56\x02")], DECODE),
+    ([OPEN, BEGIN, settling(b"\x50\x01")], DECODE),
+    ([OPEN, BEGIN, SETTLED, settling(b"\x45")], DECODE),
+    ([OPEN, BEGIN, SENDER, raw(b"\x00\x53\x14\xc0\x2e\x03\x43\x85" + bytes(8) + b"\xa0\x21" + bytes(33))], DECODE),
     ([OPEN, write(0x19, [])], DECODE),
     ([OPEN, write(0x11, [ubyte(0), 0, 0, 0])], DECODE),
     ([OPEN, write(0x11, [None, 0, None, 0])], DECODE),
@@ -109,10 +145,10 @@ BAD = [
     ([OPEN, BEGIN, write(0x15, [True])], DECODE),
     ([OPEN, BEGIN, write(0x13, [0, 1])], DECODE),
     ([OPEN, BEGIN, write(0x16, [])], DECODE),
-    # a list that says more fields than it has bytes, one that goes past its frame, one with bytes behind its fields
+    # a list that says more fields than it has bytes, one that goes past its frame, one that ends within a field
     ([OPEN, BEGIN, raw(b"\x00\x53\x16\xc0\x03\x09\x43\x41")], DECODE),
     ([OPEN, BEGIN, raw(b"\x00\x53\x16\xc0\x09\x02\x43\x41")], DECODE),
-    ([OPEN, BEGIN, raw(b"\x00\x53\x13\xc0\x06\x04\x43\x43\x43\x43\x43")], DECODE),
+    ([OPEN, BEGIN, raw(b"\x00\x53\x13\xc0\x06\x04\x43\x43\x43\x43\x52")], DECODE),
     ([OPEN, BEGIN, raw(b"\x00\x53\x17")], DECODE),
     ([OPEN, BEGIN, raw(b"\x53\x17\x45\x00")], DECODE),
     ([OPEN, BEGIN, raw(b"\x00\xa3\x0damqp:end:list\x45")], DECODE),
@@ -135,7 +171,6 @@ BAD = [
     ([OPEN, BEGIN, begin(channel=1), SENDER, TRANSFER, write(0x14, [0, 0, b"t", 0], channel=1)], HANDLE),
     ([OPEN, BEGIN, SETTLED, SETTLED, write(0x17, []), SETTLED], NO_SESSION),
     ([OPEN, BEGIN, SETTLED, CLOSE, SETTLED], FRAMING),
-    ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\x02\x00\x43" + bytes(9))], DECODE),
     ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\xff\x01\x43" + bytes(9))], DECODE),
     ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\x03\x01\x50\x00" + bytes(9))], DECODE),
     ([OPEN, BEGIN, SENDER, attach(0, is_receiver=True, name="other")], "amqp:session:handle-in-use"),
@@ -656,6 +691,41 @@ def test_an_outcome_with_a_symbol_is_given_its_code_in_as_many_bytes(
     assert data[at + len(right) :] == b"\x42", "the field behind it stays where it is"
 
 
+@pytest.mark.parametrize("count", [0, 3, 4])
+def test_an_outcome_behind_the_number_of_fields_is_made_readable_too(count: int) -> None:
+    error = Described(ulong(0x1D), [symbol("my:no"), "why"])
+    frame = write(0x15, [True, 0, 1, True, Described(ulong(0x25), [error])]).replace(b"why", b"\xff\xfe\xfd")
+    right, wrong = guard(), guard()
+    for tested, one in ((right, frame), (wrong, counted(frame, count))):
+        data = AMQP_HEADER + OPEN + BEGIN + one
+        assert tested.check(data) == len(data), tested.description
+    assert len(right.corrections) == 1
+    assert wrong.corrections == right.corrections
+
+
+def test_an_address_behind_the_number_of_fields_is_looked_at_too() -> None:
+    tested = guard()
+    data = AMQP_HEADER + OPEN + BEGIN + counted(attach(0, is_receiver=True).replace(b"\xa1\x01a", b"\xa1\x01\0"), 3)
+    assert tested.check(data) == len(data), tested.description
+    assert len(tested.corrections) == 2
+
+
+def test_values_behind_the_number_of_a_list_are_not_nested_without_end() -> None:
+    nested = 40 * b"\0" + b"\x53\x01\x40"
+    assert not sent_by_guard(b"\x40" + nested), "an engine would follow it"
+    assert sent_by_guard(b"\x40\x40")
+
+
+def sent_by_guard(values: bytes) -> bool:
+    """Whether an attach passes whose source says that it has one field, and has *values*."""
+    tested = guard()
+    wrong = b"\0\x53\x28\xc0" + bytes((len(values) + 1, 1)) + values
+    frame = attach(0, is_receiver=True).replace(encoded(source("a")), wrong)
+    frame = len(frame).to_bytes(4, "big") + frame[4:12] + (len(frame) - 16).to_bytes(4, "big") + frame[16:]
+    data = AMQP_HEADER + OPEN + BEGIN + frame
+    return tested.check(data) == len(data)
+
+
 def test_fields_beyond_their_number_are_none() -> None:
     for error in (b"\0\x53\x1d\xc0\x09\0\xa1\5my:no\0", b"\0\x53\x1d\xc0\1\0"):
         for count in (0, 1):
@@ -845,7 +915,7 @@ def test_however_an_outcome_is_damaged_python_can_read_what_goes_on(state: Any, 
     data = bytearray(AMQP_HEADER + OPEN + BEGIN + frame)
     tested.check(bytes(data))
     if tested.is_broken:
-        assert tested.condition == DECODE
+        assert tested.condition in (DECODE, INVALID)
         return
     for place, right in tested.corrections:
         data[place : place + len(right)] = right
