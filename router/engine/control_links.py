@@ -9,6 +9,7 @@ from typing import Final
 
 import cython
 
+from mesh_config.models import MIB
 from router.core.errors import PeerProtocolError
 from router.core.events import ControlReceived
 from router.core.ids_and_conditions import Condition
@@ -33,12 +34,16 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_queued,
         pn_link_send,
         pn_link_session,
+        pn_session_outgoing_bytes,
         receive,
     )
 
 CONTROL_WINDOW: Final = 250
 CONTROL_BACKLOG: Final = 10000
 """Maximum number of control messages that wait for a neighbor's credit before it is given up."""
+CONTROL_BACKLOG_BYTES: Final = 64 * MIB
+"""Maximum size of what waits for a neighbor in the session of its control link, bytes: whatever a mesh tells one that
+joins it, a neighbor that reads has taken most of it meanwhile."""
 REMEMBERED: Final = 256
 """Maximum number of recurring control messages that are remembered for one neighbor."""
 MOST_REMEMBERED_BYTES: Final = 512
@@ -87,13 +92,15 @@ class ControlLinks:
         """Write one control message, if the link for it is there.
 
         Raises:
-            PeerProtocolError: the neighbor grants no credit for it, and too many wait already.
+            PeerProtocolError: the neighbor grants no credit for it or reads nothing, and too much waits already.
         """
         link = self.outgoing
         if link == NULL:
             return
         if pn_link_queued(link) > CONTROL_BACKLOG:
             raise PeerProtocolError("no credit for control messages", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+        if pn_session_outgoing_bytes(pn_link_session(link)) > CONTROL_BACKLOG_BYTES:
+            raise PeerProtocolError("control messages are not read", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         self.sent += 1
         delivery = new_delivery(link, self.sent)
         pn_link_send(link, message, len(message))

@@ -19,3 +19,5 @@ cdef class MemoryMeter:
         port=Port, taken=Py_ssize_t, given=Py_ssize_t, backlog=Py_ssize_t, unread=Py_ssize_t, session=size_t,
         ingress=IngressLink, egress=EgressLink)
     cpdef object count(self, Py_ssize_t caused)
+    @cython.locals(queued=Py_ssize_t, session=size_t)
+    cdef Py_ssize_t _queued_bytes(self)

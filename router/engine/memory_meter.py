@@ -19,7 +19,12 @@ from router.dataplane.connection_port import Port
 from router.dataplane.links import EgressLink, IngressLink
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.proton_functions import Handle, pn_link_queued, pn_session_incoming_bytes
+    from router.binding.proton_functions import (
+        Handle,
+        pn_link_queued,
+        pn_session_incoming_bytes,
+        pn_session_outgoing_bytes,
+    )
     from router.dataplane.transfer_stages import NEW
 
 DUE_BYTES: Final = 65536
@@ -63,7 +68,8 @@ class MemoryMeter:
     def count(self, caused: int) -> None:
         """Count it and tell the port. *caused*: what the engine keeps until the peer reads, bytes."""
         port = self._port
-        self._to_write = given = port.unwritten_bytes + port.leaving_bytes
+        self._to_write = port.unwritten_bytes + port.leaving_bytes
+        given = port.leaving_bytes + max(port.unwritten_bytes, self._queued_bytes() if port.is_router else 0)
         taken = port.held_bytes + caused
         backlog = unread = 0
         for link in self._links.values():
@@ -88,3 +94,10 @@ class MemoryMeter:
         charge.backlog_bytes = backlog
         charge.given_bytes = given
         charge.unread_bytes = unread
+
+    def _queued_bytes(self) -> int:
+        """Bytes that the engine has for a neighbor, which may be control messages that wait for its credit."""
+        queued = 0
+        for session in self._sessions:
+            queued += pn_session_outgoing_bytes(session)
+        return queued - sum(self._port.lost_bytes.values())

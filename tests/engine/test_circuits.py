@@ -9,19 +9,20 @@ import cproton
 import pytest
 from proton import Condition, Data, Link, int32, symbol
 
-from mesh_config.models import Role
+from mesh_config.models import MIB, Role
 from router.binding import proton_functions as pn
+from router.core.errors import PeerProtocolError
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.connection_port import Port
 from router.dataplane.links import EgressCircuitLink
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.circuits import MAX_NAMES, MAX_UNANSWERED
 from router.engine.connection import CIRCUITS, MAX_REFUSED, Connection
-from router.engine.control_links import CONTROL_BACKLOG
+from router.engine.control_links import CONTROL_BACKLOG, CONTROL_BACKLOG_BYTES
 from router.engine.neighbor_links import NeighborLinks
 from router.runtime import Runtime
 from tests.helpers import frames
-from tests.helpers.engine import Bench, allocated, least_growth
+from tests.helpers.engine import Bench, Plug, allocated, least_growth
 from tests.helpers.neighbor import Neighbor
 from tests.helpers.peer import Peer, PeerSender
 
@@ -755,6 +756,22 @@ def test_a_neighbor_that_takes_no_control_messages_is_closed_in_its_own_turn(ben
     bench.run()
     assert raw.peer.closed == "amqp:resource-limit-exceeded"
     assert other.closed is None
+
+
+def test_what_a_neighbor_does_not_read_of_control_messages_is_counted_and_bounded(bench: Bench) -> None:
+    router = bench.router("A")
+    raw = join(bench, router)
+    plug = raw.peer.wire.ends[1]
+    assert isinstance(plug, Plug)
+    plug.room = 1000
+    connection = connection_of(router)
+    control = links_to(router).control
+    for _ in range(CONTROL_BACKLOG_BYTES // MIB + 1):
+        control.send(bytes(MIB))
+    with pytest.raises(PeerProtocolError, match="not read"):
+        control.send(b"one more")
+    router.account.weigh(connection)
+    assert connection.port.charge.given_bytes >= CONTROL_BACKLOG_BYTES
 
 
 # Many
