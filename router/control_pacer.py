@@ -292,7 +292,7 @@ class ControlPacer:
         self.at = self._next_due()
 
     def note(self, connection: ConnectionId, size: int, used_s: float) -> None:
-        """Note that a message was taken and is among those that are handled next.
+        """Note that a message was taken, and that what follows from it is handled next.
 
         Args:
             connection: by which it came.
@@ -337,20 +337,40 @@ class ControlPacer:
         if not self._charged:
             return
         total, self._charged_bytes = self._charged_bytes, 0
+        self._pause(used_s, now)
+        for connection, size in self._charged.items():
+            self._charge_one(connection, used_s * size / total, now)
+        self._charged.clear()
+        self.at = self._next_due()
+
+    def charge_at_once(self, connection: ConnectionId, used_s: float, now: float) -> None:
+        """Charge a message from which nothing follows that is handled next.
+
+        Args:
+            connection: by which it came.
+            used_s: what taking it took, seconds.
+            now: seconds, monotonic.
+        """
+        self._control_s += used_s
+        self._pause(used_s, now)
+        self._charge_one(connection, used_s, now)
+        self.at = self._next_due()
+
+    def _pause(self, used_s: float, now: float) -> None:
+        """Have messages of all neighbors pause for *used_s*, seconds."""
         self._refill_piece(now)
         self._piece.use(self._pieces_share * self._pause_after(used_s), self._pieces_share * LONGEST_PAUSE_S)
         self._rests_until = max(self._rests_until, now - self._piece.left_s / self._pieces_share)
+
+    def _charge_one(self, connection: ConnectionId, used_s: float, now: float) -> None:
+        """Put *used_s*, seconds, on the account of a neighbor, or on that of all if its connection is gone."""
         self._all.refill(self._share, now)
-        for connection, size in self._charged.items():
-            neighbor = self._neighbors.get(connection)
-            part_s = used_s * size / total
-            if neighbor is None:
-                self._all.use(part_s)
-            else:
-                neighbor.refill(self._share, now)
-                self._bill(neighbor, part_s)
-        self._charged.clear()
-        self.at = self._next_due()
+        neighbor = self._neighbors.get(connection)
+        if neighbor is None:
+            self._all.use(used_s)
+        else:
+            neighbor.refill(self._share, now)
+            self._bill(neighbor, used_s)
 
     def _bill(self, neighbor: NeighborAllowance, used_s: float) -> None:
         if neighbor.left_s > 0 and not neighbor.is_paced:

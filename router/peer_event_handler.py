@@ -420,23 +420,29 @@ class PeerEventHandler:
     def take_control(self, connection: Connection, neighbor: NeighborLinks, message: bytes) -> None:
         """Take a whole control message: what it asks for is among the next events."""
         begin = self._pacer.measure()
+        event = None
         try:
-            self._take_control(connection, neighbor, message)
+            event = self._read_control(connection, neighbor, message)
         finally:
-            self._pacer.note(connection.id, len(message), self._pacer.measure() - begin)
+            used_s = self._pacer.measure() - begin
+            if event is not None:
+                self._pacer.note(connection.id, len(message), used_s)
+                self._emit(event)
+            else:
+                self._pacer.charge_at_once(connection.id, used_s, self._data_plane.clock.now)
 
-    def _take_control(self, connection: Connection, neighbor: NeighborLinks, message: bytes) -> None:
+    def _read_control(self, connection: Connection, neighbor: NeighborLinks, message: bytes) -> ControlReceived | None:
+        """Read a control message. Returns: what the control plane is to hear of it; None for nothing."""
         known = neighbor.control.known(message)
         if known is not None:
-            self._emit(known)
-            return
+            return known
         try:
             control = message_codec.decode_control(message)
         except PeerProtocolError as error:
             self._ignored(connection, str(error))
             if isinstance(connection.settings, ConnectorSettings):
                 self._presence.connector_not_understood(connection.settings.effective_name, str(error))
-            return
+            return None
         content = control.message
         if isinstance(content, Hello):
             try:
@@ -444,14 +450,14 @@ class PeerEventHandler:
             except PeerProtocolError as error:
                 connection.end_because(str(error))
                 self.close(connection, error.condition, str(error))
-                return
+                return None
         elif isinstance(content, MobileAddressUpdate) and connection.settings.allowed_prefixes:
             control = attrs.evolve(control, message=self._allowed(connection, content))
         if not connection.was_of_use:
             self._became_of_use(connection)
         if isinstance(content, CircuitStates):
             self._circuits_told(connection, neighbor, content)
-            return
+            return None
         received = ControlReceived(
             connection=connection.id,
             to=control.to,
@@ -461,7 +467,7 @@ class PeerEventHandler:
         )
         if isinstance(content, Hello | RouterAdvertisement):
             neighbor.control.remember(message, received)
-        self._emit(received)
+        return received
 
     def _became_of_use(self, connection: Connection) -> None:
         """Note that a neighbor has said something that this router understands."""

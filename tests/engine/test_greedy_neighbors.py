@@ -22,6 +22,7 @@ from router.control_pacer import (
     ControlPacer,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.engine import message_codec
 from router.runtime import Runtime
 from tests.engine.test_raw_neighbor import join, live
 from tests.helpers.engine import Bench
@@ -64,6 +65,33 @@ def test_a_neighbor_s_news_get_their_share_of_the_time_and_no_more(bench: Bench)
     assert a.control.address_counts()[RouterId("RAW")] == NEWS
     assert b.control.address_counts()[RouterId("RAW")] == NEWS
     assert a.pacer.at == math.inf
+
+
+def test_what_leads_to_nothing_gets_its_share_of_the_time_too(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = bench.mesh(("A", "B"))
+    raw = join(bench, a, dials=True)
+    assert raw.control_out is not None
+    work_s = [0.0]
+    decode = message_codec.decode_control
+
+    def decode_slowly(data: bytes) -> object:
+        work_s[0] += 100 * WORK_S
+        return decode(data)
+
+    monkeypatch.setattr(message_codec, "decode_control", decode_slowly)
+    a.pacer.measure = lambda: work_s[0]
+    for _ in range(200):
+        raw.control_out.send(b"nothing that can be read", settled=True)
+    for _ in range(3):  # until it has used up what it may use at once
+        bench.advance(1.0)
+        raw.hello()
+    before = work_s[0]
+    for _ in range(5):
+        bench.advance(1.0)
+        raw.hello()
+        assert RouterId("B") in a.fib.routes
+        assert RouterId("A") in b.fib.routes
+    assert 0.15 <= (work_s[0] - before) / 5 <= 0.25
 
 
 def test_hellos_go_ahead_of_news_that_wait(bench: Bench) -> None:
