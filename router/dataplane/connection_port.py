@@ -67,9 +67,9 @@ class Port:
         self.data_links: list[EgressDatagramLink] = []  # to a neighbor, by priority, lowest first
         self.data_sessions: dict[Handle, int] = {}
         """Number of data links of a neighbor on which messages come in, by session."""
-        self.open_stream: Callable[[], EgressLargeMessagesLink] | None = None
-        """Function that attaches one more data link in a session of its own; None when the neighbor doesn't allow
-        it."""
+        self.open_stream: Callable[[], EgressLargeMessagesLink | None] | None = None
+        """Function that attaches one more data link in a session of its own, if there may be one; None when the
+        neighbor doesn't allow it."""
         self.streams: list[EgressLargeMessagesLink] = []  # those links, in the order in which they were attached
         self.open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None] | None = None
         """Function that attaches a circuit for an address, its root, and whether it is a multicast; None where there
@@ -127,7 +127,7 @@ class Port:
         close_link: Callable[[IngressLink, PeerProtocolError], None],
         *,
         takes_numbers: bool,
-        open_stream: Callable[[], EgressLargeMessagesLink] | None,
+        open_stream: Callable[[], EgressLargeMessagesLink | None] | None,
     ) -> None:
         """Tell that it is a neighbor."""
         self.close_link = close_link

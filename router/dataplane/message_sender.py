@@ -344,7 +344,7 @@ class MessageSender:
         elif link.waiting or pn_link_queued(link.handle):
             self._waiting.enter(transfer, link)  # in its turn it gets a streaming link: see `flowed`
         else:
-            self.commit(transfer, self._bind_stream(transfer, link.port))
+            self.commit(transfer, self._bind_stream(transfer, link.port) or link)
 
     def _stream_of(self, transfer: Transfer, port: Port) -> EgressLargeMessagesLink | None:
         """The streaming link that its sender's messages go on since one of them was large."""
@@ -352,15 +352,20 @@ class MessageSender:
         stream = source.streams.get(port.id) if source is not None else None
         return stream if stream is not None and not stream.is_gone else None
 
-    def _bind_stream(self, transfer: Transfer, port: Port) -> EgressLargeMessagesLink:
-        """A streaming link for a sender: one that no other has, a new one, or the one that the fewest have."""
+    def _bind_stream(self, transfer: Transfer, port: Port) -> EgressLargeMessagesLink | None:
+        """A streaming link for a sender: one that no other has, a new one, or the one that the fewest have.
+
+        Returns: None when there is no session for any.
+        """
         assert port.open_stream is not None
         link = min(port.streams, key=lambda stream: (stream.bound, len(stream.waiting)), default=None)
         if link is None or (link.bound and len(port.streams) < MAX_STREAMS):
-            link = port.open_stream()
-            port.streams.append(link)
+            new = port.open_stream()
+            if new is not None:
+                port.streams.append(new)
+                link = new
         source = transfer.ingress
-        if source is not None:
+        if source is not None and link is not None:
             # connections that are gone have numbers that never come again
             source.streams = {number: stream for number, stream in source.streams.items() if not stream.is_gone}
             source.streams[port.id] = link

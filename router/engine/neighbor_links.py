@@ -100,7 +100,17 @@ class NeighborLinks:
     # Attaching
 
     def attach_all(self) -> None:
-        """Attach control and data links: the task of the side that dialled."""
+        """Attach control and data links: the task of the side that dialled.
+
+        Raises:
+            PeerProtocolError: the connection may have fewer sessions than these need.
+        """
+        needed, channels = 1 + self._pairs, self._connection.channels
+        if channels < needed:
+            raise PeerProtocolError(
+                f"links between routers need {needed} sessions, and this connection may have {channels}",
+                condition=Condition.RESOURCE_LIMIT_EXCEEDED,
+            )
         session = self._connection.new_session()
         self._attach(session, CONTROL, is_sender=False)
         self._attach(session, CONTROL, is_sender=True)
@@ -169,11 +179,17 @@ class NeighborLinks:
         self._connection.add_link(link)
         self._data_plane.add_data_link(link)
 
-    def _open_stream(self) -> EgressLargeMessagesLink:
-        """One more data link, for messages whose end is not there yet.
+    def _open_stream(self) -> EgressLargeMessagesLink | None:
+        """One more data link, for messages whose end is not there yet; None when there are sessions for no more.
 
         Source: docs/reference/inter-router-protocol.md#streaming-links.
         """
+        connection = self._connection
+        # Of the sessions that circuits leave, a half is for the neighbor's circuits under way to us, and a quarter for
+        # streams of each side: neither knows of the other's before these are there.
+        reserve = connection.channels // 8
+        if len(connection.port.streams) >= reserve // 2 or connection.free_channels <= reserve:
+            return None
         handle = pn.pn_sender(self._connection.new_session(), new_link_name(LINK).encode())
         _open(handle, DATA)
         link = EgressLargeMessagesLink(self._new_id(), self._connection.port, handle, link_name(handle))
@@ -206,6 +222,8 @@ class NeighborLinks:
             assert self.circuits is not None
             self.circuits.remove(link)
         elif isinstance(link, EgressDatagramLink):
+            if isinstance(link, EgressLargeMessagesLink):
+                pn.pn_session_close(link.session)  # there is nothing else in it
             if link in connection.port.data_links:
                 connection.port.data_links.remove(link)
             self._data_plane.remove_egress(link)

@@ -17,14 +17,14 @@ from router.dataplane.connection_port import Port
 from router.dataplane.links import EgressCircuitLink
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.circuits import MAX_NAMES, MAX_UNANSWERED
-from router.engine.connection import CIRCUITS, MAX_REFUSED, Connection
+from router.engine.connection import CIRCUITS, MAX_REFUSED, STREAMING_LINKS, Connection
 from router.engine.control_links import CONTROL_BACKLOG, CONTROL_BACKLOG_BYTES
 from router.engine.neighbor_links import NeighborLinks
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug, allocated, least_growth
 from tests.helpers.neighbor import Neighbor
-from tests.helpers.peer import Peer, PeerSender
+from tests.helpers.peer import Peer, PeerSender, message
 
 A, B = RouterId("A"), RouterId("B")
 NEWS = "broadcast/news"
@@ -772,6 +772,28 @@ def test_what_a_neighbor_does_not_read_of_control_messages_is_counted_and_bounde
         control.send(b"one more")
     router.account.weigh(connection)
     assert connection.port.charge.given_bytes >= CONTROL_BACKLOG_BYTES
+
+
+def test_the_session_of_a_stream_that_a_neighbor_detaches_is_ended(bench: Bench) -> None:
+    router = bench.router("A")
+    raw = join(bench, router, offered=(CIRCUITS, STREAMING_LINKS))
+    raw.subscribe("raw/service")
+    bench.run()
+    room = connection_of(router).free_channels
+    sender = bench.client(router).sender(None)
+    for _ in range(3):
+        begun = sender.begin(message("x" * 200_000, address="raw/service")[:100_000])
+        bench.run()
+        assert connection_of(router).free_channels == room - 1
+        link = raw.data_in[-1].link
+        link.close()
+        begun.abort()
+        bench.run()
+        assert link.session.state & Link.REMOTE_CLOSED
+        link.session.close()
+        bench.run()
+        assert connection_of(router).free_channels == room
+        assert connection_of(router).end_reason is None
 
 
 # Many

@@ -262,6 +262,38 @@ def test_messages_that_wait_for_a_stream_are_on_no_account_of_their_address(benc
     assert entry.waiting_bytes == 0
 
 
+@pytest.mark.parametrize("max_sessions", [3, 16, 40])
+def test_streams_leave_channels_for_what_a_neighbor_begins(bench: Bench, max_sessions: int) -> None:
+    a, b = bench.router("A"), bench.router("B")
+    bench.join(a, b, max_sessions=max_sessions)
+    bench.advance(5)
+    ends = [(a, bench.client(b)), (b, bench.client(a))]
+    receivers = [receiver.receiver(f"to {router.me}", credit=100).accepting() for router, receiver in ends]
+    bench.advance(1)
+    begun = []
+    for router, receiver in zip((a, b), receivers, strict=True):
+        publisher = bench.client(router)
+        whole = message("x" * 200_000, address=receiver.link.source.address)
+        begun += [(publisher.sender(None).begin(whole[:50_000]), whole[50_000:]) for _ in range(max_sessions)]
+    bench.run()
+    for router in (a, b):
+        (port,) = router.data_plane.ports.values()
+        assert len(port.streams) == max_sessions // 16
+        assert router.connections[port.id].free_channels > 0
+    for one, rest in begun:
+        one.end(rest)
+    bench.advance(1)
+    assert [len(receiver.messages) for receiver in receivers] == [max_sessions, max_sessions]
+    bench.advance(30)
+    assert [len(router.fib.routes) for router in (a, b)] == [1, 1], "there are heartbeats"
+
+
+def test_a_neighbor_that_may_have_too_few_sessions_is_told_so(bench: Bench) -> None:
+    a, b = bench.router("A"), bench.router("B")
+    reasons = [end.connection.end_reason for end in bench.join(a, b, max_sessions=1).ends if isinstance(end, Plug)]
+    assert ["need 2 sessions" in str(reason) for reason in reasons] == [True, True]
+
+
 # What the engine would take on trust
 
 
