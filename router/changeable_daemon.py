@@ -26,15 +26,12 @@ class ChangeableDaemon(Protocol):
 
     # Listeners
 
-    def open_listener(
-        self, settings: ListenerSettings, place: str, port: int | None = None, *, shares_port: bool = False
-    ) -> Listener:
+    def open_listener(self, settings: ListenerSettings, place: str, *, shares_port: bool = False) -> Listener:
         """Bind a listener, and accept.
 
         Args:
             settings: host, port and role.
             place: address of the host.
-            port: that it had, where *settings* leave it to the system.
             shares_port: bind it also where a listener that shares its port has this one.
         Raises:
             LocalError: it cannot be bound, or the router stops.

@@ -294,18 +294,25 @@ class Daemon:
             listener.share_port(is_shared)
         self.http.share_port(is_shared)
 
-    def open_listener(
-        self, settings: ListenerSettings, place: str, port: int | None = None, *, shares_port: bool = False
-    ) -> Listener:
+    def open_listener(self, settings: ListenerSettings, place: str, *, shares_port: bool = False) -> Listener:
         """See `ChangeableDaemon.open_listener`."""
+        files = usable_files(self.runtime.settings, settings.role)
+        accepting, nursery = self._nurseries()
+        listener = Listener(settings, place, files=files, shares_port=shares_port)
+        self.listeners.append(listener)
+        self._begin_accepting(listener, accepting, nursery)
+        return listener
+
+    def _nurseries(self) -> tuple[trio.Nursery, trio.Nursery]:
+        """Nursery of the tasks that accept, and that of all others."""
         if self._accepting is None or self._nursery is None:
             raise LocalError("the router is stopping")
-        files = usable_files(self.runtime.settings, settings.role)
-        listener = Listener(settings, place, port=port, files=files, shares_port=shares_port)
-        self.listeners.append(listener)
-        self._accepting.start_soon(self._accept_on, listener, self._new_scope(listener), self._nursery)
-        self.runtime.log.info("listening", host=listener.host, port=listener.port, role=settings.role.value)
-        return listener
+        return self._accepting, self._nursery
+
+    def _begin_accepting(self, listener: Listener, accepting: trio.Nursery, nursery: trio.Nursery) -> None:
+        accepting.start_soon(self._accept_on, listener, self._new_scope(listener), nursery)
+        role = listener.settings.role.value
+        self.runtime.log.info("listening", host=listener.host, port=listener.port, role=role)
 
     def close_listener(self, listener: Listener) -> None:
         """See `ChangeableDaemon.close_listener`."""
@@ -320,9 +327,9 @@ class Daemon:
 
     def accept_again(self, listener: Listener) -> None:
         """See `ChangeableDaemon.accept_again`."""
-        again = self.open_listener(listener.settings, listener.host, listener.port)
-        self.listeners.remove(again)
-        self.listeners[self.listeners.index(listener)] = again
+        accepting, nursery = self._nurseries()
+        listener.bind_again()
+        self._begin_accepting(listener, accepting, nursery)
 
     def prepare_http(self, settings: RouterSettings, place: str | None) -> HttpServer | None:
         """See `ChangeableDaemon.prepare_http`."""

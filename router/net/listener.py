@@ -136,7 +136,6 @@ class Listener:
         settings: ListenerSettings,
         place: str | None = None,
         *,
-        port: int | None = None,
         files: int = NO_BOUND,
         shares_port: bool = False,
     ) -> None:
@@ -145,7 +144,6 @@ class Listener:
         Args:
             settings: host, port and role.
             place: address of the host, as `address_of` finds it; None: it is looked up, which may take a while.
-            port: in place of that of the settings, where these leave it to the system; None for theirs.
             files: descriptors of the process that its connections may take; a connection with a number not below is
                 refused.
             shares_port: bind it also where a listener that shares its port has this one.
@@ -154,13 +152,7 @@ class Listener:
         """
         self.settings = settings
         self.files = files
-        place = place or address_of(settings)
-        try:
-            port = settings.port if port is None else port
-            self._sock = bound_socket(place, port, BACKLOG, shares_port=shares_port)
-        except OSError as error:
-            raise _cannot_listen(settings, error) from error
-        self._sock.setblocking(False)
+        self._sock = _accepting_socket(settings, place or address_of(settings), settings.port, shares_port=shares_port)
         self._place = self._sock.getsockname()
         self.count = 0
         """Number of connections that are open now."""
@@ -180,6 +172,15 @@ class Listener:
         self._waiting_count = 0
         self._may_serve = trio.Event()
         self._told: set[Refusal] = set()
+
+    def bind_again(self) -> None:
+        """Bind it where it was before it was closed; what it has counted stays.
+
+        Raises:
+            LocalError: the address cannot be bound; says which and why.
+        """
+        assert self.is_closed, "it is bound"
+        self._sock = _accepting_socket(self.settings, self.host, self.port)
 
     def take_settings(self, settings: ListenerSettings, files: int) -> None:
         """Go by other settings, and another bound on descriptors, for the connections to come; it stays bound."""
@@ -384,6 +385,15 @@ class Listener:
     def close(self) -> None:
         """Accept no more."""
         self._sock.close()
+
+
+def _accepting_socket(settings: ListenerSettings, place: str, port: int, *, shares_port: bool = False) -> socket.socket:
+    try:
+        sock = bound_socket(place, port, BACKLOG, shares_port=shares_port)
+    except OSError as error:
+        raise _cannot_listen(settings, error) from error
+    sock.setblocking(False)
+    return sock
 
 
 def peer_name(sock: socket.socket, known: str = "") -> str:

@@ -132,6 +132,21 @@ async def test_a_drained_router_that_resumes_has_the_port_that_the_system_chose(
         daemon.stop()
 
 
+async def test_what_a_listener_has_counted_since_the_start_stays_through_a_drain() -> None:
+    daemon = Daemon(RouterSettings(id="A", listeners=(ListenerSettings(host="127.0.0.1", port=0),)))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: daemon.run(task_status=task_status))
+        async with await trio.open_tcp_stream("127.0.0.1", daemon.listeners[0].port):
+            await trio.testing.wait_all_tasks_blocked()
+            assert [listener.accepted for listener in daemon.listeners] == [1]
+            await drained(daemon)
+            daemon.draining.resume()
+        async with await trio.open_tcp_stream("127.0.0.1", daemon.listeners[0].port):
+            await trio.testing.wait_all_tasks_blocked()
+            assert [listener.accepted for listener in daemon.listeners] == [2]
+        daemon.stop()
+
+
 async def test_a_drain_with_a_fault_is_over_once_it_was_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     daemon = Daemon(RouterSettings(id="A", listeners=(ListenerSettings(port=0),)))
     faults = [ZeroDivisionError()]
