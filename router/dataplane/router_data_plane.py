@@ -74,7 +74,7 @@ class RouterDataPlane(DataPlane):
         self.gone_egress_of: dict[ConnectionId, LinkCounters] = {}
         """Messages of links that are gone, by neighbor's connection: circuits come and go while it lasts."""
         # What is made first calls what is made later by methods of this object.
-        self.settlement = Settlement(self.clock, self._resume, len(fib.groups))
+        self.settlement = Settlement(self.clock, self._resume, fib.times)
         self.waiting = WaitingMessages(self.clock, self.current_settings, self.settlement, self._expired)
         self.streams = SlowStreams(self.clock)
         self.egress = MessageSender(fib.me, self.settlement, self.waiting, self.streams, self._spared)

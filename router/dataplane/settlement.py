@@ -93,13 +93,13 @@ class Settlement:
         resume: reads a link again that was paused.
     """
 
-    def __init__(self, clock: TurnClock, resume: Callable[[IngressLink], None], groups: int) -> None:
-        """*groups*: of addresses, of which times are taken apart."""
+    def __init__(self, clock: TurnClock, resume: Callable[[IngressLink], None], times: list[DurationHistogram]) -> None:
+        """*times*: from the arrival of a message to its outcome, by group of addresses (`Fib.times`)."""
         self._clock = clock
         self._resume = resume
-        self.times = [DurationHistogram() for _ in range(groups)]
+        self.times = times
         """Times from the arrival of a message to its outcome, by group of addresses, of the first message of each
-        round."""
+        round; groups may be added."""
         self._timed_at = -1.0
         self.dropped = [0] * len(DROP_REASONS)
         """Number of settled messages that were dropped, by reason."""

@@ -15,7 +15,7 @@ from router import SPEED, __version__
 from router.closed_connection_traffic import TrafficTotals
 from router.core.controlplane import NeighborConnectionView
 from router.core.forwarding.duration_histogram import BOUNDS_S
-from router.core.forwarding.fib import AddressEntry, MessageTotalsOfAddresses
+from router.core.forwarding.fib import BUILT_IN_GROUPS, AddressEntry, MessageTotalsOfAddresses
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import KINDS
 from router.dataplane.links import (
@@ -173,7 +173,8 @@ class MetricsCollection:
         self._entries = fib.all_entries()
         self._links = list(data_plane.links)
         self._connections = list(runtime.connections.values())
-        self._groups = [AddressGroupTotals() for _ in fib.groups]
+        self._names = list(fib.groups)
+        self._groups = [AddressGroupTotals() for _ in self._names]
         for group, gone in zip(self._groups, fib.gone, strict=True):
             _count(group, gone)
         self._gone_ingress = total((), data_plane.gone_ingress)
@@ -244,27 +245,31 @@ class MetricsCollection:
 
     def _client_link(self, link: IngressLink | EgressLink, now: float) -> None:
         if isinstance(link, PublisherLink) and link.entry is not None:
-            group = self._groups[link.entry.group]
+            group = self._group(link.entry)
             group.publishers += 1
             blocked_s = blocked_seconds(link, now) if link.entry.is_open else None
             if blocked_s is not None:
                 group.blocked += 1
                 group.blocked_s = max(group.blocked_s, blocked_s)
         elif isinstance(link, SubscriberLink):
-            group = self._groups[link.entry.group]
+            group = self._group(link.entry)
             group.subscribers += 1
             group.without_credit += credit_of(link) == 0
 
+    def _group(self, entry: AddressEntry) -> AddressGroupTotals:
+        """Find the totals that an address counts in, or some that are not shown for a group added meanwhile."""
+        return self._groups[entry.group] if entry.group < len(self._groups) else AddressGroupTotals()
+
     def _tell_groups(self) -> Iterator[None]:
-        names = self._runtime.fib.groups
         times = self._runtime.data_plane.settlement.times
         more, more_counts, more_s = AddressGroupTotals(), [0] * (len(BOUNDS_S) + 1), 0.0
-        for place, (name, group, histogram) in enumerate(zip(names, self._groups, times, strict=True)):
+        for place, (name, group) in enumerate(zip(self._names, self._groups, strict=True)):
+            histogram = times[place]
             counts = list(histogram.counts)
             if not group.is_used and place not in self._shown:
                 continue
             self._shown.add(place)
-            if MOST_PATTERNS <= place < len(names) - 3:
+            if place >= MOST_PATTERNS + len(BUILT_IN_GROUPS):
                 more.add(group)
                 more_counts = [mine + its for mine, its in zip(more_counts, counts, strict=True)]
                 more_s += histogram.total_s

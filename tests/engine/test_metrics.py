@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -138,6 +139,41 @@ def test_totals_never_fall_when_links_addresses_and_neighbors_go(bench: Bench) -
         if spec.kind == COUNTER:
             for labels, value in before.get(spec.full_name, {}).items():
                 assert after[spec.full_name][labels] >= value, (spec.full_name, labels)
+
+
+def test_groups_of_addresses_keep_their_names_when_a_reload_changes_the_patterns(bench: Bench) -> None:
+    kept = AddressSettings(prefix="rpc", treatment=Treatment.BALANCED)
+    router = bench.router("A", addresses=(kept,))
+    source = metrics_of(router)
+
+    def use(address: str) -> None:
+        """Have one message to it accepted, and let the address go."""
+        client = bench.client(router)
+        client.receiver(address, credit=10).accepting()
+        sent = client.sender(address).send(message(1))
+        bench.advance(1.0)
+        assert sent.outcome == "accepted"
+        client.connection.close()
+        bench.advance(1.0)
+
+    for address in ("rpc/1", "jobs", "zz"):
+        use(address)
+    waits = bench.client(router)
+    waits.receiver("rpc/2", credit=10)
+    more = [AddressSettings(prefix=name, treatment=Treatment.BALANCED) for name in ("aa", "kk", "qq", "zz")]
+    router.take_settings(attrs.evolve(router.settings, addresses=(*more, kept)))
+    for address in ("rpc/1", "jobs", "zz"):
+        use(address)
+    router.take_settings(attrs.evolve(router.settings, addresses=(kept,)))
+    for address in ("rpc/1", "jobs", "zz"):
+        use(address)
+    found = values_of(source)
+    ingress = found["amqp_mesh_address_messages_total"]
+    counts = {name: ingress[("direction", "ingress"), ("pattern", name)] for name in ("rpc", "(other)", "zz")}
+    assert counts == {"rpc": 3, "(other)": 5, "zz": 1}
+    timed = found["amqp_mesh_settle_seconds_count"]
+    assert {name: timed[("pattern", name),] for name in counts} == counts
+    assert found["amqp_mesh_addresses"][("pattern", "rpc"),] == 1
 
 
 def test_settled_messages_that_nobody_takes_are_dropped_by_reason(bench: Bench) -> None:

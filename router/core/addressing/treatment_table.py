@@ -79,7 +79,7 @@ class AddressRule:
     distance: float
     """Weight of a unit of a path's cost for a balanced message, messages per subscriber."""
     group: int
-    """Number of the entry in `TreatmentTable.groups`; their count for those of none."""
+    """Place of the entry in `TreatmentTable.groups`, another one in another table; their count for those of none."""
     is_configured: bool
     """Whether there is an entry, configured or built in: only without one is a neighbor's hint asked."""
 

@@ -45,8 +45,11 @@ cdef class Fib:
     cdef public dict _toward
     cdef public dict _reply
     cdef public dict _trees
-    cdef public tuple groups
+    cdef public list groups
     cdef public list gone
+    cdef public list times
+    cdef dict _places
+    cdef list _place_of_rule
     cdef public dict _targets
     cdef object _tree_of
     cdef object _flood_of

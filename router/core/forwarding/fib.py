@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from mesh_config.models import Treatment
 from router.core.addressing.address import AddressKind, edge_address, is_reserved, normalise, parse_address
 from router.core.addressing.treatment_table import TreatmentTable
+from router.core.forwarding.duration_histogram import DurationHistogram
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.ids_and_conditions import ConnectionId, RouterId
 
@@ -68,6 +69,10 @@ REPLY_GROUP: Final = "(reply)"
 """Group of addresses that routers made for replies."""
 OWN_GROUP: Final = "(router)"
 """Group of addresses that a router answers itself."""
+BUILT_IN_GROUPS: Final = (OTHER_GROUP, REPLY_GROUP, OWN_GROUP)
+_OTHER, _REPLY, _OWN = range(3)
+MOST_GROUPS: Final = 20_000
+"""Maximum number of groups that a router has had since it started; addresses of further ones count as `(other)`."""
 
 
 class Route:
@@ -209,10 +214,20 @@ class Fib:
         self._toward: dict[RouterId, AddressEntry] = {}
         self._reply: dict[RouterId, dict[str, AddressEntry]] = {}
         self._trees: dict[RouterId, Tree] = {}
-        self.groups = (*treatments.groups, OTHER_GROUP, REPLY_GROUP, OWN_GROUP)
-        """Names of groups of addresses that are counted together: one for each configured prefix and pattern."""
-        self.gone = [MessageTotalsOfAddresses() for _ in self.groups]
-        """Messages of addresses that are forgotten, by group, so that totals never fall."""
+        self.groups: list[str] = []
+        """Names of groups of addresses that are counted together: the built-in ones, then one for each prefix and
+        pattern that is, or was, configured. Totals never fall, so none goes, and each keeps its place."""
+        self.gone: list[MessageTotalsOfAddresses] = []
+        """Messages of addresses that are forgotten, by group."""
+        self.times: list[DurationHistogram] = []
+        """Times from the arrival of a message to its outcome, by group."""
+        self._places: dict[str, int] = {}
+        """Places in `groups`, by name."""
+        self._place_of_rule: list[int] = []
+        """Places in `groups`, by the number that a rule of `treatments` has."""
+        for name in BUILT_IN_GROUPS:
+            self._place(name)
+        self.take_treatments(treatments)
         self._targets: dict[str, AddressEntry] = {}
         """Entries that addresses in messages were found to mean."""
         self._tree_of = tree_of
@@ -222,10 +237,19 @@ class Fib:
     def take_treatments(self, treatments: TreatmentTable) -> None:
         """Go by other treatments from now on, for addresses that are not known yet."""
         self.treatments = treatments
+        self._place_of_rule = [*map(self._place, treatments.groups), _OTHER]
 
-    @property
-    def _reply_group(self) -> int:
-        return len(self.groups) - 2
+    def _place(self, name: str) -> int:
+        """Place of a group, which is made when there is none of that name."""
+        place = self._places.get(name)
+        if place is None:
+            if len(self.groups) >= MOST_GROUPS:
+                return _OTHER
+            place = self._places[name] = len(self.groups)
+            self.groups.append(name)
+            self.gone.append(MessageTotalsOfAddresses())
+            self.times.append(DurationHistogram())
+        return place
 
     # Looking up
 
@@ -282,7 +306,7 @@ class Fib:
         entry = self._local.get(address.text)
         if entry is None:
             entry = self._local[address.text] = AddressEntry(address.text, AddressKind.LOCAL, Treatment.CLOSEST)
-            entry.group = self._reply_group
+            entry.group = _REPLY
         return entry
 
     def forget(self, entry: AddressEntry) -> None:
@@ -366,7 +390,7 @@ class Fib:
             toward = self._toward[router] = AddressEntry(
                 f"_topo/0/{router}", AddressKind.ROUTER, Treatment.CLOSEST, router
             )
-            toward.group = self._reply_group
+            toward.group = _REPLY
         toward.remotes.setdefault(router, EgressLoad())
         entries = list(self._reply.get(router, {}).values())
         for entry in entries:
@@ -438,7 +462,7 @@ class Fib:
         entry = self._local.setdefault(name, AddressEntry(name, AddressKind.LOCAL, Treatment.CLOSEST))
         if name in self._mobile:
             self._forget_names(self._mobile[name])
-        entry.group = len(self.groups) - 1
+        entry.group = _OWN
         entry.service = service
         entry.service_bytes = max_bytes
         return entry
@@ -517,7 +541,7 @@ class Fib:
             treatment = rule.treatment if hint is None or rule.is_configured else hint
             entry = self._mobile[text] = AddressEntry(text, AddressKind.MOBILE, treatment)
             entry.distance = rule.distance
-            entry.group = rule.group
+            entry.group = self._place_of_rule[rule.group]
         return entry
 
     def _reply_entry(self, router: RouterId, text: str) -> AddressEntry:
@@ -525,7 +549,7 @@ class Fib:
         entry = entries.get(text)
         if entry is None:
             entry = entries[text] = AddressEntry(text, AddressKind.ROUTER, Treatment.CLOSEST, router)
-            entry.group = self._reply_group
+            entry.group = _REPLY
             if router in self.routes:
                 entry.remotes[router] = EgressLoad()
         return entry
