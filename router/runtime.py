@@ -130,6 +130,8 @@ class Runtime(ConnectionTurns):
         self._freed = 0
         self._encoded: tuple[tuple[object, ...], bytes] = ((None, None, None, None), b"")
         """The last control message, and its bytes."""
+        self.control_too_large = 0
+        """Number of control messages that were not written since their neighbor takes none so large."""
         self._silent_until = 0.0
 
     def _new_pacer(self) -> ControlPacer:
@@ -495,8 +497,7 @@ class Runtime(ConnectionTurns):
         self._carry_out(actions)
         if not self.data_plane.settlement.is_stopping:
             self.events.extend(self._resync.events())
-        is_done = self._resync.at > now
-        self.log.warning("installed_anew", actions=len(actions), is_complete=is_done)
+        self.log.warning("installed_anew", actions=len(actions), is_complete=self._resync.at > now)
         self._resync.finish(now)
 
     def _do(self, action: Action) -> None:
@@ -527,8 +528,7 @@ class Runtime(ConnectionTurns):
                 self.fib.topology_changed()
                 self.data_plane.credit_manager.replanted()
             case CloseConnection():
-                connection = self.connections.get(action.connection)
-                if connection is not None:
+                if (connection := self.connections.get(action.connection)) is not None:
                     self._refuse_neighbor(connection, action)
             case Report():
                 if action.what == "neighbor_down":
@@ -561,7 +561,7 @@ class Runtime(ConnectionTurns):
         if what[1] is not self._encoded[0][1] or what != self._encoded[0]:  # a flooded message goes to each neighbor
             self._encoded = (what, bytes(message_codec.encode_control(*what)))
         try:
-            neighbor.control.send(self._encoded[1])
+            self.control_too_large += not neighbor.control.send(self._encoded[1])
         except PeerProtocolError as error:
             self._peers.close(self.connections[action.connection], error.condition, str(error))
 

@@ -1,5 +1,7 @@
 import cython
 
+from libc.stdint cimport uint64_t
+
 from router.binding.proton_functions cimport *
 from router.dataplane.connection_port cimport Port
 
@@ -18,8 +20,8 @@ cdef class ControlLinks:
     @cython.locals(each=size_t)
     cpdef list of_session(self, size_t session)
     cpdef object remove(self, size_t handle)
-    @cython.locals(link=size_t, delivery=size_t)
-    cpdef object send(self, bytes message)
+    @cython.locals(link=size_t, delivery=size_t, most=uint64_t)
+    cpdef bint send(self, bytes message) except -1
     @cython.locals(link=size_t, size=Py_ssize_t, left=Py_ssize_t, message=bytes)
     cpdef bytes read(self, size_t delivery, Py_ssize_t limit)
     cpdef object known(self, bytes message)

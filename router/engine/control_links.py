@@ -32,6 +32,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_current,
         pn_link_flow,
         pn_link_queued,
+        pn_link_remote_max_message_size,
         pn_link_send,
         pn_link_session,
         pn_session_outgoing_bytes,
@@ -88,15 +89,19 @@ class ControlLinks:
         elif handle == self.outgoing:
             self.outgoing = NULL
 
-    def send(self, message: bytes) -> None:
-        """Write one control message, if the link for it is there.
+    def send(self, message: bytes) -> bool:
+        """Write one control message, if the link for it is there and the neighbor takes one of that size.
 
+        Returns: whether it was not too large.
         Raises:
             PeerProtocolError: the neighbor grants no credit for it or reads nothing, and too much waits already.
         """
         link = self.outgoing
         if link == NULL:
-            return
+            return True
+        most = pn_link_remote_max_message_size(link)
+        if 0 < most < len(message):
+            return False  # it may be another's, which must not end this connection
         if pn_link_queued(link) > CONTROL_BACKLOG:
             raise PeerProtocolError("no credit for control messages", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         if pn_session_outgoing_bytes(pn_link_session(link)) > CONTROL_BACKLOG_BYTES:
@@ -107,6 +112,7 @@ class ControlLinks:
         pn_link_advance(link)
         pn_delivery_settle(delivery)
         self._port.touch()
+        return True
 
     def read(self, delivery: Handle, limit: int) -> bytes | None:
         """The control message of *delivery*, None while it is not complete; credit is given anew when half is used.

@@ -7,7 +7,6 @@ Source: docs/reference/inter-router-protocol.md#control-messages.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -40,6 +39,7 @@ from router.core.errors import DecodeError, LocalError
 from router.core.ids_and_conditions import AREA, RouterId
 from router.core.linkstate.messages import (
     KINDS,
+    MAX_ROUTER_ID_CHARS,
     ControlMessage,
     Hello,
     MobileAddressRequest,
@@ -79,7 +79,11 @@ _DESCRIPTOR: Final = b"\x00\x53"
 """Bytes before the code of a section: the constructor of a descriptor, and that of a small ulong."""
 _SECTIONS: Final = (HEADER, MESSAGE_ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES, VALUE)
 REMEMBERED: Final = 256
-"""Maximum number of HELLOs whose bytes are remembered: at rest they are the same again and again."""
+"""Maximum number of HELLOs and advertisements whose bytes are remembered: at rest they are the same again and again."""
+MOST_REMEMBERED_BYTES: Final = 4096
+"""Maximum size of one that is remembered, bytes: others may have chosen what is in it."""
+LONGEST_TRACE: Final = 1000
+"""Maximum number of routers in the trace of a control message: more than any path has."""
 
 
 class UnreadableMessage(DecodeError):
@@ -142,8 +146,8 @@ def decode_control(data: bytes) -> ControlEnvelope:
         to, annotations, properties, body = _sections_by_proton(data)
     ingress = annotations.get(_INGRESS)
     trace = annotations.get(_TRACE, [])
-    if not isinstance(trace, list):
-        raise DecodeError(f"{_TRACE} is no list")
+    if not isinstance(trace, list) or len(trace) > LONGEST_TRACE:
+        raise DecodeError(f"{_TRACE} is no list of at most {LONGEST_TRACE} routers")
     return ControlEnvelope(
         to=to,
         message=from_body(_text(properties.get("opcode")), body),
@@ -218,9 +222,17 @@ def encode_control(to: str, message: ControlMessage, ingress: RouterId, trace: S
         trace: the routers that it passed, the origin first, this one last.
     Raises: LocalError when *message* is of a kind that this router does not speak.
     """
-    if isinstance(message, Hello | RouterAdvertisement):
-        return _encode_again(to, message, ingress, tuple(trace))
-    return _encode(to, message, ingress, trace)
+    if not isinstance(message, Hello | RouterAdvertisement):
+        return _encode(to, message, ingress, trace)
+    what = (to, message, ingress, tuple(trace))
+    known = _remembered.get(what)
+    if known is None:
+        known = _encode(*what)
+        if len(known) <= MOST_REMEMBERED_BYTES:
+            if len(_remembered) >= REMEMBERED:
+                del _remembered[next(iter(_remembered))]
+            _remembered[what] = known
+    return known
 
 
 def _encode(to: str, message: ControlMessage, ingress: RouterId, trace: Sequence[RouterId]) -> bytes:
@@ -243,7 +255,8 @@ def _encode(to: str, message: ControlMessage, ingress: RouterId, trace: Sequence
     return bytes(written.data)
 
 
-_encode_again: Final = functools.lru_cache(maxsize=REMEMBERED)(_encode)
+_remembered: Final[dict[tuple[str, ControlMessage, RouterId, tuple[RouterId, ...]], bytes]] = {}
+"""Bytes of recurring messages, the oldest first."""
 
 
 def _items(message: ControlMessage) -> list[tuple[str, object]]:
@@ -287,4 +300,7 @@ def _text(value: object) -> str:
 
 
 def _without_area(value: object) -> RouterId:
-    return RouterId(_text(value).removeprefix(_AREA_PREFIX))
+    router = _text(value).removeprefix(_AREA_PREFIX)
+    if len(router) > MAX_ROUTER_ID_CHARS:
+        raise DecodeError(f"a router id of more than {MAX_ROUTER_ID_CHARS} characters")
+    return RouterId(router)

@@ -122,8 +122,14 @@ class NeighborLinks:
     def _attach(self, session: Handle, capability: str, *, is_sender: bool) -> None:
         name = new_link_name(LINK).encode()
         handle = pn.pn_sender(session, name) if is_sender else pn.pn_receiver(session, name)
-        _open(handle, capability)
+        self._open(handle, capability)
         self._register(handle, capability)
+
+    def _open(self, handle: Handle, capability: str) -> None:
+        if capability == CONTROL and not pn.pn_link_is_sender(handle):
+            most_bytes = self._data_plane.current_settings.forwarding.control_message_bytes
+            pn.pn_link_set_max_message_size(handle, most_bytes)
+        _open(handle, capability)
 
     def accept(self, handle: Handle) -> None:
         """The peer attached a link, or answered one of ours.
@@ -145,7 +151,7 @@ class NeighborLinks:
                 raise PeerProtocolError("a connection has one control link each way")
             if len(self._connection.links) >= self._data_plane.current_settings.forwarding.max_links:
                 raise PeerProtocolError("too many links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-            _open(handle, capability)
+            self._open(handle, capability)
             self._register(handle, capability)
         elif self.circuits is not None:
             self.circuits.answered(handle)

@@ -118,7 +118,11 @@ def _row(
         deliveries_egress_route_container=0,
         deliveries_redirected_to_fallback=0,
         neighbor_traffic=neighbor_traffic(runtime),
-        control_counters={**runtime.control.counters(), **runtime.pacer.counters()},
+        control_counters={
+            **runtime.control.counters(),
+            **runtime.pacer.counters(),
+            "control_too_large": runtime.control_too_large,
+        },
     )
 
 

@@ -15,7 +15,7 @@ from router.runtime import Runtime
 from router.views.management_service import serve_management
 from tests.engine.test_raw_neighbor import join, live
 from tests.helpers.engine import Bench
-from tests.helpers.neighbor import ALL_TO, Neighbor
+from tests.helpers.neighbor import ALL_TO, Neighbor, control_message
 from tests.helpers.peer import Peer, message
 
 MA_TO = "_topo/0/all/qdrouter.ma"
@@ -273,6 +273,45 @@ def test_of_more_addresses_than_a_router_may_have_nothing_is_kept(bench: Bench) 
     raw._change(["M0later"], [], [3])
     bench.run()
     assert "later" in router.control.addresses()
+
+
+LEAST = 1024 * 1024
+"""Smallest `control_message_bytes` that there may be."""
+
+
+def large_list(raw: Neighbor, size: int, to: str) -> None:
+    """Send a list of addresses, in a control message of so many bytes, on to another router."""
+
+    def body(room: int) -> dict[str, Any]:
+        return {"mobile_seq": 1, "exist": ["M0" + "x" * room], "hints": [int32(3)]}
+
+    to = f"amqp:/_topo/0/{to}/qdrouter.ma"
+    trail = (f"0/{raw.id}", [f"0/{raw.id}"])
+    head = len(control_message(to, "MAU", raw.id, body(1000), *trail)) - 1000
+    raw.say(to, "MAU", body(size - head))
+
+
+@pytest.mark.parametrize("limits", [(LEAST, LEAST), (4 * LEAST, LEAST)])
+def test_what_the_next_router_would_refuse_is_not_passed_on(bench: Bench, limits: tuple[int, int]) -> None:
+    for name, limit in zip("AB", limits, strict=True):
+        bench.router(name, forwarding={"control_message_bytes": limit})
+    a, b, _ = bench.mesh(("A", "B"), ("B", "C"))
+    raw = join(bench, a, dials=True)
+    large_list(raw, limits[0] - 4, to="C")
+    bench.advance(0.5)
+    assert b.me in a.fib.routes, "its neighbor does not end the connection"
+    assert b.me in a.control.adjacent()
+    assert a.control_too_large == 1
+
+
+def test_a_neighbor_that_announces_no_largest_control_message_gets_any(bench: Bench) -> None:
+    router = bench.router("A")
+    raw = join(bench, router, dials=True)
+    other = join(bench, router, dials=True, name="OTHER")
+    large_list(raw, 2 * LEAST, to="OTHER")
+    bench.advance(0.5)
+    assert {len(each) > LEAST for each in other.addresses["RAW"]} == {True}
+    assert router.control_too_large == 0
 
 
 def pose(bench: Bench, router: Runtime, as_whom: Runtime) -> Neighbor:

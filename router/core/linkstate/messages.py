@@ -394,7 +394,10 @@ class _Body:
         return self.body.get(key) is not None
 
     def envelope(self) -> _Envelope:
-        return {"id": self.router("id"), "pv": self.integer("pv", default=0), "area": self.text("area", default=AREA)}
+        area = self.text("area", default=AREA)
+        if len(area) > MAX_ROUTER_ID_CHARS:  # nobody looks at it, but it is kept with the message
+            raise self._wrong("area")
+        return {"id": self.router("id"), "pv": self.integer("pv", default=0), "area": area}
 
     def integer(self, key: str, *, low: int = 0, default: int | None = None) -> int:
         value = self._get(key, default)
