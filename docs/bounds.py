@@ -93,6 +93,20 @@ CONSTANTS = (
         "the one longest unused is made anew",
     ),
     (
+        "router.core.addressing.address_list_parts",
+        "MOST_CHANGED_BYTES",
+        "Changes of another router's addresses that wait for the end of its list, in bytes.",
+        "asked for later",
+    ),
+    (
+        "router.core.addressing.address_list_parts",
+        "MOST_CHANGED_BYTES_OF_ALL",
+        "The same of all routers together.",
+        "asked for later",
+    ),
+    ("router.core.linkstate.neighbors", "MOST_PARALLEL", "Connections to one neighbor.", "closed"),
+    ("router.engine.message_codec", "LONGEST_TRACE", "Routers in the trace of a control message.", "not read"),
+    (
         "router.run_to_completion",
         "MOST_STEPS",
         "Steps of one turn, of which a large message takes one for each piece.",

@@ -478,7 +478,7 @@ class ControlPlane:
         if change is not None:
             self._install(change, now)
             self._forwarder.retry()
-        if self._addresses.settle():
+        if self._addresses.settle(now):
             # After the update, so that nobody asks for what is on its way. Our own kind needs it for lost updates only.
             self._sender.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), FloodScope.PLAIN)
             self._link_state.expect_flux(now)

@@ -8,9 +8,13 @@ from itertools import pairwise
 
 import pytest
 
-from mesh_config.models import Treatment
+from mesh_config.models import LinkStateSettings, Treatment
+from router.core.addressing.address import MAX_ADDRESS_BYTES
 from router.core.addressing.address_list_parts import (
+    MOST_CHANGED_BYTES,
+    MOST_CHANGED_BYTES_OF_ALL,
     MOST_CHANGES,
+    MOST_LIST_AGE_S,
     MOST_LISTS,
     PART,
     PART_BYTES,
@@ -18,6 +22,7 @@ from router.core.addressing.address_list_parts import (
     OutgoingAddressList,
     cut,
     pieces,
+    size_of,
 )
 from router.core.addressing.fib_update_queue import MOST_CHANGES as MOST_WAITING
 from router.core.addressing.fib_update_queue import PAUSE_S, ROUTINE
@@ -31,10 +36,17 @@ from router.core.events import (
     WithdrawAddress,
 )
 from router.core.ids_and_conditions import RouterId
-from router.core.linkstate.messages import ControlMessage, MobileAddressRequest, MobileAddressUpdate
+from router.core.linkstate.messages import (
+    ControlMessage,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    RouterAdvertisement,
+)
 from router.simulation.mesh import Mesh
 from tests.core.test_controlplane import (
+    BOOT,
     REQUEST_0,
+    TO_ALL,
     TO_ALL_MA,
     TO_B,
     TO_C,
@@ -225,8 +237,79 @@ def test_who_asks_for_more_of_a_forgotten_state_is_told_the_present_from_the_sta
     play = subscribed((PARTS + 1) * PART)
     assert [answer.part for answer in answers(play >> asks(PARTS, PARTS + 1))] == [PARTS], "the same again"
     play >> LastSubscriberLeft(address="a0")
+    live(play, play.now + MOST_LIST_AGE_S).rest()
     found = answers(play >> asks(PARTS, PARTS + 1))
     assert [(answer.part, answer.mobile_seq) for answer in found] == [(n, PARTS + 2) for n in range(PARTS)]
+
+
+def test_who_reads_a_list_to_its_end_takes_it_from_nobody() -> None:
+    play = subscribed((PARTS + 1) * PART)
+    for router in (C, RouterId("x")):
+        answers(play >> asks(router=router))
+    play >> LastSubscriberLeft(address="a0")
+    for router in (C, RouterId("x")):
+        found = answers(play >> asks(PARTS, PARTS + 1, router=router))
+        assert [(answer.part, answer.mobile_seq) for answer in found] == [(PARTS, PARTS + 1)]
+    live(play, play.now + MOST_LIST_AGE_S).rest()
+    assert not play.control._addresses._lists, "it is dropped when nobody reads it"
+
+
+def test_a_list_whose_state_is_reached_by_a_change_is_read_no_further() -> None:
+    play = quiet()
+    hear(play, RouterAdvertisement(id=B, instance=BOOT, ls_seq=1, mobile_seq=1), TO_ALL)
+    first, second = parts_of(PART + 1, 1)
+    hear(play, first)
+    hear(play, mau(3).message, TO_ALL_MA)
+    hear(play, mau(1, "M0mine").message, TO_ALL_MA)
+    hear(play, second)
+    live(play, play.now + 2.0)
+    assert set(asked_for(effects(play))) == {0}, "the list of a later state, from its beginning"
+
+
+def keys(count: int, key: str = "X") -> tuple[str, ...]:
+    return tuple(f"{key}{number}" for number in range(count))
+
+
+def test_of_a_list_only_what_there_is_room_for_is_kept() -> None:
+    settings = LinkStateSettings(max_router_addresses=100)
+    play = quiet(settings)
+    hear(play, mau(9).message, TO_ALL_MA)
+    long = ("M0" + "x" * (MAX_ADDRESS_BYTES + 1), "M0$reserved")
+    for part in range(3):
+        texts = (*long, *(f"M0p{part}/{number}" for number in range(500)))
+        hear(play, MobileAddressUpdate(id=B, mobile_seq=9, exist=texts, part=part, parts=2**62))
+    arriving = play.control._addresses.routers[B].arriving
+    assert arriving is not None
+    assert len(arriving.addresses) == 100
+
+
+def test_changes_that_wait_for_the_end_of_a_list_have_a_bound_in_bytes() -> None:
+    play = asked(3)
+    first, second = parts_of(PART + 1, 3)
+    hear(play, first)
+    change = keys(5000)
+    for number in range(100):
+        hear(play, mau(4 + number, *change).message, TO_ALL_MA)
+    held = play.control._addresses.routers[B]
+    assert held.arriving is not None
+    assert sum(map(size_of, held.arriving.changes.values())) <= MOST_CHANGED_BYTES
+    asking = sends(hear(play, second), MobileAddressRequest)
+    assert asking, "what was not kept is asked for"
+    assert play.control._addresses._changed_bytes == 0
+
+
+def test_changes_that_wait_have_a_bound_for_all_routers_together() -> None:
+    play = quiet()
+    change = keys(9000)
+    for number in range(100):
+        forged = RouterId(f"forged{number}")
+        hear(play, RouterAdvertisement(id=forged, instance=1, ls_seq=1, mobile_seq=9), TO_ALL)
+        hear(play, MobileAddressUpdate(id=forged, mobile_seq=9, exist=(), part=0, parts=2))
+        hear(play, MobileAddressUpdate(id=forged, mobile_seq=10, add=change, hints=()), TO_ALL_MA)
+    lists = [held.arriving for held in play.control._addresses.routers.values() if held.arriving is not None]
+    sizes = [size_of(kept) for each in lists for kept in each.changes.values()]
+    assert len(lists) == 100
+    assert 0 < sum(sizes) <= MOST_CHANGED_BYTES_OF_ALL
 
 
 def lists() -> int:

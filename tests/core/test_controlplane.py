@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from typing import Any
 
 import pytest
 
@@ -34,8 +35,9 @@ from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.control_message_sender import ControlMessageSender
 from router.core.linkstate.due_routers import MOST_AT_ONCE
 from router.core.linkstate.duplicate_ids import MOST_IDS, OLDER_PAUSE_S, DuplicateIds
-from router.core.linkstate.lsdb import MOST_UNHEARD
+from router.core.linkstate.lsdb import MOST_UNHEARD, Node
 from router.core.linkstate.messages import (
+    MAX_INT,
     ControlMessage,
     Hello,
     LinkStateRequest,
@@ -115,9 +117,9 @@ def reports(play: Playbook, event: Event) -> list[Report]:
     return found
 
 
-def star() -> Playbook:
+def star(settings: LinkStateSettings = SETTINGS) -> Playbook:
     """This router in the middle of B, C and a plain D."""
-    play = Playbook(plane(), ignore=(Report,))
+    play = Playbook(plane(settings), ignore=(Report,))
     met(play, TO_B, B)
     met(play, TO_C, C)
     met(play, TO_D, D, pushes=False)
@@ -222,6 +224,58 @@ def test_what_others_say_of_a_neighbor_of_our_kind_is_only_a_reason_to_ask_it() 
     assert sends(asked, MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=1, parts=PARTS))]
 
 
+IN_SECONDS, IN_MICROSECONDS = 1_700_000_000, 1_700_000_100_000_000
+"""Boot numbers as a qdrouterd has them, and as routers of our kind have them."""
+
+
+def test_a_distant_qdrouterd_that_our_kind_replaces_is_believed() -> None:
+    play = star()
+    far = RouterId("E")
+    to_me = "amqp:/_topo/0/A/qdrouter"
+    play >> got(TO_C, update(C, 2, {A: 1, far: 1}))
+    play >> got(TO_C, advertisement(far, 3, 2, instance=IN_SECONDS), trace=(far, C))
+    play >> got(TO_C, update(far, 3, {C: 1}, instance=IN_SECONDS), to=to_me, trace=(far, C))
+    exist = MobileAddressUpdate(id=far, mobile_seq=2, exist=("M0old",), hints=(2,))
+    play >> got(TO_C, exist, to=f"{to_me}.ma", trace=(far, C))
+    live(play, play.now + 3.0).rest()
+    assert play.control.addresses() == {"old": [far]}
+    play >> got(TO_C, update(far, 1, {C: 1}, instance=IN_MICROSECONDS), trace=(far, C))
+    change = MobileAddressUpdate(id=far, mobile_seq=1, add=("M0new",), hints=(2,))
+    play >> got(TO_C, change, to=TO_ALL_MA, trace=(far, C))
+    live(play, play.now + 1.0).rest()
+    assert play.control.addresses() == {"new": [far]}
+    assert {node.id: node.instance for node in play.control.nodes()}[far] == IN_MICROSECONDS
+
+
+def test_a_router_that_is_too_far_ahead_is_believed_when_it_was_unheard_for_long() -> None:
+    play = star()
+    far = RouterId("E")
+    play >> got(TO_C, update(C, 2, {A: 1, far: 1})) >> got(TO_C, update(far, 3, {C: 1}), trace=(far, C))
+    live(play, play.now + 1.0).rest()
+    ahead = update(far, 1, {C: 1}, instance=IN_MICROSECONDS)
+    play >> got(TO_C, ahead, trace=(far, C))
+    assert {node.id: node.instance for node in play.control.nodes()}[far] == BOOT
+    begin = play.now
+    for number in range(8):
+        live(play, begin + 10.0 * number)
+        play >> got(TO_C, advertisement(C, 2), trace=(C,))
+        play >> got(TO_C, ahead, trace=(far, C))
+    assert {node.id: node.instance for node in play.control.nodes()}[far] == IN_MICROSECONDS
+
+
+def test_a_change_with_an_absurd_number_does_not_stop_those_that_follow() -> None:
+    play = star()
+    far = RouterId("E")
+    play >> got(TO_C, update(C, 2, {A: 1, far: 1})) >> got(TO_C, update(far, 3, {C: 1}), trace=(far, C))
+    live(play, play.now + 1.0).rest()
+    lie = MobileAddressUpdate(id=far, mobile_seq=MAX_INT, add=("M0lie",), hints=(2,))
+    play >> got(TO_B, lie, to=TO_ALL_MA, trace=(far, B))
+    assert sends(play.rest(), MobileAddressUpdate) == [], "nobody else hears of it"
+    true = MobileAddressUpdate(id=far, mobile_seq=1, add=("M0true",), hints=(2,))
+    play >> got(TO_C, true, to=TO_ALL_MA, trace=(far, C))
+    assert {to for to, _ in sends(play.rest(), MobileAddressUpdate)} == {TO_B, TO_D}
+
+
 def test_of_thousands_of_routers_that_one_message_names_few_are_asked_at_once() -> None:
     play = star()
     named = {RouterId(f"q{number}"): 1 for number in range(3000)}
@@ -282,6 +336,27 @@ def test_of_the_copies_of_a_refresh_the_first_is_passed_on() -> None:
     live(play, 44.0).rest()
     play >> got(TO_C, refresh, trace=(far, C)) << SendControl << SendControl
     play.end()
+
+
+class CountedNodes(dict[RouterId, Node]):
+    """Nodes by id that count how often they are looked up."""
+
+    looks = 0
+
+    def get(self, router: RouterId, default: object = None) -> Any:
+        self.looks += 1
+        return super().get(router, default)
+
+
+def test_a_trace_that_names_a_router_again_and_again_costs_no_more() -> None:
+    play = star()
+    far = RouterId("E")
+    play >> got(TO_B, update(far, 1, {B: 1}), trace=(far, B))
+    live(play, 10.0).rest()
+    nodes = play.control._link_state.database.nodes = CountedNodes(play.control._link_state.database.nodes)
+    play >> got(TO_B, advertisement(far, 1), trace=(far, B) * 500)
+    assert {to for to, _ in sends(play.rest(), RouterAdvertisement)} == {TO_C, TO_D}
+    assert nodes.looks < 20
 
 
 def test_an_advertisement_of_unknown_link_state_is_answered_by_one_request_at_a_time() -> None:
@@ -634,9 +709,9 @@ def installed(address: str, treatment: Treatment | None = None) -> InstallAddres
     return InstallAddress(address=address, router=B, treatment=treatment)
 
 
-def quiet() -> Playbook:
+def quiet(settings: LinkStateSettings = SETTINGS) -> Playbook:
     """A star that shows what is installed and what is asked for."""
-    return star()
+    return star(settings)
 
 
 def effects(play: Playbook) -> list[Action]:

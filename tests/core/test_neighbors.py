@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh_config.models import LinkStateSettings
-from router.core.events import UNPLACED, ControlLinkUp, SendControl
-from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.events import UNPLACED, CloseConnection, ControlLinkUp, SendControl
+from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.control_message_sender import ControlMessageSender
 from router.core.linkstate.hello_sender import HelloSender
 from router.core.linkstate.messages import Hello
-from router.core.linkstate.neighbors import ADJACENCY, AdjacencyEvent, AdjacencyState, Neighbors
+from router.core.linkstate.neighbors import ADJACENCY, MOST_PARALLEL, AdjacencyEvent, AdjacencyState, Neighbors
 
 ME, X, Y = RouterId("M"), RouterId("X"), RouterId("Y")
 SETTINGS = LinkStateSettings(hello_interval_s=1.0, hello_max_age_s=3.0)
@@ -479,3 +479,24 @@ def test_a_plain_router_is_spoken_to_on_one_connection_even_if_the_better_is_sil
     machine.elapse(4.0)
     assert active(machine) == C2
     assert machine.speakers(4.0) == [C2]
+
+
+# How many
+
+
+@pytest.mark.parametrize("is_named_late", [False, True])
+def test_more_connections_to_one_neighbor_than_may_be_are_refused(is_named_late: bool) -> None:
+    machine = attached(*(up(ConnectionId(number)) for number in range(MOST_PARALLEL)))
+    machine.hear(ConnectionId(0), hello(), 0.0)
+    more = ConnectionId(MOST_PARALLEL)
+    machine.attach(up(more, Y if is_named_late else X), 0.0)
+    if is_named_late:
+        assert not machine.hear(more, hello(), 0.0)
+    assert more not in machine.connections
+    sender = ControlMessageSender(ME, machine)
+    greeter = HelloSender(sender=sender, neighbors=machine, settings=SETTINGS, instance=1, rng=random.Random(0))
+    greeter.settle(0.0)
+    closed = [each for each in sender.take() if isinstance(each, CloseConnection)]
+    assert [(each.connection, each.condition) for each in closed] == [(more, Condition.RESOURCE_LIMIT_EXCEEDED)]
+    assert active(machine) == ConnectionId(0)
+    assert machine.speakers(0.0) == [ConnectionId(0)]

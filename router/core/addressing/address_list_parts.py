@@ -7,6 +7,7 @@ and follows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
@@ -28,8 +29,21 @@ MOST_PARTS: Final = 100
 """Parts that are sent for one question."""
 MOST_LISTS: Final = 4
 """States of its own addresses that a router keeps for those who read them; who reads an older one begins anew."""
+MOST_LIST_AGE_S: Final = 60.0
+"""Time after which such a list is dropped that nobody has read any further, seconds."""
 MOST_CHANGES: Final = 1000
 """Maximum number of changes that are kept until all parts are there; a router that misses one asks again."""
+MOST_CHANGED_BYTES: Final = 1024 * 1024
+"""Maximum size of the changes that are kept of one router, bytes, as `size_of` estimates it."""
+MOST_CHANGED_BYTES_OF_ALL: Final = 32 * MOST_CHANGED_BYTES
+"""Maximum size of the changes that are kept of all routers together: many may be made up by one neighbor."""
+KEY_BYTES: Final = 100
+"""Memory of a key beside its characters, bytes."""
+
+
+def size_of(change: MobileAddressUpdate) -> int:
+    """Estimate the memory of a change, bytes."""
+    return KEY_BYTES + sum(KEY_BYTES + len(key) for keys in (change.add, change.delete) for key in keys)
 
 
 def cut(addresses: Sequence[str]) -> list[int]:
@@ -68,6 +82,8 @@ class OutgoingAddressList:
 
     def __init__(self, me: RouterId, mobile_seq: int, addresses: Mapping[str, Treatment], *, in_parts: bool) -> None:
         self.mobile_seq = mobile_seq
+        self.asked_at = -math.inf
+        """Time at which somebody last asked for a part, seconds."""
         self._me = me
         self._addresses = tuple(addresses)
         self._treatments = tuple(addresses.values())
@@ -96,15 +112,29 @@ class IncomingAddressList:
     """Sequence of the state that the parts show."""
     next_part: int = 0
     addresses: set[str] = attrs.field(factory=set)
-    """Addresses in the parts that have come."""
+    """Addresses in the parts that have come, those alone that are kept."""
     changes: dict[int, MobileAddressUpdate] = attrs.field(factory=dict)
     """Changes since `mobile_seq`, by sequence."""
+    changed_bytes: int = 0
+    """Estimated memory of `changes`."""
 
     def is_next(self, message: MobileAddressUpdate) -> bool:
         """Whether it is the part that is awaited."""
         return message.mobile_seq == self.mobile_seq and message.part == self.next_part
 
-    def keep(self, message: MobileAddressUpdate) -> None:
-        """Keep a change that came before all parts were there."""
-        if message.mobile_seq > self.mobile_seq and len(self.changes) < MOST_CHANGES:
-            self.changes[message.mobile_seq] = message
+    def keep(self, message: MobileAddressUpdate, room_bytes: int) -> int:
+        """Keep a change that came before all parts were there, if there is room.
+
+        Args:
+            message: the change.
+            room_bytes: memory that it may take.
+        Returns: memory that it takes, bytes; 0 if it is not kept.
+        """
+        size = size_of(message)
+        is_room = len(self.changes) < MOST_CHANGES and self.changed_bytes + size <= MOST_CHANGED_BYTES
+        is_new = message.mobile_seq > self.mobile_seq and message.mobile_seq not in self.changes
+        if not (is_new and is_room and size <= room_bytes):
+            return 0
+        self.changes[message.mobile_seq] = message
+        self.changed_bytes += size
+        return size

@@ -17,6 +17,8 @@ import attrs
 from mesh_config.models import LinkStateSettings, Treatment
 from router.core.addressing.address import MAX_ADDRESS_BYTES, is_edge_address, is_reserved_mobile, volatile_owner
 from router.core.addressing.address_list_parts import (
+    MOST_CHANGED_BYTES_OF_ALL,
+    MOST_LIST_AGE_S,
     MOST_LISTS,
     MOST_PARTS,
     PARTS,
@@ -81,6 +83,8 @@ class AddressSync:
         """Addresses with local subscribers."""
         self.routers: dict[RouterId, RemoteSubscriptions] = {}
         """Subscriptions at other routers, by router, as far as anything was heard of its addresses."""
+        self._absent: dict[RouterId, RemoteSubscriptions] = {}
+        """Those of `routers` that can't be reached."""
         self._sender = sender
         self._settings = settings
         self._advertised: dict[str, Treatment] = {}
@@ -88,13 +92,15 @@ class AddressSync:
         self._questions: dict[RouterId, tuple[MobileAddressRequest, ConnectionId]] = {}
         """Requests for everything that are to be answered, each with the connection that it came by."""
         self._lists: dict[int, OutgoingAddressList] = {}
-        """Lists of this router's addresses of which more will be asked for, by `mobile_seq`, the last used at the end.
+        """Lists of this router's addresses that are read in parts, by `mobile_seq`, the last used at the end.
 
         They are kept by state and not by who asks: many ask at the same time, and an id may be made up."""
         self._asks = DueRouters()
         self._installation = FibUpdateQueue()
         self._count = 0
         """Addresses of all other routers together."""
+        self._changed_bytes = 0
+        """Estimated memory of the changes that wait for the ends of lists, of all routers together."""
 
     @property
     def count(self) -> int:
@@ -103,9 +109,7 @@ class AddressSync:
 
     def absent_subscribers(self, address: str) -> list[RouterId]:
         """Find the routers that can't be reached now and had subscribers of a mobile address, sorted."""
-        return sorted(
-            router for router, held in self.routers.items() if not held.is_installed and address in held.addresses
-        )
+        return sorted(router for router, held in self._absent.items() if address in held.addresses)
 
     # This router's own
 
@@ -125,15 +129,22 @@ class AddressSync:
             self.mobile_seq = mobile_seq + 1
             self._lists.clear()
 
-    def settle(self) -> bool:
-        """End a turn: tell others what changed in it, and answer requests. Returns: whether `mobile_seq` rose."""
+    def settle(self, now: float) -> bool:
+        """End a turn: tell others what changed in it, and answer requests.
+
+        Args:
+            now: seconds, monotonic.
+        Returns: whether `mobile_seq` rose.
+        """
         is_change = bool(self._touched) and self._tell()
         for request, via in self._questions.values():
-            self._answer(request, via)
+            self._answer(request, via, now)
         self._questions.clear()
+        while self._lists and self._lists[next(iter(self._lists))].asked_at + MOST_LIST_AGE_S <= now:
+            del self._lists[next(iter(self._lists))]
         return is_change
 
-    def _answer(self, request: MobileAddressRequest, via: ConnectionId) -> None:
+    def _answer(self, request: MobileAddressRequest, via: ConnectionId, now: float) -> None:
         is_in_parts = request.parts > 0
         state = request.part_seq if request.part else self.mobile_seq
         answer = self._lists.pop(state, None) if is_in_parts else None
@@ -143,7 +154,8 @@ class AddressSync:
         end = min(first + max(1, min(request.parts, MOST_PARTS)), answer.count)
         for number in range(first, end):
             self._sender.send(request.id, addresses_to(request.id), answer.part(number), via)
-        if end < answer.count:
+        if answer.count > 1:  # who has the last part is not the only one that reads it
+            answer.asked_at = now
             self._lists[answer.mobile_seq] = answer
             if len(self._lists) > MOST_LISTS:
                 del self._lists[next(iter(self._lists))]
@@ -192,7 +204,7 @@ class AddressSync:
         if held is None:
             if mobile_seq == 0:
                 return
-            held = self.routers[router] = self._made(router)
+            held = self._made(router)
         held.newest = max(held.newest, mobile_seq)
         self._want_rest(router, held, now)
 
@@ -208,13 +220,15 @@ class AddressSync:
             return
         held = self.routers.get(message.id)
         if held is None:
-            held = self.routers[message.id] = self._made(message.id)
+            held = self._made(message.id)
+        if message.mobile_seq > max(held.newest + MAX_JUMP, MAX_FIRST):
+            return
         if not message.is_absolute and message.mobile_seq > held.relayed:
             held.relayed = message.mobile_seq
             self._sender.relay(received, message, received.to, is_news=True)
             self._sender.tell_origin(received, message, addresses_to(message.id))
         # DEV-16: a qdrouterd floods along every path, so copies are common; it asks for everything at each copy.
-        if message.mobile_seq <= held.seq or message.mobile_seq > max(held.newest + MAX_JUMP, MAX_FIRST):
+        if message.mobile_seq <= held.seq:
             return
         if message.exist is not None and message.mobile_seq > held.newest:
             # It speaks of what nobody has advertised: if it is a lie, its router shall know.
@@ -225,9 +239,10 @@ class AddressSync:
             self._on_part(held, message, now)
         elif message.mobile_seq == held.seq + 1:
             self._change(message.id, held, message)
-            held.seq = message.mobile_seq
+            self._follow(message.id, held)
         elif held.arriving is not None:
-            held.arriving.keep(message)
+            room_bytes = MOST_CHANGED_BYTES_OF_ALL - self._changed_bytes
+            self._changed_bytes += held.arriving.keep(message, room_bytes)
         self._want_rest(message.id, held, now)
 
     def on_hearsay(self, received: ControlReceived, message: MobileAddressUpdate, now: float) -> None:
@@ -240,7 +255,7 @@ class AddressSync:
         """
         held = self.routers.get(message.id)
         if held is None:
-            held = self.routers[message.id] = self._made(message.id)
+            held = self._made(message.id)
         if not held.newest < message.mobile_seq <= max(held.newest + MAX_JUMP, MAX_FIRST):
             return
         held.newest = message.mobile_seq
@@ -257,6 +272,7 @@ class AddressSync:
         """
         arriving = held.arriving
         if message.part == 0 and (arriving is None or arriving.mobile_seq != message.mobile_seq):
+            self._end_list(held)
             arriving = held.arriving = IncomingAddressList(message.mobile_seq)
         if arriving is None or not arriving.is_next(message):
             return  # one was lost, and is asked for again
@@ -264,9 +280,8 @@ class AddressSync:
         arriving.next_part += 1
         for key, treatment in zip(message.exist, message.treatments(), strict=True):
             address = mobile_address(key)
-            if address is not None:
+            if address is not None and self._install(message.id, held, address, treatment):
                 arriving.addresses.add(address)
-                self._install(message.id, held, address, treatment)
         held.asked = 0
         if arriving.next_part < message.parts:
             if held.ask_at is not None:
@@ -282,10 +297,22 @@ class AddressSync:
             self._installation.withdraw(message.id, gone)
         held.seq = arriving.mobile_seq
         held.ask_at = None
-        held.arriving = None
+        self._follow(message.id, held)
+
+    def _follow(self, router: RouterId, held: RemoteSubscriptions) -> None:
+        """End a list whose state is reached, and take the changes that follow it."""
+        arriving = held.arriving
+        if arriving is None or arriving.mobile_seq > held.seq:
+            return
+        self._end_list(held)
         while (change := arriving.changes.get(held.seq + 1)) is not None:
-            self._change(message.id, held, change)
-            held.seq += 1
+            self._change(router, held, change)
+
+    def _end_list(self, held: RemoteSubscriptions) -> None:
+        """Forget the parts that have come, with the changes that wait for the others."""
+        if held.arriving is not None:
+            self._changed_bytes -= held.arriving.changed_bytes
+            held.arriving = None
 
     # Reachability
 
@@ -300,6 +327,7 @@ class AddressSync:
         if held is None:
             return
         held.is_installed = True
+        self._absent.pop(router, None)
         self._installation.reach(router, held.addresses)
         self._want_rest(router, held, now)
 
@@ -310,17 +338,20 @@ class AddressSync:
             return
         self._installation.lose(router, held.addresses)
         held.is_installed = False
-        held.arriving = None
+        self._absent[router] = held
+        self._end_list(held)
         held.ask_at = None
         held.asked = 0
 
     def forget(self, router: RouterId) -> None:
         """Forget the addresses of *router*, which started anew or is gone for good."""
         held = self.routers.pop(router, None)
+        self._absent.pop(router, None)
         if held is not None:
             self._count -= len(held.addresses)
-        if held is not None and held.is_installed:
-            self._installation.lose(router, held.addresses)
+            self._end_list(held)
+            if held.is_installed:
+                self._installation.lose(router, held.addresses)
 
     # Asking
 
@@ -371,7 +402,7 @@ class AddressSync:
 
     def _want_rest(self, router: RouterId, held: RemoteSubscriptions, now: float) -> None:
         if held.newest <= held.seq:
-            held.arriving = None
+            self._end_list(held)
             held.ask_at = None
             held.asked = 0
         elif held.ask_at is None and held.is_installed:
@@ -379,11 +410,16 @@ class AddressSync:
             self._asks.set(router, now)
 
     def _made(self, router: RouterId) -> RemoteSubscriptions:
-        return RemoteSubscriptions(is_installed=router in self._sender.routes)
+        held = self.routers[router] = RemoteSubscriptions(is_installed=router in self._sender.routes)
+        if not held.is_installed:
+            self._absent[router] = held
+        return held
 
     # What the forwarding side gets
 
     def _change(self, router: RouterId, held: RemoteSubscriptions, message: MobileAddressUpdate) -> None:
+        """Take the next change."""
+        held.seq = message.mobile_seq
         for key, treatment in zip(message.add, message.treatments(), strict=True):
             address = mobile_address(key)
             if address is not None:
@@ -393,16 +429,18 @@ class AddressSync:
             if address is not None and address in held.addresses:
                 self._withdraw(router, held, address)
 
-    def _install(self, router: RouterId, held: RemoteSubscriptions, address: str, treatment: Treatment | None) -> None:
+    def _install(self, router: RouterId, held: RemoteSubscriptions, address: str, treatment: Treatment | None) -> bool:
+        """Keep an address of *router*. Returns: whether there was room for it."""
         if address not in held.addresses:
             if not self._has_room(router, held, address):
-                return
+                return False
             self._count += 1
         elif held.addresses[address] == treatment:
-            return
+            return True
         held.addresses[address] = treatment
         if held.is_installed:
             self._change_one(InstallAddress(address=address, router=router, treatment=treatment))
+        return True
 
     def _change_one(self, action: InstallAddress | WithdrawAddress) -> None:
         if not self._installation.change(action):
@@ -442,11 +480,14 @@ class AddressSync:
         assert not self._touched
         assert not self._questions
         assert self._count == sum(len(held.addresses) for held in self.routers.values())
+        arriving = [held.arriving for held in self.routers.values() if held.arriving is not None]
+        assert self._changed_bytes == sum(each.changed_bytes for each in arriving)
+        assert self._absent == {router: held for router, held in self.routers.items() if not held.is_installed}
         for router, held in self.routers.items():
             assert router != self.router_id
             assert held.seq <= held.newest
             assert held.is_installed == (router in self._sender.routes)
             is_behind = held.seq < held.newest
             assert (held.ask_at is not None) == (is_behind and held.is_installed)
-            assert held.arriving is None or is_behind
+            assert held.arriving is None or (is_behind and held.arriving.mobile_seq > held.seq)
             assert held.ask_at is None or (router in self._asks and self._asks.next <= held.ask_at)

@@ -152,11 +152,12 @@ class ControlMessageSender:
             told: routers that get it from others.
         """
         trace = received.trace or (message.id,)
-        if self.router_id in trace and not is_news:
+        passed = set(trace)
+        if self.router_id in passed and not is_news:
             return
         arrived = self._neighbors.connections[received.connection].router
         for router, neighbor in self._neighbors.active.items():
-            has_been_there = router in (arrived, message.id) or router in told or (router in trace and not is_news)
+            has_been_there = router in (arrived, message.id) or router in told or (router in passed and not is_news)
             if not has_been_there and _is_in(neighbor, reach):
                 self.write(neighbor.connection, to, message, trace)
 

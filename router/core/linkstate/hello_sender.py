@@ -91,7 +91,7 @@ class HelloSender:
             self._sender.do(
                 CloseConnection(
                     connection=refusal.connection,
-                    condition=Condition.NOT_ALLOWED,
+                    condition=Condition.RESOURCE_LIMIT_EXCEEDED if refusal.is_surplus else Condition.NOT_ALLOWED,
                     description=refusal.description,
                 )
             )
@@ -107,6 +107,8 @@ class HelloSender:
 
 
 def _report(refusal: RefusedConnection) -> Report:
+    if refusal.is_surplus:
+        return Report.warning("too_many_connections", neighbor=refusal.router, connection=refusal.connection)
     if refusal.new_id is None:
         return Report.warning("duplicate_router_id", id=refusal.router, connection=refusal.connection)
     return Report.warning("router_id_changed", id=refusal.router, new_id=refusal.new_id, connection=refusal.connection)

@@ -21,6 +21,8 @@ from mesh_config.models import LinkStateSettings
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import MAX_BOOT_JUMP, MAX_FIRST, MAX_JUMP, LinkStateUpdate, RouterAdvertisement
 
+LEAST_IN_MICROSECONDS: Final = 2**40
+"""Smallest boot number that is a time in microseconds; a lower one is in seconds, as a qdrouterd's are."""
 MOST_UNHEARD: Final = 500
 """Maximum number of routers that are taken for there though they have said nothing yet, since others name them as their
 neighbors. More than that are there once their own advertisements come."""
@@ -162,8 +164,8 @@ class LinkStateDatabase:
         if node is None or node.instance is None:
             return max(instance, *sequences) <= MAX_FIRST
         if instance > node.instance:
-            return instance <= node.instance + MAX_BOOT_JUMP and max(sequences) <= MAX_FIRST
-        held = (max(node.ls_seq, node.advertised_ls_seq), node.advertised_mobile_seq)
+            return instance <= _highest_boot(node) and max(sequences) <= MAX_FIRST
+        held = (node.advertised_ls_seq, node.advertised_mobile_seq)
         return all(
             new <= old + MAX_JUMP if old else new <= MAX_FIRST for new, old in zip(sequences, held, strict=False)
         )
@@ -425,3 +427,13 @@ class LinkStateDatabase:
             assert not (node.is_reachable and node.doubt_at < math.inf)
             assert router not in node.peers
             assert node.heard_at + self._settings.remote_ls_max_age_s >= self.next_aging
+
+
+def _highest_boot(node: Node) -> int:
+    """Highest boot number that a message about *node*, of which there is one, may have."""
+    assert node.instance is not None
+    held = node.instance
+    if 0 < held < LEAST_IN_MICROSECONDS:  # DEV-7: it may be followed by one of ours, for a qdrouterd that was replaced
+        held *= 1_000_000
+    # What nobody has refreshed for long is cleared, so that a router which has got too far ahead is believed again.
+    return held + MAX_BOOT_JUMP if node.advertised_ls_seq else max(held + MAX_BOOT_JUMP, MAX_FIRST)

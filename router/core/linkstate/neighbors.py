@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -78,6 +78,9 @@ CALM_S: Final = 60.0
 """Time without a break after which a connection that was two-way may fail again at no price, seconds."""
 LONGEST_HOLD_S: Final = 30.0
 """Maximum time for which a connection that comes and goes is held one-way, seconds."""
+
+MOST_PARALLEL: Final = 64
+"""Maximum number of connections to one neighbor: each is compared with all others."""
 
 Rank = tuple[int, str, int, int, int, int]
 
@@ -137,7 +140,9 @@ class RefusedConnection:
     connection: ConnectionId
     router: RouterId
     new_id: RouterId | None = None
-    """Id to which `router` changed; None when it is refused because two routers have its id."""
+    """Id to which `router` changed; None when it is refused for another reason."""
+    is_surplus: bool = False
+    """Whether there are too many to `router`; else, without `new_id`, two routers have its id."""
     description: str
 
 
@@ -186,6 +191,9 @@ class Neighbors:
         if event.peer == self.router_id:
             self._refuse(made, event.peer, "this router has the same id")
             return
+        if self._has_most(event.peer):
+            self._drop_surplus(made, event.peer)
+            return
         self._join(made, event.peer)
         self._watch(made)
         self._choose(event.peer, now)
@@ -218,6 +226,8 @@ class Neighbors:
             self._refuse(heard, hello.id, "this router has the same id")
         elif heard.is_named and hello.id != heard.router:
             self._drop(heard, f"router {heard.router} changed its id to {hello.id}", hello.id)
+        elif hello.id != heard.router and self._has_most(hello.id):
+            self._drop_surplus(heard, hello.id)
         if connection not in self.connections:
             self._choose(heard.router, now)
             return False
@@ -326,7 +336,10 @@ class Neighbors:
         Args:
             now: seconds, monotonic.
         """
-        due = (c for c in self.connections.values() if self._speaks(c) or self._probes(c) or self._echoes(c, now))
+        speaking = {c.connection for group in self._by_router.values() for c in self._speaking(group)}
+        due = (
+            c for c in self.connections.values() if c.connection in speaking or self._probes(c) or self._echoes(c, now)
+        )
         return [connection.connection for connection in due]
 
     def is_standby(self, connection: ControlConnection) -> bool:
@@ -337,15 +350,19 @@ class Neighbors:
     # Choosing
 
     def _speaks(self, connection: ControlConnection) -> bool:
+        return connection in self._speaking(self._by_router[connection.router])
+
+    def _speaking(self, group: Sequence[ControlConnection]) -> list[ControlConnection]:
+        """Connections, of all those to one neighbor, that HELLOs are sent on."""
         # DEV-6: of parallel connections one is spoken on; a qdrouterd would follow HELLOs from one to the other.
-        if connection.is_challenger:
-            return False
-        if self.active.get(connection.router) is connection:
-            return True
-        fit = [c for c in self._by_router[connection.router] if not c.is_challenger and not c.is_suspect]
-        if not fit:
-            return connection.router not in self.active
-        return min(fit, key=_rank) is connection
+        able = [c for c in group if not c.is_challenger]
+        fit = [c for c in able if not c.is_suspect]
+        active = self.active.get(group[0].router)
+        if fit:
+            found = [min(fit, key=_rank)]
+        else:
+            found = able if active is None else []
+        return found if active is None or active in found else [*found, active]
 
     def _probes(self, connection: ControlConnection) -> bool:
         # A better one that fell silent may be well again. Not with a qdrouterd, which would take it for the active one.
@@ -422,16 +439,33 @@ class Neighbors:
             else:
                 self._refuse(other, other.router, "another router with the same id is connected to the same neighbor")
 
+    def _has_most(self, router: RouterId) -> bool:
+        return len(self._by_router.get(router, ())) >= MOST_PARALLEL
+
+    def _drop_surplus(self, connection: ControlConnection, router: RouterId) -> None:
+        self._drop(connection, f"router {router} has {MOST_PARALLEL} connections already", is_surplus=True)
+
     def _refuse(self, connection: ControlConnection, taken: RouterId, why: str) -> None:
         """Forget a connection that is to be closed, as its peer goes by an id that is *taken*."""
         self._drop(connection, f"router id {taken} is in use: {why}")
 
-    def _drop(self, connection: ControlConnection, description: str, new_id: RouterId | None = None) -> None:
+    def _drop(
+        self,
+        connection: ControlConnection,
+        description: str,
+        new_id: RouterId | None = None,
+        *,
+        is_surplus: bool = False,
+    ) -> None:
         del self.connections[connection.connection]
         self._leave(connection)
         self.refusals.append(
             RefusedConnection(
-                connection=connection.connection, router=connection.router, new_id=new_id, description=description
+                connection=connection.connection,
+                router=connection.router,
+                new_id=new_id,
+                is_surplus=is_surplus,
+                description=description,
             )
         )
 
@@ -455,6 +489,7 @@ class Neighbors:
         """Assert that what is active is two-way and known, and that groups and connections agree."""
         grouped = [c.connection for group in self._by_router.values() for c in group]
         assert sorted(grouped) == sorted(self.connections)
+        assert all(len(group) <= MOST_PARALLEL for group in self._by_router.values())
         for router, active in self.active.items():
             assert active.state is AdjacencyState.TWO_WAY
             assert not active.is_challenger

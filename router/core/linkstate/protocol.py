@@ -58,7 +58,7 @@ OVERRULE_PAUSE_S: Final = 0.5
 """Minimum time between two answers to what others say in this router's name, seconds."""
 MAX_STEPS: Final = 64
 """Maximum number of steps of MAX_BOOT_JUMP announced in one such answer. A router that is still too far behind believes
-it after `ra_interval_s`, as if a clock had been set back."""
+it after `remote_ls_max_age_s`, when what it holds is cleared."""
 
 
 class LinkState:

@@ -127,7 +127,7 @@ class RouteComputation:
         The first has told all of its neighbors, and each further one those of its own that hear of it from none before.
         """
         found: set[RouterId] = set()
-        for router in trace:
+        for router in set(trace):
             node = self._database.nodes.get(router)
             if node is not None and node.has_trees:  # DEV-39: so only routers of our kind do it
                 found.update(self.topology.edges.get(router, ()))
