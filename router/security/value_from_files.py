@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from router.core.errors import LocalError
 
 Content = TypeVar("Content")
+RETRY_S: Final = 10.0
+"""Time after which files that could not be used are read again though they look the same, seconds: the fault may have
+been elsewhere, such as too few descriptors."""
 
 
 class ValueFromFiles(Generic[Content]):
@@ -32,6 +37,7 @@ class ValueFromFiles(Generic[Content]):
         self.problem = ""
         """Fault of the files as they are; empty when there is none."""
         self._seen: tuple[object, ...] = ()
+        self._retry_at = math.inf
         self.content: Content
         if first is not None:
             self.content = first
@@ -44,30 +50,36 @@ class ValueFromFiles(Generic[Content]):
         """Each file with its mark as it was when it was read last, another one once the file is."""
         return self._seen
 
-    def refresh(self) -> str:
-        """Read them again if they are others.
+    def refresh(self, now: float | None = None) -> str:
+        """Read them again if they are others, or could not be used `RETRY_S` ago.
 
+        Args:
+            now: seconds, monotonic; None: as it is.
         Returns: what is wrong with them; empty when nothing is, or nothing has changed.
         """
+        now = time.monotonic() if now is None else now
         marks = self._marks()
-        if marks == self._seen:
+        is_other = marks != self._seen
+        if not is_other and now < self._retry_at:
             return ""
         self._seen = marks
+        before = self.problem
         try:
             self.content = self._read()
-            self.problem = ""
+            self.problem, self._retry_at = "", math.inf
         except LocalError as error:
-            self.problem = str(error)
-        return self.problem
+            self.problem, self._retry_at = str(error), now + RETRY_S
+        return self.problem if is_other or self.problem != before else ""
 
     def _marks(self) -> tuple[object, ...]:
         return tuple((file, _mark(file)) for file in self._files)
 
 
 def _mark(file: str) -> tuple[int, ...] | None:
-    """Mark of a file, another one when the file is; None when it can't be looked at."""
+    """Mark of a file, another one when the file is, or who may read it; None when it can't be looked at."""
     try:
         found = os.stat(file)
     except OSError:
         return None
-    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+    rights = (found.st_mode, found.st_uid, found.st_gid, found.st_ctime_ns)
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, *rights)

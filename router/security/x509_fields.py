@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import calendar
-import re
+import string
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +20,7 @@ import attrs
 
 from router.core.errors import LocalError
 from router.security.bounded_file import read_bounded
+from router.security.work_slices import SlicePauses
 
 T = TypeVar("T")
 Item = tuple[int, bytes]
@@ -34,6 +35,9 @@ VERSION: Final = 0xA0
 """Tag before a certificate's version."""
 COMMON_NAME: Final = b"\x55\x04\x03"
 """Object identifier 2.5.4.3."""
+PIECE_BYTES: Final = 64 * 1024
+"""Size of the pieces in which PEM is decoded: it may have 64 MiB."""
+NOT_BASE64: Final = bytes(set(range(256)) - set(f"{string.ascii_letters}{string.digits}+/=".encode()))
 
 
 @attrs.frozen(kw_only=True)
@@ -173,9 +177,31 @@ def reading(path: str, what: str) -> Iterator[None]:
 
 def _read_all(path: str, kind: str, read: Callable[[bytes], T], what: str) -> list[T]:
     raw = read_bounded(path)
-    pem = f"-----BEGIN {kind}-----(.*?)-----END {kind}-----".encode()
     with reading(path, what):
-        return [read(base64.b64decode(match[1])) for match in re.finditer(pem, raw, re.DOTALL)]
+        return [read(_from_base64(text)) for text in _between(raw, f"{kind}-----".encode())]
+
+
+def _between(raw: bytes, kind: bytes) -> Iterator[bytes]:
+    """Find what stands between the first and the last line of each PEM of a kind."""
+    begin, end = b"-----BEGIN " + kind, b"-----END " + kind
+    at = 0
+    while (start := raw.find(begin, at)) >= 0 and (stop := raw.find(end, start)) >= 0:
+        yield raw[start + len(begin) : stop]
+        at = stop + len(end)
+
+
+def _from_base64(text: bytes) -> bytes:
+    """Decode it in pieces, each of which holds the interpreter's lock for a moment only."""
+    pauses = SlicePauses()
+    found = bytearray()
+    rest = b""
+    for at in range(0, len(text), PIECE_BYTES):
+        pauses.pause()
+        digits = rest + text[at : at + PIECE_BYTES].translate(None, NOT_BASE64)
+        whole = len(digits) - len(digits) % 4
+        found += base64.b64decode(digits[:whole])
+        rest = digits[whole:]
+    return bytes(found) + base64.b64decode(rest)
 
 
 def _seconds(item: Item) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import random
 from pathlib import Path
@@ -12,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from router.core.errors import LocalError
 from router.security.revocations import number_of, read_revoked
+from router.security.x509_fields import PIECE_BYTES, _from_base64
 from tests.helpers.certificates import Certificates
 
 
@@ -32,6 +34,15 @@ def test_a_list_has_those_that_were_revoked_and_no_others(tmp_path: Path) -> Non
 
 def test_an_authority_that_has_revoked_nothing_has_an_empty_list(tmp_path: Path) -> None:
     assert read_revoked(Certificates(tmp_path).revoke()) == frozenset()
+
+
+def test_pem_is_decoded_in_pieces_as_it_is_at_once(rng: random.Random) -> None:
+    for size in (0, 1, 2, 3, PIECE_BYTES, *(rng.randrange(4 * PIECE_BYTES) for _ in range(5))):
+        raw = rng.randbytes(size)
+        width = rng.randrange(1, 100)
+        digits = base64.b64encode(raw)
+        text = b"\r\n".join(digits[at : at + width] for at in range(0, len(digits), width))
+        assert _from_base64(b" " + text + b"\n") == raw
 
 
 def test_what_cannot_be_read_is_told_of_and_nothing_else(tmp_path: Path, rng: random.Random) -> None:
