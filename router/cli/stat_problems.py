@@ -45,14 +45,14 @@ def _lines(problem: ProblemNearestCause, suffix: str, style: str) -> list[Text]:
     since = moment(row["since"])
     begun = f", since {since}" if since else ""
     begun += f", last at {moment(row['last'])}" if row.get("last") else ""  # a router of an earlier version doesn't say
-    command = printable(str(row["command"]))
+    command = problem.command
     reach = suffix if command.startswith("amqp-mesh ") else ""  # others, such as openssl, ask no router
     waiting = f"; publishers wait for it at {_listed(problem.also_at)} too" if problem.also_at else ""
     return [
         Text(f"{row['kind']} ({_listed(problem.seen_by)}{begun}{waiting})", style=style),
         Text(f"  {printable(str(row['sentence']))}"),
         *(Text(f"  {printable(each)}") for each in problem.told_beside()),
-        Text(f"  > {command}{reach}", style="dim"),
+        *([Text(f"  > {command}{reach}", style="dim")] if command else []),
     ]
 
 

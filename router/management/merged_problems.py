@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -41,6 +42,14 @@ CAUSES_FIRST: Final = (
 """Kinds of problems, causes first: of two kinds about one thing the earlier one is shown by itself; `address-hangs`
 stands for problems of an address of which its router is certain."""
 
+_WORD: Final = r"""(?:[\w@%+=:,./][\w@%+=:,./-]*|'(?!-)[^']*'(?:"'"'[^']*')*|\$'(?![-\\])(?:[^'\\]|\\.)*')"""
+"""A word as `shell_word` writes it, that is no option."""
+_COMMANDS: Final = re.compile(
+    rf"amqp-mesh (?:stat \w+|top|manage get-log|resume)(?: --(?:router|address|by|wide|text)| {_WORD})*"
+    rf"|openssl (?:crl|x509) -in {_WORD} -noout -(?:nextupdate|enddate)"
+)
+"""Commands that routers tell with their problems."""
+
 
 @attrs.define
 class ProblemNearestCause:
@@ -54,6 +63,12 @@ class ProblemNearestCause:
     """Routers where publishers wait for the subscribers that it is about."""
     beside: list[ProblemNearestCause] = attrs.field(factory=list)
     """Problems of the same cause, those that are most urgent first."""
+
+    @property
+    def command(self) -> str:
+        """Command that shows more, to be pasted; empty if the router tells one that is none of those it may tell."""
+        text = str(self.row["command"])
+        return text if text.isprintable() and _COMMANDS.fullmatch(text) else ""
 
     def told_beside(self) -> Iterator[str]:
         """Sentences for the problems of the same cause, each with the word that says whether it follows."""

@@ -122,7 +122,7 @@ class ConsoleSource:
         return [
             {
                 **each.row,
-                "command": with_url(str(each.row["command"]), suffix),
+                "command": with_url(each.command, suffix),
                 "router": each.seen_by[0],
                 "also": each.also_at,
                 "at": [router for beside in each.beside for router in beside.seen_by],

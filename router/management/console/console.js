@@ -132,7 +132,7 @@ function showProblems() {
       const line = element("li", "", isGrave(it.kind) ? "bad" : isNotice(it.kind) ? "notice" : "");
       line.dataset.kind = it.kind;
       const command = element("div", "", "meta");
-      command.append(element("code", it.command));
+      if (it.command) command.append(element("code", it.command));
       line.append(element("div", sentence(it.sentence)), ...(it.beside || []).map((words) => element("div", sentence(words), "beside")), element("div", "", "meta age"), command);
       return line;
     }));
