@@ -23,7 +23,9 @@ def _certificates(snapshot: ProblemInputs) -> Iterator[Problem]:
         left_s = certificate.ends - snapshot.now
         if left_s < certificate.warned_s:
             day = time.strftime("%F", time.gmtime(certificate.ends))
-            ends = f"ended on {day}" if left_s <= 0 else f"ends on {day}, in {int(left_s // DAY_S)} days"
+            days = int(left_s // DAY_S)
+            when = {0: "within a day", 1: "in a day"}.get(days, f"in {days} days")
+            ends = f"ended on {day}" if left_s <= 0 else f"ends on {day}, {when}"
             command = ("crl", "-nextupdate") if certificate.is_list else ("x509", "-enddate")
             yield Problem(
                 kind="certificate",

@@ -88,7 +88,9 @@ class SettingsReloader:
                     raise ChangeError(_said(findings))
                 listeners = [each.settings for each in self._daemon.listeners]
                 connectors = [each.settings for each in self._daemon.connectors]
-                plan = plan_change(as_left_by_management(self._in_file, new, listeners, connectors), new)
+                addresses = self._runtime.settings.addresses
+                left = as_left_by_management(self._in_file, new, listeners, connectors, addresses)
+                plan = plan_change(left, new)
                 places = yield from in_thread(partial(_places, plan, new.http))
                 files = yield from in_thread(partial(self._daemon.read_files, new))
             finally:

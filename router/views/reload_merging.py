@@ -7,7 +7,7 @@ restart. What each of the functions below takes, by setting:
 |---|---|---|---|
 | listeners | of the file before, without deleted ones; created ones whose place the file has now | of the file now | of the file now |
 | connectors | that run, as far as either file has them | of the file now | of the file now |
-| addresses | of the file before | of the file now, and created ones that it doesn't have | of the file now |
+| addresses | of the file before, without deleted ones | of the file now, and created ones that it doesn't have | of the file now |
 | `tls` | of the file before | of the file now | of the file now |
 | `forwarding` | of the file before | of the file now, but for what needs a restart | the same |
 | what the plan takes over | of the file before | of the file now | of the file now |
@@ -26,9 +26,9 @@ from typing import TypeVar
 import attrs
 
 from mesh_config.change_plan import ChangePlan, forwarding_as_it_runs
-from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
+from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, RouterSettings
 
-Endpoint = TypeVar("Endpoint", ListenerSettings, ConnectorSettings)
+Entry = TypeVar("Entry", ListenerSettings, AddressSettings)
 
 
 def as_left_by_management(
@@ -36,14 +36,16 @@ def as_left_by_management(
     new: RouterSettings,
     listeners: Sequence[ListenerSettings],
     connectors: Sequence[ConnectorSettings],
+    addresses: Sequence[AddressSettings],
 ) -> RouterSettings:
-    """Settings to compare the file with: what it said before, as management has left its listeners and connectors.
+    """Settings to compare the file with: what it said before, as management has left what it may create and delete.
 
     Args:
         file: as it was read last.
         new: the file as it is now.
         listeners: that there are.
         connectors: that there are.
+        addresses: entries that there are.
     """
     places = {(each.host, each.port) for each in new.listeners}
     named_anew = [each for each in listeners if each not in file.listeners and (each.host, each.port) in places]
@@ -52,6 +54,7 @@ def as_left_by_management(
         file,
         listeners=(*_still_there(file.listeners, listeners), *named_anew),
         connectors=tuple(each for each in connectors if each in kept),
+        addresses=_still_there(file.addresses, addresses),
     )
 
 
@@ -87,6 +90,6 @@ def in_file_after(file: RouterSettings, new: RouterSettings, plan: ChangePlan) -
     return attrs.evolve(new, **kept, forwarding=forwarding_as_it_runs(file.forwarding, new.forwarding))
 
 
-def _still_there(named: tuple[Endpoint, ...], held: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
+def _still_there(named: tuple[Entry, ...], held: Sequence[Entry]) -> tuple[Entry, ...]:
     """Settings that *named* and *held* have in common; equal ones are counted."""
     return tuple((Counter(named) & Counter(held)).elements())

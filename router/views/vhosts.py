@@ -16,7 +16,7 @@ from router.runtime import Runtime
 from router.views.credit import Party
 
 NO_TAG: Final = "-"
-"""Mark that no reply address has: of a virtual host that is no more, and whose last client asks."""
+"""Mark that no reply address has: of a virtual host that is no more, and has no client."""
 NO_VHOST: Final = "(none)"
 """Name that stands for all virtual hosts that clients name and that there are not."""
 
@@ -26,10 +26,13 @@ class VhostMembership:
 
     def __init__(self, runtime: Runtime, vhost: str) -> None:
         self.vhost = vhost
-        state = next((state for state in runtime.policy.vhosts() if state.settings.name == vhost), None)
+        self._runtime = runtime
+        rights = (each.rights for each in runtime.connections.values())
+        of_clients = [each.state for each in rights if each is not None]  # also of one that a reload has taken away
+        states = [each for each in (*runtime.policy.vhosts(), *of_clients) if each.settings.name == vhost]
+        state = states[0] if states else None
         self._tag = state.tag if state is not None else NO_TAG
         self._prefix = f"{vhost}/" if state is None or state.settings.isolated else ""
-        self._runtime = runtime
         self._attached: set[int] = set()
         """Addresses in use by its own links, by identity: of a virtual host without addresses of its own."""
         if not self._prefix:

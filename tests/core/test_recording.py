@@ -11,8 +11,8 @@ import pytest
 
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
-from router.core.events import Action, ControlLinkUp, ControlReceived, Event
-from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.events import Action, CloseConnection, ControlLinkUp, ControlReceived, Event
+from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import MobileAddressUpdate
 from router.core.recording.control_plane_state import from_plain, to_plain
 from router.core.recording.recorded_control_plane import (
@@ -192,6 +192,14 @@ def test_states_are_made_with_pauses_by_what_they_cost() -> None:
     player = replayed("".join(encode({"program": "x", "router": "A"}, recorded.segments(), end)))
     assert player.control is not None
     assert player.end_difference() == ""
+
+
+def test_a_state_with_orders_that_a_fault_left_behind_is_made_plain() -> None:
+    control = play(3).control
+    left = CloseConnection(connection=ConnectionId(1), condition=Condition.NOT_ALLOWED, description="x")
+    control._sender.do(left)
+    again = from_plain(json.loads(json.dumps(to_plain(control))))
+    assert again._sender.take() == [left]
 
 
 def test_a_call_that_raises_is_recorded_and_raises_again() -> None:

@@ -10,6 +10,7 @@ from proton import symbol
 
 from mesh_config.models import GroupSettings, ManagementRight, VhostSettings
 from router.runtime import Runtime
+from router.views.vhosts import VhostMembership
 from tests.helpers import frames
 from tests.helpers.engine import Bench
 from tests.helpers.peer import Peer, PeerReceiver, decode, message
@@ -66,6 +67,15 @@ def test_an_unknown_virtual_host_is_refused(bench: Bench, name: str | None) -> N
     assert client.closed == DENIED
     assert "there is no virtual host" in client.description
     assert router.policy.denied_unknown == 1
+
+
+def test_a_client_of_a_virtual_host_that_is_gone_is_shown_no_more_than_before(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(), everything("rest")))
+    enter(bench, router).receiver("mine")
+    enter(bench, router, "rest").receiver("shop/theirs")
+    router.policy.take_settings((everything("rest"),), bench.now)
+    shown = VhostMembership(router, "shop")
+    assert [entry.text for entry in router.fib.entries() if shown.has_entry(entry)] == ["mine"]
 
 
 def test_of_a_very_long_host_name_the_beginning_is_told(bench: Bench) -> None:

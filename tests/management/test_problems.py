@@ -263,6 +263,18 @@ def test_what_was_never_seen_is_missed_some_seconds_after_the_start(
             "f.pem",
             "the certificate of R1 in f.pem ends on 2027-01-18, in 3 days",
         ),
+        (
+            {"certificates": [CertificateExpiry(file="f.pem", subject="R1", ends=NOW + 1.5 * DAY_S)]},
+            "certificate",
+            "f.pem",
+            "the certificate of R1 in f.pem ends on 2027-01-16, in a day",
+        ),
+        (
+            {"certificates": [CertificateExpiry(file="f.pem", subject="R1", ends=NOW + 0.4 * DAY_S)]},
+            "certificate",
+            "f.pem",
+            "the certificate of R1 in f.pem ends on 2027-01-15, within a day",
+        ),
     ],
 )
 def test_each_trouble_has_its_sentence(parts: dict[str, Any], kind: str, subject: str, sentence: str) -> None:

@@ -308,6 +308,19 @@ def test_addresses_are_taken_over_and_those_that_management_made_stay(mesh: Mesh
         assert "made" in rows
 
 
+def test_addresses_that_management_deleted_come_back_and_are_told(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    metering = AddressSettings(prefix="metering", treatment=Treatment.MULTICAST)
+    mesh.change(attrs.evolve(before, addresses=(*before.addresses, metering)))
+    assert reload(mesh, "R1")["applied"] == ["address metering added"]
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+        (row,) = [each for each in client.query("router.config.address") if each["prefix"] == "metering"]
+        selector = {"type": "router.config.address", "identity": row["identity"]}
+        assert client.request("DELETE", selector).status == 204
+    assert reload(mesh, "R1")["applied"] == ["address metering added"]
+    assert reload(mesh, "R1")["applied"] == []
+
+
 def test_addresses_in_use_that_keep_their_treatment_are_named(mesh: MeshProcesses) -> None:
     before = settings(mesh, "R1")
     with connected(mesh.url("R1")) as client:

@@ -22,7 +22,7 @@ from typing import Any, Final, cast
 import attrs
 
 from mesh_config.models import addresses, link_state
-from router.core import controlplane, events
+from router.core import controlplane, events, ids_and_conditions
 from router.core.addressing import address_list_parts, address_sync, fib_update_queue
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
@@ -46,8 +46,8 @@ from router.core.linkstate import (
 
 _MODULES: Final[Sequence[ModuleType]] = (
     fib_update_queue, address_list_parts, address_sync, addresses, control_forwarder, control_message_sender,
-    controlplane, due_routers, duplicate_ids, events, hello_sender, link_state, link_state_requests, lsdb, messages,
-    neighbors, protocol, rate_limit, routes, spf, superseded_instances, throttle,
+    controlplane, due_routers, duplicate_ids, events, hello_sender, ids_and_conditions, link_state,
+    link_state_requests, lsdb, messages, neighbors, protocol, rate_limit, routes, spf, superseded_instances, throttle,
 )  # fmt: skip
 
 
