@@ -118,12 +118,13 @@ def _row(
         deliveries_egress_route_container=0,
         deliveries_redirected_to_fallback=0,
         neighbor_traffic=neighbor_traffic(runtime),
-        control_counters={
-            **runtime.control.counters(),
-            **runtime.pacer.counters(),
-            "control_too_large": runtime.control_too_large,
-        },
+        control_counters=_control_counters(runtime),
     )
+
+
+def _control_counters(runtime: Runtime) -> dict[str, int]:
+    too_large = {"control_too_large": runtime.control_too_large}
+    return {**runtime.control.counters(), **runtime.pacer.counters(), **too_large}
 
 
 def _addresses(runtime: Runtime, waiting: WaitingSums) -> Generator[None, None, None]:

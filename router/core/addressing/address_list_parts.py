@@ -91,6 +91,10 @@ class OutgoingAddressList:
         self.count = max(1, len(self._cuts) - 1)
         """Number of its parts."""
 
+    def note_question(self, now: float) -> None:
+        """Note that somebody asks for parts at *now* (seconds)."""
+        self.asked_at = now
+
     def part(self, number: int) -> MobileAddressUpdate:
         """One of the parts, by its number from 0."""
         chosen = slice(*self._cuts[number : number + 2])

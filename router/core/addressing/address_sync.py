@@ -84,7 +84,7 @@ class AddressSync:
         self.routers: dict[RouterId, RemoteSubscriptions] = {}
         """Subscriptions at other routers, by router, as far as anything was heard of its addresses."""
         self._absent: dict[RouterId, RemoteSubscriptions] = {}
-        """Those of `routers` that can't be reached."""
+        """Subscriptions at routers that can't be reached, which are in `routers` too."""
         self._sender = sender
         self._settings = settings
         self._advertised: dict[str, Treatment] = {}
@@ -155,7 +155,7 @@ class AddressSync:
         for number in range(first, end):
             self._sender.send(request.id, addresses_to(request.id), answer.part(number), via)
         if answer.count > 1:  # who has the last part is not the only one that reads it
-            answer.asked_at = now
+            answer.note_question(now)
             self._lists[answer.mobile_seq] = answer
             if len(self._lists) > MOST_LISTS:
                 del self._lists[next(iter(self._lists))]
