@@ -194,6 +194,20 @@ def test_transfers_that_cross_a_lowering_are_taken_and_met_by_one_credit_each() 
     assert crossed == held - 1
 
 
+def test_what_came_beyond_the_credit_is_forgiven_when_there_is_more() -> None:
+    bench = local(1, "p")
+    for _ in range(200):
+        bench.publish("p")
+    publisher = bench.machine.publishers.attached["p"]
+    assert publisher.excess > 100
+    bench.credit(1000)
+    bench.wait(1.0)
+    for _ in range(3):
+        bench.publish("p")
+    assert publisher.held > 0
+    assert publisher.excess == 0
+
+
 def test_idle_publishers_cost_no_order_when_credit_is_used_up_and_granted_again() -> None:
     # Finding 8, promises 5 and 6.
     bench = Bench()

@@ -357,6 +357,16 @@ def test_withdrawn_credit_is_taken_back_from_upstream_after_the_debt_time() -> N
     assert bench.wait(0.0002) == [("drain_circuit", "up")]
 
 
+def test_a_child_that_has_granted_since_it_closed_is_live_though_its_word_comes_later() -> None:
+    bench = transit("a")
+    bench.branch("in", "a", 5)
+    bench.closed("in", "a")
+    assert sends(bench.arrive("in", "up", "m")) == [("m", ("a",), ())]
+    bench.branch("in", "a", 0)
+    bench.closed("in", "a")
+    assert not [branch for branch in bench.of("in").children.values() if branch.is_counting]
+
+
 def test_a_tree_is_forgotten_with_its_last_circuit() -> None:
     bench = transit("a")
     bench.machine.remove_circuit(RouterId("in"), "up")

@@ -15,6 +15,7 @@ cdef class MulticastScheduler(CreditScheduler):
     cdef public dict trees
     cdef Py_ssize_t _number
     cdef dict _stirred
+    cdef dict _coming
     cdef TimerQueue _timers
     cdef tuple _seen
 
@@ -22,10 +23,11 @@ cdef class MulticastScheduler(CreditScheduler):
     @cython.locals(tree=MulticastTree)
     cpdef bint ready(self, object message)
     cdef bint _keep_published(self, object message)
-    @cython.locals(tree=MulticastTree)
+    @cython.locals(tree=MulticastTree, coming=MulticastTree)
     cpdef bint drop(self, object message)
     cdef list _lost(self)
     cdef bint _has_child(self, object ingress, object neighbor)
+    @cython.locals(tree=MulticastTree)
     cpdef Py_ssize_t arrived(self, object root, object key, object message, double now, bint is_ready=*)
     cpdef bint is_upstream(self, object ingress, object key)
     cdef _add_tree(self, object ingress)

@@ -49,6 +49,8 @@ class MulticastScheduler(CreditScheduler):
         """Number of trees that were made, ever."""
         self._stirred: dict[RouterId, None] = {}
         """Trees with which something has happened since they were last looked at."""
+        self._coming: dict[Key, MulticastTree] = {}
+        """Trees of the messages that come by circuits and are not there as a whole."""
         self._timers = TimerQueue()
         """Trees by when they need a turn without an event, or are forgotten."""
         self._seen = (True, False, -1)
@@ -101,11 +103,9 @@ class MulticastScheduler(CreditScheduler):
 
     def ready(self, message: Key) -> bool:
         """Let a message leave of which the first part had arrived. Returns: whether it is kept."""
-        for tree in self.trees.values():
-            if tree.machine.ready(message):
-                self._stirred[tree.ingress] = None
-                return tree is not self.own or self._keep_published(message)
-        return False
+        tree = self._coming.pop(message, self.own)
+        self._stirred[tree.ingress] = None
+        return tree.machine.ready(message) and (tree is not self.own or self._keep_published(message))
 
     def _keep_published(self, message: Key) -> bool:
         if not self.has_subscribers:
@@ -114,7 +114,8 @@ class MulticastScheduler(CreditScheduler):
 
     def drop(self, message: Key) -> bool:
         """Forget a message that may wait here. Returns: whether it did wait."""
-        for tree in self.trees.values():
+        coming = self._coming.pop(message, None)
+        for tree in self.trees.values() if coming is None else (coming,):
             if tree.machine.drop(message):
                 self._stirred[tree.ingress] = None
                 return True
@@ -217,7 +218,11 @@ class MulticastScheduler(CreditScheduler):
 
     def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """See `CreditScheduler.arrived`: kept until its copies are sent, or refused."""
-        return self._touched(root).arrived(key, message, now, is_ready=is_ready)
+        tree = self._touched(root)
+        result = tree.arrived(key, message, now, is_ready=is_ready)
+        if not is_ready and result != REFUSED:
+            self._coming[message] = tree
+        return result
 
     def is_upstream(self, ingress: RouterId, key: Key) -> bool:
         """Whether messages of *ingress* are to come on that circuit, from the neighbor upstream."""
@@ -302,6 +307,8 @@ class MulticastScheduler(CreditScheduler):
         """Check that sums fit and that a turn left nothing undone. Raises: AssertionError."""
         self.local_subscribers.check_invariants()
         self.share.check_invariants()
+        coming = {message: tree for tree in self.trees.values() for message in tree.pool.coming}
+        assert self._coming == coming
         assert self.share.parts.keys() == self.trees.keys()
         for tree in self.trees.values():
             tree.check_invariants()

@@ -259,9 +259,11 @@ class MulticastTree:
         self._count()
 
     def outlet_closed(self, neighbor: RouterId) -> None:
-        """Note that nobody below a child is live."""
-        self.children[neighbor].is_closed = True
-        self._count()
+        """Note that nobody below a child is live, unless it has granted since: its word may have come later."""
+        branch = self.children[neighbor]
+        if branch.credit == 0:
+            branch.is_closed = True
+            self._count()
 
     def add_circuit(self, key: Key, neighbor: RouterId) -> None:
         """Take up a circuit of this tree that *neighbor* attached."""

@@ -60,7 +60,8 @@ class Publisher(DoublingWindow):
         self.coming = 0
         """Number of messages in `queue` that are not there as a whole."""
         self.excess = 0
-        """Number of transfers that found no credit, and none that was taken back a short time ago."""
+        """Number of transfers since it was last lent credit that found none, and none that was taken back a short time
+        ago."""
         self.lent = 0
         """Part that the publisher has of `LocalPublishers.lent`."""
         self.active_at = -inf
@@ -262,7 +263,8 @@ class LocalPublishers:
         self.waiting[message] = publisher
         if not publisher.is_attached:
             self.left.add(message, publisher.client)
-        elif self._turns:
+        elif self._turns or 1 < len(self.waiting) == len(self.left) + 1:
+            # It has its turn though it is the only one: `sent` must not look for it among all that others have left.
             self._turns.add(message, publisher.client)
 
     def sent(self, now: float) -> Key:
@@ -380,6 +382,7 @@ class LocalPublishers:
         if publisher.held <= 1:
             publisher.since = now
         publisher.held += credit
+        publisher.excess = 0
         self._update(publisher)
         assert self.backed <= allotted, "lent more than is backed"
         self._actions.append(Grant(publisher.key, credit))
