@@ -37,7 +37,7 @@ cdef class MulticastRepair:
     cdef object _settings
     cdef bytes _instance
     cdef object _streams
-    cdef object _begun
+    cdef object _highest
     cdef object _kept
     cdef public Py_ssize_t kept_bytes
     cdef public dict subscribers

@@ -49,8 +49,6 @@ EXPIRY_S: Final = 1.0
 """Time within which what was kept for long enough is forgotten, seconds; with the next one, if that comes before."""
 NEVER: Final = inf
 """Deadline that never comes. It is declared as a number of C: the next deadline is asked for in each turn."""
-_STRIDE: Final = 1 << 40
-"""Distance between the numbers with which addresses begin: one that is new begins above all that were given before."""
 
 
 class Stream:
@@ -117,8 +115,8 @@ class MulticastRepair:
         self._settings = settings
         self._instance = instance.to_bytes(8, "big", signed=True)
         self._streams: OrderedDict[tuple[str, RouterId], Stream] = OrderedDict()
-        self._begun = 0
-        """Times that numbers of an address have begun."""
+        self._highest = 0
+        """Highest number given to a multicast of any address: an address that is new here goes on from it."""
         self._kept: deque[KeptMulticast] = deque()
         """Multicasts that are kept, oldest first."""
         self.kept_bytes = 0
@@ -140,9 +138,9 @@ class MulticastRepair:
             return None
         stream = self._stream(entry.text, self._fib.me)
         if not stream.number:
-            self._begun += 1
-            stream.number = self._begun * _STRIDE
+            stream.number = self._highest  # it may have been forgotten, with numbers up to this one
         stream.number += 1
+        self._highest = max(self._highest, stream.number)
         number: bytes = stream.number.to_bytes(8, "big")
         tag = self._instance + number
         self.is_new(entry, self._fib.me, tag)  # so that a copy which comes back is not

@@ -8,6 +8,7 @@ import pytest
 from router.binding import proton_functions as pn
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.links import IngressDatagramLink
+from router.dataplane.multicast_repair import MOST_STREAMS
 from router.engine import neighbor_links
 from router.runtime import Runtime
 from tests.helpers.engine import Bench, Wire
@@ -269,3 +270,27 @@ def test_names_of_routers_that_a_neighbor_makes_up_are_no_trees(bench: Bench) ->
         a.data_plane.repair.keep(entry, RouterId(f"X{number}"), b"t" * 16, message("x"), (), bench.now)
     assert a.data_plane.repair.kept_bytes > 0
     assert len(a.fib._trees) <= 2
+
+
+def test_the_numbers_of_multicasts_grow_with_these_and_not_with_their_addresses(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    addresses = [f"broadcast/{number}" for number in range(10)]
+    for address in addresses:
+        bench.client(b).receiver(address, credit=10)
+    bench.advance(0.5)
+    repair = a.data_plane.repair
+
+    def number(address: str) -> int:
+        entry = a.fib.find(address)
+        assert entry is not None
+        tag = repair.number(entry)
+        assert tag is not None
+        return int.from_bytes(tag[8:], "big")
+
+    given = [number(address) for address in addresses * 2]
+    assert max(given) <= len(given)
+    entry = a.fib.find(addresses[0])
+    assert entry is not None
+    for other in range(MOST_STREAMS):
+        repair.is_new(entry, RouterId(f"other {other}"), bytes(8) + (1).to_bytes(8, "big"))
+    assert number(addresses[0]) > max(given), "others take it for new though it was forgotten here"
