@@ -1,3 +1,6 @@
+import cython
+
+from router.binding.proton_functions cimport *
 from router.dataplane.transfer_stages cimport *
 
 
@@ -39,5 +42,7 @@ cdef class Port:
     cdef public dict blocked
 
     cpdef bint may_be_unwritten(self)
+    @cython.locals(links=dict)
+    cpdef object block(self, object link, size_t session)
     cpdef object lose_unwritten(self, Py_ssize_t size)
     cpdef object touch(self)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # they know their port
         Transfer,
     )
 if not cython.compiled:  # else it comes by the .pxd
-    from router.binding.proton_functions import Handle
+    from router.binding.proton_functions import NULL, Handle
     from router.dataplane.transfer_stages import PIECE_BYTES
 
 UNWRITTEN_ROOM: Final = 1000
@@ -108,7 +108,9 @@ class Port:
         """Last message that was begun while `is_over`, though its address was not known."""
         self.paused: dict[IngressLink, None] = {}
         """Ingress links that are not read until this connection has written more."""
-        self.blocked: dict[EgressLink, None] = {}  # its own links that have credit and too many bytes unwritten
+        self.blocked: dict[Handle, dict[EgressLink, None]] = {}
+        """Its own links that have credit and may not send, by session of which, or of this connection, too much is
+        unwritten; at NULL those that wait until it takes more."""
 
     def serve_client(
         self,
@@ -162,6 +164,22 @@ class Port:
     def open_no_more(self) -> None:
         """Make no more links: the neighbor is gone."""
         self.open_stream = self.open_circuit = None
+
+    def block(self, link: EgressLink, session: Handle) -> None:
+        """Have a link go on when its session has written more, and this connection too; NULL for that alone."""
+        links = self.blocked.get(session)
+        if links is None:
+            self.blocked[session] = {link: None}
+        else:
+            links[link] = None
+
+    def unblock(self, link: EgressLink) -> None:
+        """Forget a link that is gone."""
+        for session in (link.session, NULL):
+            links = self.blocked.get(session, {})
+            links.pop(link, None)
+            if not links:
+                self.blocked.pop(session, None)
 
     def lose_unwritten(self, size: int) -> None:
         """Count off bytes that will never be written: their link is gone."""

@@ -159,7 +159,6 @@ cdef class Transfer:
     cdef public EgressLink egress
     cdef public size_t egress_delivery
     cdef public EgressLoad load
-    cdef public double waits_since
     cdef public double waits_until
     cdef public Port held_for
 

@@ -9,6 +9,7 @@ Sizes are bytes, credit is messages; `handle` fields are proton's pointers and v
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import cython
@@ -278,8 +279,11 @@ class EgressLink:
         """Whether the peer granted credit, nothing is half sent and not too much is unwritten or not taken."""
         if self.current is not None or pn_link_credit(self.handle) <= 0:
             return False
-        if self.port.is_laden or self.port.is_leaving or self.is_full():
-            self.port.blocked[self] = None
+        if self.port.is_laden or self.port.is_leaving:
+            self.port.block(self, NULL)
+            return False
+        if self.is_full():
+            self.port.block(self, self.session)
             return False
         return True
 
@@ -383,7 +387,7 @@ class Transfer:
         "age_s", "arrived", "data", "egress", "egress_delivery", "entry", "given_bytes", "held_for", "ingress",
         "ingress_delivery", "is_brokered", "is_coming", "is_complete", "is_ready", "is_settled", "leaving",
         "leaving_at", "leaving_bytes", "load", "may_stream", "parts", "scan", "scanned_bytes", "size", "state", "tag",
-        "to", "waits_since", "waits_until",
+        "to", "waits_until",
     )  # fmt: skip
 
     ingress: IngressLink | None
@@ -430,9 +434,8 @@ class Transfer:
     egress_delivery: Handle
     load: EgressLoad | None
     """Load of the egress router that a datagram is part of; None for other messages."""
-    waits_since: float
-    """Time at which it began to wait, and longest that it may but for its `ttl`, both seconds."""
     waits_until: float
+    """Time up to which it may wait but for its `ttl`, seconds; infinity when there is no bound, or it never waited."""
     held_for: Port | None
 
     def append(self, data: bytes) -> None:
@@ -494,7 +497,7 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
     transfer.egress_delivery = NULL
     if not cython.compiled:
         transfer.tag, transfer.age_s = None, 0.0  # in C it is so from the start
-    transfer.waits_since = transfer.waits_until = 0.0
+    transfer.waits_until = inf
     return transfer
 
 

@@ -146,7 +146,7 @@ class MessageSender:
         if transfer.leaving_bytes:
             assert leaving is not None
             if pn_delivery_pending(transfer.egress_delivery) or link.is_full():
-                link.port.blocked[link] = None
+                link.port.block(link, link.session)
                 return
             room = PIECE_BYTES
             while room and leaving:
@@ -166,7 +166,7 @@ class MessageSender:
             link.port.unwritten_bytes += PIECE_BYTES - room
             link.port.touch()
         if transfer.leaving_bytes:
-            link.port.blocked[link] = None
+            link.port.block(link, link.session)
         elif transfer.is_complete:
             link.current = None
             transfer.leaving = None
@@ -430,7 +430,7 @@ class MessageSender:
         Source: docs/explanation/walk-of-a-message.md#when-it-cant-arrive.
         """
         port = link.port
-        port.blocked.pop(link, None)
+        port.unblock(link)
         if isinstance(link, EgressLargeMessagesLink):
             port.streams.remove(link)
         self.lose(link, sys.maxsize)

@@ -47,8 +47,10 @@ cdef class RouterDataPlane(DataPlane):
     cpdef object set_now(self, double now)
     @cython.locals(due=double, other=double)
     cpdef double next_deadline(self)
-    @cython.locals(link=EgressLink, source=IngressLink, paused=dict)
+    @cython.locals(session=size_t, links=dict, has_drained=bint, source=IngressLink, paused=dict)
     cpdef object written(self, Port port)
+    @cython.locals(link=EgressLink)
+    cdef _go_on_sending(self, Port port, size_t session, dict links)
     cpdef bint has_unread(self) except -1
     cpdef object go_on(self)
     cpdef bint is_quiet(self)

@@ -33,7 +33,7 @@ from router.dataplane.links import (
     Transfer,
 )
 from router.dataplane.message_forwarder import Forwarder
-from router.dataplane.message_sender import MessageSender
+from router.dataplane.message_sender import LOW_WATER_BYTES, MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.slow_streams import SlowStreams
@@ -44,6 +44,8 @@ from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
+        NULL,
+        Handle,
         pn_link_credit,
         pn_link_queued,
         pn_unsettled_head,
@@ -155,6 +157,7 @@ class RouterDataPlane(DataPlane):
     def take_again(self) -> None:
         """Undo `hand_back`: give publishers the credit of subscribers again, and forward what they publish."""
         for link in self._publishers():
+            link.owed = 0  # what lay unread has been released
             unused = pn_link_credit(link.handle) - pn_link_queued(link.handle)
             if unused > 0:
                 link.change_credit(-unused)  # there is no subscriber's credit behind it
@@ -172,11 +175,15 @@ class RouterDataPlane(DataPlane):
 
     def written(self, port: Port) -> None:
         """Go on with what was stopped until a connection has written some of its output."""
-        if port.blocked:
-            for link in list(port.blocked):
-                if self.egress.has_drained(link):
-                    port.blocked.pop(link, None)
-                    self.flowed(link)
+        if port.blocked and port.unwritten_bytes <= LOW_WATER_BYTES:
+            for session, links in list(port.blocked.items()):
+                if session == NULL:
+                    has_drained = not (port.is_laden or port.is_leaving)
+                else:
+                    has_drained = self.egress.has_drained(next(iter(links)))  # so have all others of its session
+                if has_drained:
+                    del port.blocked[session]
+                    self._go_on_sending(port, session, links)
         if port.paused:
             paused = port.paused
             port.paused = {}
@@ -187,6 +194,14 @@ class RouterDataPlane(DataPlane):
                     port.paused[source] = None
                 else:
                     self._reader.resume_safely(source)
+
+    def _go_on_sending(self, port: Port, session: Handle, links: dict[EgressLink, None]) -> None:
+        """Let links send more, those after which too much is unwritten again excepted."""
+        for link in links:
+            if port.unwritten_bytes > LOW_WATER_BYTES:
+                port.block(link, session)
+            else:
+                self.flowed(link)
 
     def release(self, port: Port, links: Iterable[IngressLink | EgressLink]) -> None:
         """Read a connection, whose links these are, and give what it is to get: it is no longer above its mark."""

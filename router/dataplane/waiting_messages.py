@@ -97,8 +97,8 @@ class WaitingMessages:
         place.waiting_bytes += size
         if transfer.ingress is not None:
             transfer.ingress.backlog_bytes += size
-        transfer.waits_since = self._clock.now
-        transfer.waits_until = self._clock.now + settings.waiting_s if is_bounded else inf
+        until = min(transfer.waits_until, self._clock.now + settings.waiting_s)  # also if it has waited elsewhere
+        transfer.waits_until = until if is_bounded else inf
         # Most wait for a moment only, so its `ttl` is looked for later.
         self._push(transfer, self._clock.now + LOOK_S)
 
@@ -196,7 +196,7 @@ class WaitingMessages:
             if transfer.state != WAITING:
                 continue
             # DEV-19: a qdrouterd lets it wait for ever.
-            until = min(transfer.waits_until, transfer.waits_since + self._own_patience(transfer))
+            until = min(transfer.waits_until, transfer.arrived + self._own_patience(transfer))
             if until > now:
                 if until < inf:
                     self._push(transfer, until)

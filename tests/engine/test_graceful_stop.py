@@ -12,10 +12,12 @@ import trio
 
 from mesh_config.models import LinkStateSettings
 from router.core.addressing.address import AddressKind
+from router.dataplane.links import PublisherLink
 from router.graceful_stop import HAND_BACK_S, REPLIES_S, take_no_more
 from router.management.snapshot import ConnectionRow
 from router.runtime import Runtime
 from router.views.runtime import RuntimeView
+from tests.engine.test_policy import enter, everything
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -257,6 +259,33 @@ def test_after_a_drain_is_resumed_publishers_hold_what_subscribers_grant(bench: 
         bench.run()
     assert len(receiver.messages) == 10
     assert sender.credit == 0
+
+
+def test_what_a_resumed_drain_has_released_is_owed_no_more(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s=10),))
+    receiver = enter(bench, router).receiver("x", credit=1000).accepting()
+    sender = enter(bench, router).sender("x")
+    for _ in range(20):
+        bench.advance(1)
+        for _ in range(min(sender.credit, 9)):
+            sender.send(message("use"))
+        bench.run()
+    bench.advance(2)
+    for _ in range(30):
+        sender.send(message("unread"))
+    bench.run()
+    router.stop_taking()
+    bench.advance(0.1)
+    (link,) = [link for link in router.data_plane.links if isinstance(link, PublisherLink)]
+    assert link.owed > 0
+    router.hand_back()
+    bench.advance(10)
+    router.take_again()
+    router.settle()
+    bench.advance(1)
+    assert link.controller is not None
+    assert sender.credit == link.controller.publishers.attached[link].held > 0
+    assert receiver.messages
 
 
 @pytest.mark.parametrize("target", ["address", None])

@@ -145,3 +145,40 @@ def test_a_publisher_whose_messages_are_held_up_goes_on_when_they_have_expired(b
     for expired in range(1, 6):
         bench.advance(1.1)
         assert [delivery.outcome for delivery in sent[1:]] == ["released"] * expired + [None] * (5 - expired)
+
+
+def test_the_time_for_which_a_message_was_held_counts_as_part_of_its_ttl(bench: Bench) -> None:
+    router = bench.router("A")
+    bench.client(router).receiver("topic")
+    bench.advance(0.1)
+    sender = bench.client(router).sender(None)
+    whole = message("x" * 1000, address="topic", ttl=3.0)
+    sent = sender.begin(whole[:500])
+    bench.advance(2)
+    sent.end(whole[500:])
+    bench.advance(0.5)
+    assert sent.outcome is None
+    bench.advance(0.7)
+    assert sent.outcome == "released"
+
+
+def test_a_message_that_lost_its_way_waits_no_longer_in_all_than_the_setting(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"), forwarding={"waiting_s": 2.0})
+    (wire,) = bench.wires
+    bench.client(b).receiver("topic", credit=1000)
+    bench.advance(0.1)
+    senders = [bench.client(a).sender(None) for _ in range(12)]
+    bench.run()
+    wire.is_still = True
+    for sender in senders:
+        for _ in range(100):
+            sender.send(message("x", address="topic"))
+    bench.run()
+    bench.client(a).receiver("topic")
+    bench.advance(1.5)
+    assert a.data_plane.waiting.count > 0
+    wire.cut()
+    bench.run()
+    assert a.data_plane.waiting.count > 0
+    bench.advance(0.7)
+    assert a.data_plane.waiting.count == 0
