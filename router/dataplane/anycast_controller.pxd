@@ -25,6 +25,7 @@ cdef class AnycastController(CreditController):
     cdef public object _able
     cdef public EgressLoad local_load
     cdef bint _has_choice
+    cdef double _reports_due
 
     cpdef bint is_idle(self)
     @cython.locals(is_more=bint, subscriber=SubscriberLink, credit=Py_ssize_t)
@@ -36,6 +37,8 @@ cdef class AnycastController(CreditController):
     cpdef bint _is_ready(self, Transfer transfer)
     cdef _count_load(self, EgressLink link, EgressLoad load)
     cpdef object turn(self, double now)
+    cdef double _report_loads(self, double now)
+    cpdef double next_deadline(self)
     @cython.locals(machine=AnycastScheduler, link=EgressLink, circuit=EgressCircuitLink, load=EgressLoad, is_local=bint, is_due=bint, credit=Py_ssize_t, returning=Py_ssize_t, room=Py_ssize_t)
     cpdef bint _restate(self, double now)
     @cython.locals(credit=Py_ssize_t)
@@ -46,3 +49,6 @@ cdef class AnycastController(CreditController):
     cpdef object send(self, Transfer transfer, object egress)
     @cython.locals(link=SubscriberLink, chosen=SubscriberLink, first=SubscriberLink, idle=dict)
     cdef SubscriberLink _choose_subscriber(self)
+    @cython.locals(link=SubscriberLink)
+    cpdef SubscriberLink next_subscriber(self)
+    cpdef object sent_uncredited(self, SubscriberLink link)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from itertools import islice
+from math import inf
 from typing import Final
 
 import cython
@@ -77,6 +78,8 @@ class AnycastController(CreditController):
         """Load of the local subscribers."""
         self._has_choice = False
         """Whether there are several subscribers, so that loads are counted."""
+        self._reports_due = inf
+        """Time at which neighbors may have to be told of loads though there was no turn, seconds."""
         self.update_paths()
 
     def is_idle(self) -> bool:
@@ -144,7 +147,7 @@ class AnycastController(CreditController):
                 return
             if isinstance(link, PublisherLink) and link in self.second:
                 del self.second[link]
-                self.machine.add_publisher(link, held=1, client=link.port.id)
+                self.machine.add_publisher(link, held=int(self._is_reached), client=link.port.id)
         CreditController.take(self, transfer)
 
     def _take_first(self, transfer: Transfer, link: PublisherLink) -> None:
@@ -339,16 +342,18 @@ class AnycastController(CreditController):
             now: seconds, monotonic.
         """
         CreditController.turn(self, now)
-        if self._has_choice:
-            self._report_loads(now)
+        self._reports_due = self._report_loads(now) if self._has_choice else inf
 
-    def _report_loads(self, now: float) -> None:
-        """Tell neighbors what others have sent where their circuits lead."""
+    def _report_loads(self, now: float) -> float:
+        """Tell neighbors what others have sent where their circuits lead. Returns when to look again, seconds."""
         reports, due = loads_to_tell(self._scheduler, now)
         for link, messages, subscribers in reports:
             self._context.updates_for(link.port).loads[link.name] = (messages, subscribers)
-        self._links_deadline = min(self._links_deadline, due)
-        self.look_again()
+        return due
+
+    def next_deadline(self) -> float:
+        """See `CreditController.next_deadline`; `turn` does no more than to tell of loads if only that is due."""
+        return min(self.deadline, self._reports_due)
 
     # What the machine wants done
 
@@ -408,6 +413,7 @@ class AnycastController(CreditController):
             if first is not None and not (first.outstanding or first.waiting):
                 return first
         chosen = None
+        # DEV-10: qdrouterd takes the next one of equals, with credit or without.
         for link in self._able.values() if self.is_closest else islice(self._able.values(), LOOKED_AT):
             if chosen is None or link.outstanding + len(link.waiting) < chosen.outstanding + len(chosen.waiting):
                 chosen = link
@@ -416,6 +422,27 @@ class AnycastController(CreditController):
         assert chosen is not None
         self._chosen = chosen
         return chosen
+
+    def next_subscriber(self) -> SubscriberLink | None:
+        """Choose a local subscriber for a message that came on no credit; None when none has any.
+
+        It counts as before until it was sent the message, as `sent_uncredited` tells.
+        """
+        if self._changed and not self._is_acting and self._restate(self._context.clock.now):
+            self.touch()
+        if not self._able:
+            return None
+        link = self._choose_subscriber()
+        if self.local_load.idle is not None and self._has_choice and not (link.outstanding or link.waiting):
+            self.local_load.idle[link] = None
+        return link if link.has_credit() else None
+
+    def sent_uncredited(self, link: SubscriberLink) -> None:
+        """Take note that a local subscriber was sent a message that came on no credit: others are next."""
+        self.local_load.forget(link)
+        if link in self._able:
+            self._able.move_to_end(link)
+        self.flowed(link)
 
     def _give_credit_back(self, egress: RouterId) -> None:
         """Give credit back on our circuit, or to the local subscribers that ask for it."""

@@ -66,7 +66,8 @@ class CreditController:
         self.windowed: dict[CircuitKey, float] = {}
         """Keys of circuits that cannot be had on the present path, each with the time to try again, seconds."""
         self.deadline = inf
-        """Time at which a turn is due without an event, seconds, as the last turn, or `look_again`, found it."""
+        """Time at which the machine has a turn without an event, seconds, as the last turn, or `look_again`, found
+        it."""
         self._links_deadline = inf
         """Time at which a turn is due for the sake of links, seconds; `deadline` has the machine's part too."""
         self._is_due = False
@@ -402,9 +403,12 @@ class CreditController:
             self._links_deadline = min(self._links_deadline, until)
         self.look_again()
 
-    def look_again(self) -> float:
-        """Find the deadline anew: messages that were sent at once may have put it off. Returns: it, seconds."""
+    def look_again(self) -> None:
+        """Find the deadline anew: messages that were sent at once may have put it off."""
         self.deadline = min(self._links_deadline, self.machine.next_deadline())
+
+    def next_deadline(self) -> float:
+        """Tell the time at which `turn` is to be called without an event, seconds."""
         return self.deadline
 
     def _let_wait(self, transfer: Transfer, is_credited: bool) -> None:

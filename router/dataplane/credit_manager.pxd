@@ -32,4 +32,5 @@ cdef class CreditManager(ControllerContext):
     @cython.locals(controller=CreditController, touched=dict)
     cpdef object turn(self)
     cpdef object expired(self, Transfer transfer)
+    @cython.locals(due=double)
     cdef _turn(self, CreditController controller)

@@ -164,8 +164,9 @@ class CreditManager(ControllerContext):
         except Exception as error:  # a fault with one address must not stop the others
             self._fault(controller, error)
             return
-        if controller.deadline < self._timers.time_of(controller.entry):
-            self._timers.set(controller.entry, controller.deadline)
+        due = controller.next_deadline()
+        if due < self._timers.time_of(controller.entry):
+            self._timers.set(controller.entry, due)
         if controller.is_idle():
             self._forget(controller)
 
@@ -223,7 +224,8 @@ class CreditManager(ControllerContext):
             controller = self._controllers.get(entry)
             if controller is None:
                 continue
-            due = controller.look_again()
+            controller.look_again()
+            due = controller.next_deadline()
             if due > now:
                 self._timers.set(entry, due)
             else:

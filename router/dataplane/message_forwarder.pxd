@@ -3,14 +3,15 @@ import cython
 from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry, Fib, Route
 from router.core.forwarding.egress_load cimport EgressLoad
-from router.core.forwarding.egress_selection cimport choose, choose_local
+from router.core.forwarding.egress_selection cimport choose
+from router.dataplane.anycast_controller cimport AnycastController
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.datagram_fanout cimport DatagramFanout
 from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressDatagramLink, IngressLink
 from router.dataplane.connection_port cimport Port
-from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, new_transfer
+from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, local_subscribers, new_transfer
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.section_tracker cimport SectionTracker
 from router.dataplane.section_scanner cimport read_reply_to, scan
@@ -62,7 +63,9 @@ cdef class Forwarder:
     cdef _dispatch_anycast(self, Transfer transfer, AddressEntry entry)
     @cython.locals(found=Scan, route=Route)
     cdef _choose(self, Transfer transfer, AddressEntry entry)
-    @cython.locals(controller=CreditController)
+    @cython.locals(subscribers=list, only=SubscriberLink, controller=AnycastController)
+    cdef SubscriberLink _choose_local(self, AddressEntry entry)
+    @cython.locals(controller=AnycastController)
     cdef _send_to(self, Transfer transfer, object target)
     @cython.locals(port=Port, entry=AddressEntry, link=EgressLink, load=EgressLoad, has_choice=bint, is_named=bint)
     cpdef object send_datagram(self, Transfer transfer, object route)

@@ -14,9 +14,10 @@ import cython
 
 from router.core.addressing.address import MANAGEMENT, AddressKind, with_vhost
 from router.core.errors import DecodeError, PeerProtocolError
-from router.core.forwarding.egress_selection import choose, choose_local
+from router.core.forwarding.egress_selection import choose
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
+from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.connection_port import Port
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.credit_key_types import publishers_of
@@ -34,6 +35,7 @@ from router.dataplane.links import (
     PublisherLink,
     SubscriberLink,
     Transfer,
+    local_subscribers,
     new_transfer,
 )
 from router.dataplane.message_refusals import (
@@ -336,11 +338,27 @@ class Forwarder:
         if found is not None and found.egress is not None:
             # The router where it entered the mesh has chosen: were each to choose anew, messages would overtake.
             if found.egress == self._fib.me and entry.subscribers:
-                return choose_local(entry)
+                return self._choose_local(entry)
             route = self._fib.routes.get(RouterId(found.egress))
             if route is not None and route.router in entry.remotes and route.next_hop not in passed:
                 return route
-        return choose(entry, self._fib.routes, passed, self._settings.forwarding.publisher_window, self.clock.now)
+        window = self._settings.forwarding.publisher_window
+        return choose(entry, self._fib.routes, passed, window, self.clock.now, self._choose_local(entry))
+
+    def _choose_local(self, entry: AddressEntry) -> SubscriberLink | None:
+        """Choose the local subscriber for a message without credit; None when it has to wait, or there is none.
+
+        It waits for credit or behind another message.
+        """
+        subscribers = entry.subscribers
+        if not subscribers or entry.waiting:
+            return None
+        if len(subscribers) > 1:
+            controller = self.credit_manager.of(entry)
+            assert isinstance(controller, AnycastController)
+            return controller.next_subscriber()
+        (only,) = local_subscribers(entry)
+        return only if only.has_credit() else None
 
     def _send_to(self, transfer: Transfer, target: Subscriber | Route) -> None:
         """Send a datagram; a client gets one in parts only once it is whole, or too large to be held."""
@@ -351,8 +369,8 @@ class Forwarder:
         elif isinstance(target, SubscriberLink):
             self._egress.send(transfer, target)
             controller = target.controller
-            if controller is not None:
-                controller.flowed(target)
+            if isinstance(controller, AnycastController):
+                controller.sent_uncredited(target)
 
     def send_datagram(self, transfer: Transfer, route: Route) -> None:
         """Send it on the data links of a neighbor, with its destination in annotations."""

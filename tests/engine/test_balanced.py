@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh_config.models import AddressSettings, Treatment
+from router.core.forwarding.egress_load import RENEW_S
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.runtime import Runtime
@@ -99,6 +100,51 @@ def test_others_messages_at_a_server_are_told_and_count(bench: Bench, ring: list
     for server in (near, far):
         load = a.fib.find(BALANCED).remotes[RouterId("B" if server is near else "D")]  # type: ignore[union-attr]
         assert load.wait(bench.now) == len(server.messages) - ("first" in server.bodies)
+
+
+def deadlines_in(bench: Bench, router: Runtime, seconds: float) -> int:
+    """How often a router has something to do while nothing else happens."""
+    end = bench.now + seconds
+    count = 0
+    while (due := router.next_deadline()) < end:
+        bench.now = max(bench.now, due)
+        router.handle_deadline()
+        count += 1
+    bench.now = end
+    return count
+
+
+def test_a_message_without_an_outcome_keeps_no_router_busy(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    servers = servers_at(bench, [a, b])
+    caller = bench.client(a).sender(BALANCED)
+    bench.run()
+    for number in range(4):
+        caller.send(message(number))
+        bench.advance(0.1)
+    assert all(server.messages for server in servers)
+    bench.advance(5)
+    load = a.fib.find(BALANCED).remotes[RouterId("B")]  # type: ignore[union-attr]
+    assert load.unsettled > 0
+    assert deadlines_in(bench, b, 1.0) <= 15, "beside its own of each second"
+
+
+def test_what_changes_after_a_rest_is_told_soon(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    servers_at(bench, [a, b])
+    caller, there = bench.client(a).sender(BALANCED), bench.client(b).sender(BALANCED)
+    bench.run()
+    for number in range(2):
+        caller.send(message(number))
+        bench.advance(0.1)
+    bench.advance(5)
+    load = a.fib.find(BALANCED).remotes[RouterId("B")]  # type: ignore[union-attr]
+    before = load.messages(bench.now)
+    for number in range(8):
+        there.send(message(number))
+        bench.run()
+    bench.advance(RENEW_S + 0.02)
+    assert load.messages(bench.now) >= before + 3
 
 
 def test_where_there_is_one_subscriber_nothing_is_counted(bench: Bench) -> None:
@@ -221,3 +267,34 @@ def test_a_datagram_whose_router_has_lost_its_subscriber_goes_to_another_one(ben
     bench.advance(1)
     assert sorted(near.bodies) == [0, 1, 2, 3]
     assert [one.outcome for one in sent] == ["accepted"] * 4
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_datagram_goes_to_a_server_without_a_message_before_one_with_some(bench: Bench, count: int) -> None:
+    (router,) = [bench.router("A")]
+    servers = [bench.client(router).receiver(BALANCED, credit=10) for _ in range(count)]
+    sender = bench.client(router).sender(None)
+    bench.run()
+    for number in range(count):
+        sender.send(message(number, address=BALANCED))
+        bench.run()
+    assert [len(server.messages) for server in servers] == [1] * count
+    servers[count // 2].messages[0].settle()
+    bench.run()
+    parts = sender.begin(message("late", address=BALANCED)[:30])
+    bench.run()
+    parts.end(message("late", address=BALANCED)[30:])
+    bench.run()
+    assert servers[count // 2].bodies[-1] == "late"
+
+
+def test_datagrams_of_a_closest_address_go_to_its_servers_by_turns(bench: Bench) -> None:
+    (router,) = [bench.router("A")]
+    servers = [bench.client(router).receiver("closest.x", credit=10) for _ in range(3)]
+    servers[1].flow(-10)
+    sender = bench.client(router).sender(None)
+    bench.run()
+    for number in range(10):
+        sender.send(message(number, address="closest.x"))
+        bench.run()
+    assert [len(server.messages) for server in servers] == [5, 0, 5]

@@ -197,3 +197,28 @@ def test_dealing_among_many_circuits_looks_at_each_a_few_times() -> None:
     few = min(deal_among(500) for _ in range(10))
     many = min(deal_among(5000) for _ in range(3))
     assert many < 35 * few, "looking at all for each would take a hundred times as long"
+
+
+@pytest.mark.parametrize("crosses", [False, True])
+def test_a_reply_that_crosses_the_loss_of_its_path_costs_its_publisher_no_credit(bench: Bench, crosses: bool) -> None:
+    a, b = bench.mesh(("A", "B"))
+    (wire,) = bench.wires
+    requester = bench.client(b).receiver(None, dynamic=True, credit=100).accepting()
+    server = bench.client(a)
+    sender = server.sender(requester.address)
+    sender.send(message(1))
+    bench.advance(0.2)
+    server.wire.is_still = crosses
+    if crosses:
+        sender.send(message(2))
+    wire.cut()
+    bench.advance(5)
+    server.wire.is_still = False
+    bench.run()
+    assert sender.credit == 0
+    bench.join(a, b)
+    bench.advance(5)
+    assert sender.credit > 0
+    sender.send(message(3))
+    bench.advance(0.2)
+    assert requester.bodies == [1, 3]

@@ -7,6 +7,8 @@ from router.core.forwarding.credit_pool_scheduler cimport CreditPoolScheduler
 cdef class AnycastScheduler(CreditPoolScheduler):
     cdef bint _is_closest
     cdef double _distance
+    cdef list _seen_loads
+    cdef double _moved_at
 
     cpdef PoolTowardEgress next_pool(self, double now)
     @cython.locals(pool=PoolTowardEgress, chosen=PoolTowardEgress, able=list, least=double, wait=double, latest=Py_ssize_t)

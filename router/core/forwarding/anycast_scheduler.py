@@ -18,7 +18,7 @@ import attrs
 from router.core.forwarding.credit_actions import Key
 from router.core.forwarding.credit_pool_scheduler import CreditPoolScheduler
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.egress_load import TELL_S, EgressLoad
+from router.core.forwarding.egress_load import RENEW_S, TELL_S, EgressLoad
 from router.core.forwarding.pool_toward_egress import PoolTowardEgress
 from router.core.ids_and_conditions import RouterId
 
@@ -51,6 +51,10 @@ class AnycastScheduler(CreditPoolScheduler):
         CreditPoolScheduler.__init__(self, timing or CreditTiming())
         self._is_closest = is_closest
         self._distance = distance
+        self._seen_loads: list[int] = []
+        """Loads when they were last looked at: messages at an egress and, of these, those of each neighbor."""
+        self._moved_at = -inf
+        """Time at which these were last found changed, seconds."""
 
     # Paths
 
@@ -168,16 +172,22 @@ class AnycastScheduler(CreditPoolScheduler):
         due = inf
         if not self.has_choice:
             return found, due
+        seen: list[int] = []
+        is_unsettled = False
         for pool in self.candidates:
+            is_unsettled = is_unsettled or (pool.load.unsettled > 0 and bool(pool.circuits))
             for circuit in pool.circuits.values():
                 own = unsettled[circuit.key]
+                seen += (pool.load.messages(now), own)
                 time = circuit.report.next_time(pool.load, own, now)
                 if time <= now:
                     found.append((circuit.key, *circuit.report.tell(pool.load, own, now)))
                     time = circuit.report.next_time(pool.load, own, now)
-                if pool.load.unsettled:
-                    time = min(time, now + TELL_S)  # outcomes change a load, and give no turn
                 due = min(due, time)
+        if seen != self._seen_loads:
+            self._seen_loads, self._moved_at = seen, now
+        if is_unsettled:  # outcomes change a load, and give no turn; the longer there were none the later it is looked
+            due = min(due, now + min(max(now - self._moved_at, TELL_S), RENEW_S))
         return found, due
 
     # The choice

@@ -1,6 +1,7 @@
-"""Choosing the egress of an anycast message: a local subscriber, a route to another router, or to wait.
+"""Choosing the egress of an anycast message without credit: a local subscriber, a route to another router, or to wait.
 
-Both rules look at the candidates of this moment only. `passed` are the routers that the message has been at (its
+Which local subscriber is next the controller of the address knows (`router.dataplane.anycast_controller`). Both rules
+look at the candidates of this moment only. `passed` are the routers that the message has been at (its
 trace): none of them, and no next hop among them, is a candidate, so a message never turns back.
 """
 
@@ -16,7 +17,12 @@ Routes = dict[RouterId, Route]
 
 
 def choose(
-    entry: AddressEntry, routes: Routes, passed: Collection[str], remote_window: int, now: float
+    entry: AddressEntry,
+    routes: Routes,
+    passed: Collection[str],
+    remote_window: int,
+    now: float,
+    local: Subscriber | None,
 ) -> Subscriber | Route | None:
     """Choose where the next message of *entry* goes.
 
@@ -26,41 +32,20 @@ def choose(
         passed: routers that the message has been at.
         remote_window: unsettled datagrams toward one router above which `balanced` looks elsewhere, messages.
         now: seconds; a route in doubt is taken only where there is no other choice.
-    Returns: a subscriber with credit, a route, or None: then it waits here if there is a local subscriber, and can go
+        local: the next local subscriber with credit; None when there is none, or others wait for it.
+    Returns: *local*, a route, or None: then it waits here if there is a local subscriber, and can go
         nowhere if there is none.
     """
     if entry.treatment is BALANCED:
-        return _balanced(entry, routes, passed, remote_window, now)
-    return _closest(entry, routes, passed, now)
+        return _balanced(entry, routes, passed, remote_window, now, local)
+    return _closest(entry, routes, passed, now, local)
 
 
-def choose_local(entry: AddressEntry) -> Subscriber | None:
-    """Choose the local subscriber for the next message; None when it has to wait.
-
-    It waits for credit or behind another message.
-    """
-    if entry.waiting:
-        return None
-    return _least_busy(entry) if entry.treatment is BALANCED else next_local(entry)
-
-
-def next_local(entry: AddressEntry) -> Subscriber | None:
-    """Choose the next local subscriber with credit, by turns; None when none has any."""
-    subscribers = entry.subscribers
-    count = len(subscribers)
-    if count == 1:
-        return subscribers[0] if subscribers[0].has_credit() else None
-    for step in range(count):
-        index = (entry.turn + step) % count
-        if subscribers[index].has_credit():  # DEV-10: qdrouterd takes the next one, with credit or without.
-            entry.turn = index + 1
-            return subscribers[index]
-    return None
-
-
-def _closest(entry: AddressEntry, routes: Routes, passed: Collection[str], now: float) -> Subscriber | Route | None:
+def _closest(
+    entry: AddressEntry, routes: Routes, passed: Collection[str], now: float, local: Subscriber | None
+) -> Subscriber | Route | None:
     if entry.subscribers:
-        return choose_local(entry)
+        return local
     nearest = candidates(entry, routes, passed, now)
     if not nearest:
         return None
@@ -73,10 +58,14 @@ def _closest(entry: AddressEntry, routes: Routes, passed: Collection[str], now: 
 
 
 def _balanced(
-    entry: AddressEntry, routes: Routes, passed: Collection[str], window: int, now: float
+    entry: AddressEntry,
+    routes: Routes,
+    passed: Collection[str],
+    window: int,
+    now: float,
+    local: Subscriber | None,
 ) -> Subscriber | Route | None:
     # DEV-30: as `AnycastScheduler` chooses for messages that have credit.
-    local = choose_local(entry)
     if not entry.remotes or (local is not None and local.outstanding == 0):
         return local
     found = candidates(entry, routes, passed, now)
@@ -97,23 +86,6 @@ def _balanced(
     if best_load is None or (local is not None and local.outstanding <= least):
         return local
     best_load.chosen = latest + 1
-    return best
-
-
-def _least_busy(entry: AddressEntry) -> Subscriber | None:
-    """Choose the local subscriber with credit that has the least unsettled; equals by turns."""
-    count = len(entry.subscribers)
-    best: Subscriber | None = None
-    best_index = 0
-    for step in range(count):
-        index = (entry.turn + step) % count
-        subscriber = entry.subscribers[index]
-        if subscriber.has_credit() and (best is None or subscriber.outstanding < best.outstanding):
-            best, best_index = subscriber, index
-            if subscriber.outstanding == 0:
-                break
-    if best is not None:
-        entry.turn = best_index + 1
     return best
 
 
