@@ -402,20 +402,24 @@ class Forwarder:
         link = links[0] if len(links) == 1 else links[min(transfer.scan.priority, len(links) - 1)]
         self._egress.commit_in_order(transfer, link)
 
-    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
-        """Send a copy of a multicast that entered at *ingress* on a data link; not if it is no message."""
+    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> bool:
+        """Send a copy of a multicast that entered at *ingress* on a data link; not if it is no message.
+
+        Returns: whether it was sent; there may be no way to *neighbor* until the routes are up to date.
+        """
         if transfer.scan is None:
             try:
                 transfer.scan = scan(transfer.whole(), True, stop_at_annotations=True, from_client=True)
             except PeerProtocolError:
-                return  # others have it already, and it has one outcome
+                return False  # others have it already, and it has one outcome
         found = transfer.scan
         assert found is not None
         if ingress != self._fib.me:
             found.ingress = ingress
         route = self._fib.route(neighbor)
-        if route is not None and transfer.entry is not None:
-            self._fanout.send_to(transfer, transfer.entry, ingress, route)
+        if route is None or transfer.entry is None:
+            return False
+        return self._fanout.send_to(transfer, transfer.entry, ingress, route)
 
     def retry_stranded(self) -> None:
         """Send what lost its way by another, now that the routes are up to date; what has none is released."""

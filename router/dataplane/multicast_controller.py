@@ -98,6 +98,10 @@ class MulticastController(CreditController):
         """Take in a circuit that a neighbor has attached."""
         super().add_circuit(link)
         self._place_children(link.root)
+        for child in self._children.get(link.root, ()):
+            own = self.own.get((link.root, child))
+            if own is not None:
+                self.touch(own)  # the tree may have been forgotten when its credit came
 
     def update_paths(self) -> None:
         """Tell the machine of trees, routes and subscribers that have changed."""
@@ -200,19 +204,18 @@ class MulticastController(CreditController):
         data = message.whole()
         own = context.egress.leading_for(message, data, to_router=False)
         is_copied = context.copying.send(own, message, self.entry, action.subscribers, is_counted=True)
+        sent_to = [*action.passed_over] if parent is None else [*action.passed_over, parent]
         for neighbor in action.neighbors:
             circuit = self.own.get((ingress, neighbor))
             if circuit is not None:
                 self._send_copy(own, message, circuit)
-            else:
-                context.forwarder.send_copy_as_datagram(message, ingress, neighbor)
+            elif not context.forwarder.send_copy_as_datagram(message, ingress, neighbor):
+                continue
+            sent_to.append(neighbor)
         if message.tag is not None:
             # An excluded neighbor is not to get it later. A neighbor that said that nobody below it is live gets it
             # once somebody is: it may not have heard yet of all that is below it.
-            sent_to = (*action.neighbors, *action.passed_over)
-            if parent is not None:
-                sent_to += (parent,)
-            context.repair.keep(self.entry, ingress, message.tag, own, sent_to, context.clock.now)
+            context.repair.keep(self.entry, ingress, message.tag, own, tuple(sent_to), context.clock.now)
         for link in action.missed:
             link.counters.dropped += 1
             self.entry.dropped += 1

@@ -294,3 +294,40 @@ def test_the_numbers_of_multicasts_grow_with_these_and_not_with_their_addresses(
     for other in range(MOST_STREAMS):
         repair.is_new(entry, RouterId(f"other {other}"), bytes(8) + (1).to_bytes(8, "big"))
     assert number(addresses[0]) > max(given), "others take it for new though it was forgotten here"
+
+
+def test_a_copy_that_found_no_way_is_sent_when_there_is_one(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"), forwarding={"max_circuits": 0})
+    receiver = subscribe(bench, b)
+    sender = bench.client(a).sender(NEWS)
+    bench.advance(1)
+    repair, ports = a.data_plane.repair, a.data_plane.ports
+    connection = a.fib.routes[RouterId("B")].connection
+    port = ports.pop(connection)  # it has ended, and its routes are those of before
+    sender.send(message("late"))
+    bench.run()
+    assert receiver.bodies == []
+    ports[connection] = port
+    repair.trees_changed(bench.now)
+    bench.advance(0.1)
+    assert receiver.bodies == ["late"]
+    assert repair.resent == 1
+
+
+def test_credit_that_came_while_a_tree_was_forgotten_is_used_when_it_is_there_again(bench: Bench) -> None:
+    a, b, c, _ = bench.mesh(("A", "D"), ("B", "C"), ("B", "D"))
+    wire = bench.join(a, b)
+    bench.advance(3)
+    receiver = subscribe(bench, c)
+    publish(bench, a, 1)
+    bench.advance(1)
+    receiver.flow(-receiver.credit)
+    bench.peers[-1].wire.cut()
+    bench.advance(3)
+    wire.cut()
+    bench.advance(3)
+    receiver.flow(3)
+    bench.advance(1)
+    publish(bench, a, 1)
+    bench.advance(1)
+    assert len(receiver.messages) == 2

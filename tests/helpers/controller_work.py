@@ -6,10 +6,16 @@ machine. Prints the counts for few and for many, by the name of the case, as JSO
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 
+from router.binding.proton_functions import pn_link_credit
+from router.core.forwarding.anycast_scheduler import AnycastScheduler, EgressPath
+from router.core.ids_and_conditions import RouterId
+from router.dataplane.links import EgressLink
 from tests.helpers.engine import Bench, Plug
+from tests.helpers.multicast_bench import MulticastBench
 from tests.helpers.peer import Peer, PeerReceiver, message
 from tests.helpers.work import instructions
 
@@ -89,6 +95,100 @@ def of_messages_beside(count: int) -> int:
     return (of(7) - of(1)) // 6
 
 
+def of_a_datagram(count: int) -> int:
+    """Instructions of a message of an anonymous sender to an address of which each subscriber has one message."""
+    bench = Bench()
+    router = bench.router("A")
+    consumer, client = bench.client(router), bench.client(router)
+    receivers = [consumer.receiver(ADDRESS, credit=10, run=False) for _ in range(count)]
+    senders = itertools.cycle([client.sender(None) for _ in range(10)])
+    bench.run()
+    plug = plug_of(bench, client)
+
+    def one() -> int:
+        next(senders).send(message("use", address=ADDRESS))
+        data = client.take()
+        work = instructions(lambda: plug.give(data))
+        bench.run()
+        return work
+
+    for _ in receivers:
+        one()
+    assert {len(receiver.messages) for receiver in receivers} == {1}
+    return min(one() for _ in range(5))
+
+
+def of_an_empty_frame(count: int) -> int:
+    """Instructions of an empty frame of a client that reads nothing and has so many receivers with credit."""
+    bench = Bench()
+    router = bench.router("A")
+    client = bench.client(router)
+    client.receiver("large", credit=1000)
+    receivers = [client.receiver(f"q{number}", run=False) for number in range(count)]
+    bench.run()
+    plug = plug_of(bench, client)
+    sender = bench.client(router).sender("large")
+    bench.advance(1)
+    plug.room = 0
+    for _ in range(60):
+        for _ in range(min(sender.credit, 5)):
+            sender.send(message("x" * 30_000), settled=True)
+        bench.advance(0.01)
+    for receiver in receivers:
+        receiver.link.flow(1)
+    bench.run()
+    bench.advance(0.1)
+    links = [link for link in plug.connection.links.values() if isinstance(link, EgressLink)]
+    assert len(links) == count + 1
+    assert all(pn_link_credit(link.handle) and not link.can_send() for link in links)
+    return instructions(lambda: plug.give(b"\0\0\0\x08\x02\0\0\0"))
+
+
+def of_what_is_left(count: int) -> int:
+    """Instructions of a publisher's message beside so many that other publishers have left behind."""
+    machine = AnycastScheduler()
+    egress = RouterId("A")
+    machine.set_paths({egress: EgressPath(0, None)}, 0.0)
+    machine.set_capacity(egress, 1, 0.0)
+    machine.turn(0.0)
+    machine.set_capacity(egress, 0, 0.0)
+    for number in range(count + 50):
+        machine.add_publisher(("gone", number))
+        machine.turn(0.0)
+        machine.published(("gone", number), number, 0.0)
+        machine.remove_publisher(("gone", number))
+    machine.add_publisher("there")
+    machine.turn(0.0)
+
+    def one(now: float) -> int:
+        def act() -> None:
+            machine.published("there", ("one", now), now)
+            machine.set_capacity(egress, machine.pools[egress].capacity + 2, now)
+            machine.turn(now)
+
+        return instructions(act)
+
+    work = [one(0.001 * number) for number in range(1, 20)]
+    assert len(machine.publishers.left) > 0
+    return min(work[5:])
+
+
+def of_a_message_in_parts(count: int) -> int:
+    """Instructions of a multicast that comes in parts by a circuit, where messages enter at so many routers."""
+    bench = MulticastBench()
+    for number in range(count):
+        bench.upstream(f"in {number}", f"up {number}", "child")
+    last = RouterId(f"in {count - 1}")
+
+    def act() -> None:
+        for message_key in ("kept", "given up"):
+            bench.machine.arrived(last, f"up {count - 1}", message_key, bench.now, is_ready=False)
+        bench.machine.ready("kept")
+        bench.machine.drop("given up")
+
+    return instructions(act)
+
+
 def of_paths(count: int) -> int:
     """Instructions of a change of paths at a router in the middle of so many trees, for each of them."""
     bench = Bench()
@@ -105,7 +205,14 @@ def of_paths(count: int) -> int:
     return instructions(controller.update_paths) // count
 
 
-CASES: dict[str, Callable[[int], int]] = {GRANTS_ONE: of_one_that_grants_one, BESIDE: of_messages_beside}
+CASES: dict[str, Callable[[int], int]] = {
+    GRANTS_ONE: of_one_that_grants_one,
+    BESIDE: of_messages_beside,
+    "a message of an anonymous sender": of_a_datagram,
+    "an empty frame beside receivers that must not be sent to": of_an_empty_frame,
+    "a publisher's message beside those that others have left": of_what_is_left,
+    "a multicast in parts beside other trees": of_a_message_in_parts,
+}
 
 if __name__ == "__main__":
     import structlog
