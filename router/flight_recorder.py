@@ -31,8 +31,8 @@ FAULT_PAUSE_S: Final = 60.0
 SUFFIX: Final = ".recording"
 MOST_NAME_CHARACTERS: Final = 100
 """Maximum number of characters of a router's id in the name of a file."""
-LINES_AT_ONCE: Final = 8
-"""Number of lines encoded before the router's own thread has its turn."""
+PIECES_AT_ONCE: Final = 8
+"""Number of pieces encoded before the router's own thread has its turn."""
 CLOSE_S: Final = 2.0
 """Maximum wait at the end of the process for a recording that is being written, seconds."""
 
@@ -174,7 +174,7 @@ class FlightRecorder:
             path = str(file)
             fd = self._new_file(file)
             try:
-                size = _write_lines(fd, encode(header, segments, end))
+                size = _write_pieces(fd, encode(header, segments, end))
             except BaseException:
                 file.unlink(missing_ok=True)  # half of one would take room where there may be none left
                 raise
@@ -194,13 +194,13 @@ class FlightRecorder:
         self._log.warning("recording_failed", path=path, of=reason, reason=why)
 
 
-def _write_lines(fd: int, lines: Iterable[str]) -> int:
-    """Write *lines* to *fd* and close it. Returns: bytes written."""
+def _write_pieces(fd: int, pieces: Iterable[str]) -> int:
+    """Write *pieces* of text to *fd* and close it. Returns: bytes written."""
     size = 0
     with os.fdopen(fd, "wb", buffering=65536) as file:
-        for number, line in enumerate(lines):
-            size += file.write(line.encode("ascii"))
-            if number % LINES_AT_ONCE == 0:
+        for number, piece in enumerate(pieces):
+            size += file.write(piece.encode("ascii"))
+            if number % PIECES_AT_ONCE == 0:
                 time.sleep(0)  # gives the interpreter to a router that wants it
         file.flush()
     return size

@@ -43,7 +43,8 @@ def replay(file: str, is_json: bool, first_s: float | None, last_s: float | None
     in seconds since the start of the recording, what had happened, what the control plane asked for, each call whose
     outcome differs from the recorded one, and the state at the end. The whole recording is played, whatever is shown.
 
-    Exit status: 1 when FILE is no recording, could not be read to its end, or some outcome differs; else 0.
+    Exit status: 1 when FILE is no recording, could not be read to its end, nothing of it could be played, or some
+    outcome differs; else 0.
     """
     recording = _read(file)
     began = recording.entries[0].at if recording.entries else 0.0
@@ -57,16 +58,22 @@ def replay(file: str, is_json: bool, first_s: float | None, last_s: float | None
             at_s = step.entry.at - began
             if (first_s is None or first_s <= at_s) and (last_s is None or at_s <= last_s) and not step.entry.is_state:
                 shown.append(step)
+        end_difference = player.end_difference()
+        with player.blaming_state():
+            made = _document if is_json else _words
+            parts = list(made(player, began, shown, different, end_difference))
     except LocalError as error:
         raise CommandError(_with_version(f"{file}: {error}", recording)) from error
-    end_difference = player.end_difference()
-    if is_json:
-        click.echo(json.dumps(_document(player, began, shown, different, end_difference), indent=2))
-    else:
-        _show(player, began, shown, different, end_difference)
+    for part in parts:
+        if isinstance(part, str):
+            click.echo(part)
+        else:
+            console(UNBOUNDED_WIDTH).print(part)
     if recording.fault:
         say_error(f"{file}: {recording.fault}; what comes before was played")
-    if recording.fault or different or end_difference:
+    elif player.control is None:
+        say_error(f"{file}: nothing of it could be played")
+    if recording.fault or player.control is None or different or end_difference:
         sys.exit(1)
 
 
@@ -93,30 +100,31 @@ def _with_version(words: str, recording: Recording) -> str:
 # Words
 
 
-def _show(player: Player, began: float, shown: Iterable[Step], different: list[Step], end_difference: str) -> None:
+def _words(
+    player: Player, began: float, shown: Iterable[Step], different: list[Step], end_difference: str
+) -> Iterator[str | Table | Text]:
     header = player.recording.header
     said = {key: escaped(str(header.get(key, "?")), 200) for key in ("router", "written", "reason", "program")}
-    click.echo(f"recording of {said['router']}, written {said['written']}, reason: {said['reason']}")
+    yield f"recording of {said['router']}, written {said['written']}, reason: {said['reason']}"
     if said["program"] != __version__:
-        click.echo(f"made by amqp-mesh {said['program']}, played by {__version__}: what was changed since may differ")
+        yield f"made by amqp-mesh {said['program']}, played by {__version__}: what was changed since may differ"
     if player.unplayed:
         why = "the state before them was not kept, as it was too large, or another had been made shortly before"
-        click.echo(f"{player.unplayed} calls can't be played: {why}")
+        yield f"{player.unplayed} calls can't be played: {why}"
     for step in shown:
-        for line in _step_lines(step, began):
-            click.echo(line)
-    click.echo()
+        yield from _step_lines(step, began)
+    yield ""
     for part in _standing(player):
-        console(UNBOUNDED_WIDTH).print(part)
-        click.echo()
+        yield part
+        yield ""
     for step in different[:MOST_ACTIONS]:
-        click.secho(f"differs at {_at(step, began).strip()}: {escaped(step.difference)}", fg="red")
+        yield click.style(f"differs at {_at(step, began).strip()}: {escaped(step.difference)}", fg="red")
     if len(different) > MOST_ACTIONS:
-        click.secho(f"and {len(different) - MOST_ACTIONS} times more", fg="red")
+        yield click.style(f"and {len(different) - MOST_ACTIONS} times more", fg="red")
     if end_difference:
-        click.secho(f"differs at the end: {escaped(end_difference)}", fg="red")
+        yield click.style(f"differs at the end: {escaped(end_difference)}", fg="red")
     if not different and not end_difference and player.control is not None:
-        click.echo("the replay does what was recorded")
+        yield "the replay does what was recorded"
 
 
 def _step_lines(step: Step, began: float) -> Iterator[str]:
@@ -179,8 +187,8 @@ def _standing(player: Player) -> Iterator[Table | Text]:
 
 def _document(
     player: Player, began: float, shown: Iterable[Step], different: list[Step], end_difference: str
-) -> dict[str, object]:
-    return {
+) -> Iterator[str]:
+    document = {
         "recording": dict(player.recording.header),
         "fault": player.recording.fault or None,
         "unplayed": player.unplayed,
@@ -189,6 +197,7 @@ def _document(
         "end_difference": end_difference or None,
         "end": _plain_end(player),
     }
+    yield json.dumps(document, indent=2)
 
 
 def _plain_difference(step: Step, began: float) -> dict[str, object]:

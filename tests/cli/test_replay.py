@@ -249,7 +249,12 @@ def test_replay_says_why_calls_cannot_be_played(bench: Bench, tmp_path: Path) ->
     bench.advance(10)
     recorder.write(SIGNAL)
     recorder.close()
-    found = replay(*tmp_path.iterdir())
+    (file,) = tmp_path.iterdir()
+    for options in ((), ("--json",)):
+        found = replay(file, *options)
+        assert found.exit_code == 1
+        assert f"Error: {file}: nothing of it could be played\n" in found.output
+    found = replay(file)
     assert re.search(
         r"\n\d+ calls can't be played: the state before them was not kept, as it was too large, or another had been"
         r" made shortly before\n",
@@ -285,3 +290,22 @@ def test_what_is_no_recording_gets_one_line_that_says_so(tmp_path: Path, data: b
     assert found.output.splitlines() == [
         f"Error: {file}: no recording of amqp-mesh: its first line has no 'amqp-mesh-recording'"
     ]
+
+
+@pytest.mark.parametrize("option", [(), ("--json",)], ids=["words", "json"])
+def test_values_of_a_wrong_kind_in_a_state_get_a_line_that_says_where(
+    recording: Path, option: tuple[str, ...], rng: random.Random
+) -> None:
+    lines = recording.read_text().splitlines(keepends=True)
+    values = list(re.finditer(r'(?<=[:,\[])(-?\d[\d.e-]*|"[A-Z]")(?=[],}])', lines[1]))
+    errors = []
+    for value in rng.sample(values, 150):
+        other = "5" if value.group().startswith('"') else f'"{value.group()}"'
+        spoilt = f"{lines[1][: value.start()]}{other}{lines[1][value.end() :]}"
+        recording.write_text("".join((lines[0], spoilt, *lines[2:])))
+        found = replay(recording, *option)
+        assert found.exception is None or isinstance(found.exception, SystemExit), found.output
+        if found.exit_code and found.output.startswith("Error: "):
+            errors.append(found.output)
+    assert errors
+    assert all(re.match(f"Error: {recording}: line 2: ", error) for error in errors)

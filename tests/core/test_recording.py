@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
+from collections import Counter, deque
 from collections.abc import Sequence
 
 import attrs
 import pytest
 
+from router.core.addressing.fib_update_queue import FIRST, PAUSE_S
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.events import Action, CloseConnection, ControlLinkUp, ControlReceived, Event
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import MobileAddressUpdate
-from router.core.recording.control_plane_state import from_plain, to_plain
+from router.core.recording.control_plane_state import _MODULES, _StateFrames, freeze, from_plain, thaw, to_plain
 from router.core.recording.recorded_control_plane import (
     CALLS_AT_ONCE,
     STATE_PAUSE_S,
@@ -24,6 +27,8 @@ from router.core.recording.recorded_control_plane import (
 from router.core.recording.recording_format import MAGIC, decode, encode, standing
 from router.core.recording.recording_player import Player
 from router.simulation.mesh import Mesh
+from tests.core.test_addresses_in_parts import TO_ME, parts_of
+from tests.core.test_controlplane import TO_B, got, star
 
 EDGES = ("AB", "BC", "CD", "DE", "EA", "AC")
 
@@ -272,3 +277,73 @@ def test_no_spoilt_line_makes_anything_but_a_clear_error(rng: random.Random) -> 
 def test_a_state_names_only_classes_of_the_control_plane(name: str) -> None:
     with pytest.raises(LocalError):
         from_plain([["object", name, {}]])
+
+
+def with_waiting_addresses() -> RecordedControlPlane:
+    """A plane recorded from a turn on in which most addresses that a neighbor has told of wait to be installed."""
+    play = star()
+    for part in parts_of(3 * FIRST, 1):
+        play >> got(TO_B, part, to=TO_ME)
+    play.rest()
+    assert play.control.next_deadline() <= play.now + PAUSE_S, "some wait"
+    control = play.control
+    recorded = RecordedControlPlane(control, max_bytes=8 << 20, max_calls=20000, now=play.now, on_fault=never)
+    for _ in range(40):
+        recorded.handle_deadline(now=control.next_deadline())
+    return recorded
+
+
+END = {"routers": 0, "addresses": 0, "connections": 0, "due": None, "t": 0.0}
+
+
+def test_a_state_in_which_addresses_wait_is_written_and_plays() -> None:
+    recorded = with_waiting_addresses()
+    player = replayed("".join(encode({"program": "x", "router": "A"}, recorded.segments(), END)))
+    assert player.unplayed == 0
+    assert any(entry.actions.get("InstallAddress") for entry in player.recording.entries)
+
+
+def test_classes_of_a_state_import_no_container_that_cannot_be_written() -> None:
+    known = {Counter, deque}
+    imported = {
+        kind
+        for module in _MODULES
+        for kind in vars(module).values()
+        if isinstance(kind, type) and kind.__module__ in ("collections", "array", "queue", "datetime", "types")
+    }
+    assert deque in imported
+    assert imported <= known
+
+
+def test_a_state_that_cannot_be_written_costs_neither_its_calls_nor_another_state() -> None:
+    made = play(1)
+    older = made.recorded.segments()[-1]
+    spoilt = attrs.evolve(older, state=pickle.dumps(1j))
+    end = standing(made.control, made.mesh.now)
+    text = "".join(encode({"program": "x", "router": "A"}, [spoilt, older], end))
+    recording = decode(text.splitlines(keepends=True))
+    assert recording.fault == ""
+    first, mark = recording.entries[:2]
+    assert first.is_state
+    assert first.state is None
+    assert mark.mark is not None
+    assert mark.mark.what == "unwritable"
+    player = replayed(text)
+    assert player.unplayed == len(older.calls)
+    assert player.end_difference() == ""
+
+
+def test_a_large_state_is_written_in_small_pieces() -> None:
+    recorded = with_waiting_addresses()
+    pieces = list(encode({"program": "x", "router": "A"}, recorded.segments()[:1], END))
+    assert len("".join(pieces)) > 500_000
+    assert max(map(len, pieces)) < 50_000
+
+
+def test_a_large_state_is_thawed_in_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = with_waiting_addresses()._control
+    sizes: list[int] = []
+    read = _StateFrames.read
+    monkeypatch.setattr(_StateFrames, "read", lambda self, size, /: sizes.append(size) or read(self, size))
+    assert to_plain(thaw(freeze(control))) == to_plain(control)
+    assert max(sizes) <= 65536 < sum(sizes)

@@ -4,17 +4,18 @@ A running router keeps it as bytes (`freeze`), which takes little time and leave
 it as JSON (`to_plain`), of which nothing but numbers, texts and the classes named here can be made: who reads a file of
 a stranger runs none of his code.
 
-In JSON each object, dict, list and set stands once, in a list; the first is the control plane. Elsewhere it is
+In JSON each object, dict, list, deque and set stands once, in a list; the first is the control plane. Elsewhere it is
 `["ref", its number]`. What is no JSON is a list that begins with a word.
 """
 
 from __future__ import annotations
 
 import enum
+import io
 import math
 import pickle
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from types import MethodType, ModuleType
 from typing import Any, Final, cast
@@ -71,7 +72,25 @@ def freeze(control: ControlPlane) -> bytes:
 
 def thaw(state: bytes) -> ControlPlane:
     """A control plane with the state that `freeze` gave."""
-    return cast("ControlPlane", pickle.loads(state))  # noqa: S301  made by this process
+    return cast("ControlPlane", pickle.load(_StateFrames(state)))  # noqa: S301  made by this process
+
+
+class _StateFrames:
+    """Frames of a frozen state, one for each call.
+
+    Args:
+        state: that `freeze` gave.
+    """
+
+    # Methods of Python, unlike `pickle.loads`, let another thread run in between: a large state takes seconds.
+    def __init__(self, state: bytes) -> None:
+        self._file = io.BytesIO(state)
+
+    def read(self, size: int, /) -> bytes:
+        return self._file.read(size)
+
+    def readline(self) -> bytes:
+        return self._file.readline()
 
 
 def to_plain(control: ControlPlane) -> list[object]:
@@ -129,8 +148,8 @@ class _Writer:
         if isinstance(value, dict):
             pairs = [[self.value(key), self.value(held)] for key, held in value.items()]
             return ["Counter" if isinstance(value, Counter) else "dict", pairs]
-        if isinstance(value, list):
-            return ["list", [self.value(held) for held in value]]
+        if isinstance(value, list | deque):
+            return [type(value).__name__, [self.value(held) for held in value]]
         if isinstance(value, set | frozenset):
             return [type(value).__name__, sorted((self.value(held) for held in value), key=repr)]
         if type(value) is random.Random:
@@ -154,6 +173,7 @@ _EMPTY: Final[Mapping[str, type]] = {
     "dict": dict,
     "Counter": Counter,
     "list": list,
+    "deque": deque,
     "set": set,
     "Random": random.Random,
 }
@@ -187,7 +207,7 @@ class _Reader:
         if word in ("dict", "Counter"):
             for key, value in held[0]:
                 dict.__setitem__(made, self._value(key), self._value(value))
-        elif word == "list":
+        elif word in ("list", "deque"):
             made.extend(map(self._value, held[0]))
         elif word == "set":
             made.update(map(self._value, held[0]))

@@ -3,7 +3,7 @@
 | line | keys |
 |---|---|
 | the first | `amqp-mesh-recording` (the version of the format), `program`, `router`, `instance`, `reason`, `written` |
-| a state | `t`, `state`: see `router.core.recording.control_plane_state`; None when too large, or too soon |
+| a state | `t`, `state`: see `router.core.recording.control_plane_state`; None when too large, too soon, unwritable |
 | a call | `t`, `events` (None: a deadline), `actions` (how many of each kind), `digest` of all of them |
 | a call that raised | `t`, `events`, `raised` |
 | a fault between calls | `t`, `mark`, `of` |
@@ -34,6 +34,8 @@ VERSION: Final = 1
 """Version of the format."""
 MAGIC: Final = "amqp-mesh-recording"
 DIGEST_BYTES: Final = 8
+HELD_AT_ONCE: Final = 200
+"""Number of values of a list in a state that are encoded at once: no other thread runs meanwhile."""
 
 
 def digest(actions: Sequence[Action]) -> str:
@@ -60,7 +62,7 @@ def standing(control: ControlPlane, now: float) -> dict[str, object]:
 
 
 def encode(header: Mapping[str, object], segments: Sequence[Segment], end: Mapping[str, object]) -> Iterator[str]:
-    """The lines of a recording, each with its end.
+    """The text of a recording in pieces, none of which takes long to make.
 
     Args:
         header: what the first line says beside the version of the format.
@@ -69,22 +71,59 @@ def encode(header: Mapping[str, object], segments: Sequence[Segment], end: Mappi
     """
     yield _line({MAGIC: VERSION, **header})
     for segment in segments:
-        state = to_plain(thaw(segment.state)) if segment.state is not None else None
-        yield _line({"t": segment.began, "state": state})
+        yield from _state_pieces(segment)
         for call in segment.calls:
             yield _call_line(call)
     yield _line({"end": end})
 
 
+def _state_pieces(segment: Segment) -> Iterator[str]:
+    """The line of a state; one with its fault behind it when there is no state because of that."""
+    try:
+        items = to_plain(thaw(segment.state)) if segment.state is not None else None
+    except Exception as error:  # the calls, and the other segment, must be written all the same
+        yield _line({"t": segment.began, "state": None})
+        yield _unwritable(segment.began, error)
+        return
+    if items is None:
+        yield _line({"t": segment.began, "state": None})
+        return
+    yield f'{{"t":{_json(segment.began)},"state":['
+    for number, item in enumerate(items):
+        yield "," if number else ""
+        yield from _item_pieces(item)
+    yield "]}\n"
+
+
+def _item_pieces(item: Any) -> Iterator[str]:
+    """An item of a state, whose last part may be a list of all addresses."""
+    *words, held = item
+    if not isinstance(held, list):
+        yield _json(item)
+        return
+    yield f"[{''.join(f'{_json(word)},' for word in words)}["
+    for begin in range(0, len(held), HELD_AT_ONCE):
+        yield f"{',' if begin else ''}{_json(held[begin : begin + HELD_AT_ONCE])[1:-1]}"
+    yield "]]"
+
+
+def _json(plain: object) -> str:
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False)
+
+
 def _line(plain: Mapping[str, object]) -> str:
-    return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
+    return _json(plain) + "\n"
+
+
+def _unwritable(at: float, error: Exception) -> str:
+    return _line({"t": at, "mark": "unwritable", "of": f"{type(error).__name__}: {error}"})
 
 
 def _call_line(call: Call) -> str:
     try:
         return _line(_plain_call(call))
     except Exception as error:  # what is broken may be what is looked for: the rest must be written all the same
-        return _line({"t": call[0], "mark": "unwritable", "of": f"{type(error).__name__}: {error}"})
+        return _unwritable(call[0], error)
 
 
 def _plain_event(event: object) -> dict[str, object]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
 
 import attrs
 
@@ -11,6 +13,9 @@ from router.core.errors import LocalError
 from router.core.events import Action
 from router.core.recording.control_plane_state import from_plain, to_plain
 from router.core.recording.recording_format import Entry, Recording, digest, kinds, standing
+
+WRONG_VALUE: Final = (ArithmeticError, AttributeError, LookupError, LocalError, RecursionError, TypeError, ValueError)
+"""Errors that values of a wrong kind, in a state of somebody else, lead to."""
 
 
 @attrs.frozen(kw_only=True)
@@ -37,6 +42,8 @@ class Player:
         self.unplayed = 0
         """Number of calls that came before there was a state."""
         self._now = 0.0
+        self._state_line = 0
+        """Number of the line with the state from which the calls are played."""
 
     def steps(self) -> Iterator[Step]:
         """All of it, played while it is asked for.
@@ -46,16 +53,38 @@ class Player:
         """
         for entry in self.recording.entries:
             self._now = entry.at
-            step = self._take_state(entry) if entry.is_state else self._play(entry)
+            if entry.is_state:
+                self._state_line = entry.line
+            with self.blaming_state():
+                step = self._take_state(entry) if entry.is_state else self._play(entry)
             self.differences += bool(step.difference)
             yield step
 
+    @contextmanager
+    def blaming_state(self) -> Iterator[None]:
+        """Turn errors of what is done with values of the state into one that names its line.
+
+        Raises:
+            LocalError: the state is none, or has values of a wrong kind.
+        """
+        try:
+            yield
+        except WRONG_VALUE as error:
+            is_named = isinstance(error, LocalError)
+            words = str(error) if is_named else f"no state of a control plane: {type(error).__name__}: {error}"
+            raise LocalError(f"line {self._state_line}: {words}") from error
+
     def end_difference(self) -> str:
-        """Difference between how the control plane stands and stood when it was recorded; empty if there is none."""
+        """Difference between how the control plane stands and stood when it was recorded; empty if there is none.
+
+        Raises:
+            LocalError: the state has values of a wrong kind.
+        """
         if self.control is None or self.recording.end is None:
             return ""
         wanted = self.recording.end
-        found = standing(self.control, self._now)
+        with self.blaming_state():
+            found = standing(self.control, self._now)
         words = [
             f"{key}: {found[key]} played, {wanted.get(key)} recorded"
             for key in ("routers", "addresses", "connections", "due")
@@ -67,10 +96,7 @@ class Player:
         if entry.state is None:
             return Step(entry=entry, actions=None)
         difference = ""
-        try:
-            recorded = from_plain(entry.state)
-        except LocalError as error:
-            raise LocalError(f"line {entry.line}: {error}") from error
+        recorded = from_plain(entry.state)
         if self.control is not None and to_plain(self.control) != entry.state:
             difference = "the state is another than the recorded one, from which it goes on"
         self.control = recorded
