@@ -109,7 +109,11 @@ GROUPS: Final[Mapping[str, Sequence[MetricSpec]]] = {
         ),
     ),
     "Neighbors": (
-        _gauge("neighbor_up", "1 while a connection to the neighbor is in use.", "neighbor"),
+        _gauge(
+            "neighbor_up",
+            "1 while a connection to the neighbor is in use; none of one that left the mesh file.",
+            "neighbor",
+        ),
         _gauge("neighbor_link_cost", "Cost of the link to the neighbor, the larger of both ends.", "neighbor"),
         _counter("neighbor_losses", "Times the connection to the neighbor was lost.", "neighbor"),
         _counter("neighbor_messages", "Messages from the neighbor (in) and to it (out).", "neighbor", "direction"),

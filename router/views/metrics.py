@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import attrs
 
 from router import SPEED, __version__
-from router.closed_connection_traffic import TrafficTotals
+from router.closed_connection_traffic import OTHERS, TrafficTotals
 from router.core.controlplane import NeighborConnectionView
 from router.core.forwarding.duration_histogram import BOUNDS_S
 from router.core.forwarding.fib import BUILT_IN_GROUPS, AddressEntry, MessageTotalsOfAddresses
@@ -173,6 +173,7 @@ class MetricsCollection:
         self._entries = fib.all_entries()
         self._links = list(data_plane.links)
         self._connections = list(runtime.connections.values())
+        self._octets = dict(runtime.octets)  # of a connection that ends meanwhile they go on telling its last counts
         self._names = list(fib.groups)
         self._groups = [AddressGroupTotals() for _ in self._names]
         for group, gone in zip(self._groups, fib.gone, strict=True):
@@ -318,20 +319,22 @@ class MetricsCollection:
             into.set("connections", count, role)
         into.set("client_bytes", self._clients.bytes_in, "in")
         into.set("client_bytes", self._clients.bytes_out, "out")
-        views = {view.router: view for view in self._runtime.control.neighbors() if not view.is_standby}
-        for name in views:
-            self._state_of(name)
+        views: dict[RouterId, list[NeighborConnectionView]] = {}
+        for view in self._runtime.control.neighbors():
+            if not view.is_standby:
+                views.setdefault(self._runtime.traffic.name_of(view.router), []).append(view)
+                self._state_of(view.router)
         for name, state in self._neighbors.items():
-            self._tell_neighbor(name, state, views.get(name))
+            self._tell_state(name, views.get(name, ()))
+            self._tell_traffic(name, state)
         yield
 
     def _connection(self, connection: Connection) -> None:
-        read = self._runtime.octets.get(connection.id)
-        octets = read() if read is not None else None  # without it: it has ended, and was counted when it did
+        octets = self._octets[connection.id]()
         neighbor = connection.port.neighbor
         state = self._state_of(neighbor) if neighbor is not None else None
         traffic = state.traffic if state is not None else self._clients
-        if octets is not None and connection.id in self._runtime.connections:
+        if octets is not None:
             traffic.bytes_in += octets.received
             traffic.bytes_out += octets.sent
             if state is not None and octets.round_trip_us is not None:
@@ -345,11 +348,16 @@ class MetricsCollection:
     def _state_of(self, neighbor: RouterId) -> NeighborSums:
         return self._neighbors.setdefault(self._runtime.traffic.name_of(neighbor), NeighborSums())
 
-    def _tell_neighbor(self, name: RouterId, state: NeighborSums, view: NeighborConnectionView | None) -> None:
+    def _tell_state(self, name: RouterId, views: Sequence[NeighborConnectionView]) -> None:
+        """Tell whether a neighbor is up; nothing of one that is gone for good, of which only totals are left."""
+        me, links = self._runtime.me, self._runtime.mesh_presence.links
+        if views or (min(me, name), max(me, name)) in links:
+            self._into.set("neighbor_up", any(view.state == "two-way" for view in views), name)
+        if views and name != OTHERS:
+            self._into.set("neighbor_link_cost", views[-1].cost, name)
+
+    def _tell_traffic(self, name: RouterId, state: NeighborSums) -> None:
         into, traffic = self._into, state.traffic
-        into.set("neighbor_up", view is not None and view.state == "two-way", name)
-        if view is not None:
-            into.set("neighbor_link_cost", view.cost, name)
         into.set("neighbor_losses", traffic.losses, name)
         for direction in ("in", "out"):
             into.set("neighbor_messages", getattr(traffic, f"messages_{direction}"), name, direction)

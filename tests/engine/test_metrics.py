@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import attrs
@@ -13,8 +13,12 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from mesh_config.models import AddressSettings, Treatment
+from router import closed_connection_traffic
+from router.core.ids_and_conditions import RouterId
 from router.management.metrics import COUNTER, GROUPS, HISTOGRAM, SPECS, metrics_page, process_registry, reference_text
+from router.mesh_presence import ExpectedMesh
 from router.net.http_server import HttpCounters
+from router.net.tcp_counters import TcpCounters
 from router.runtime import Runtime
 from router.views.metrics import MORE, MOST_PATTERNS, RuntimeMetrics
 from router.views.problem_snapshots import ProblemScanner
@@ -34,7 +38,10 @@ def metrics_of(runtime: Runtime) -> RuntimeMetrics:
 
 
 def page_of(source: RuntimeMetrics) -> str:
-    work = metrics_page(source, process_registry())
+    return rest_of(metrics_page(source, process_registry()))
+
+
+def rest_of(work: Generator[None, None, bytes]) -> str:
     while True:
         try:
             next(work)
@@ -43,8 +50,11 @@ def page_of(source: RuntimeMetrics) -> str:
 
 
 def values_of(source: Runtime | RuntimeMetrics) -> Values:
+    return values_of_page(page_of(source if isinstance(source, RuntimeMetrics) else metrics_of(source)))
+
+
+def values_of_page(page: str) -> Values:
     found: Values = {}
-    page = page_of(source if isinstance(source, RuntimeMetrics) else metrics_of(source))
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
@@ -174,6 +184,64 @@ def test_groups_of_addresses_keep_their_names_when_a_reload_changes_the_patterns
     timed = found["amqp_mesh_settle_seconds_count"]
     assert {name: timed[("pattern", name),] for name in counts} == counts
     assert found["amqp_mesh_addresses"][("pattern", "rpc"),] == 1
+
+
+def test_of_a_neighbor_that_left_the_mesh_only_totals_go_on(bench: Bench) -> None:
+    a, b = bench.router("A"), bench.router("B")
+
+    def expect(*others: str) -> None:
+        routers: dict[RouterId, str | None] = {RouterId(name): None for name in ("A", *others)}
+        links = {(RouterId("A"), RouterId(name)): 1 for name in others}
+        a.mesh_presence.expect(ExpectedMesh(name="mesh", routers=routers, links=links), a.clock())
+
+    neighbor = (("neighbor", "B"),)
+    expect("B")
+    wire = bench.join(a, b)
+    bench.advance(2.0)
+    assert values_of(a)["amqp_mesh_neighbor_up"][neighbor] == 1
+    wire.cut()
+    bench.advance(70.0)
+    assert values_of(a)["amqp_mesh_neighbor_up"][neighbor] == 0
+    expect()
+    found = values_of(a)
+    assert neighbor not in found.get("amqp_mesh_neighbor_up", {})
+    assert found["amqp_mesh_neighbor_losses_total"][neighbor] == 1
+
+
+def test_neighbors_that_are_counted_together_are_up_while_one_of_them_is(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(closed_connection_traffic, "MOST_NEIGHBORS", 1)
+    a, b, c, d = (bench.router(name) for name in "ABCD")
+    wires = [bench.join(a, other) for other in (b, c, d)]
+    bench.advance(2.0)
+    others = (("neighbor", "(others)"),)
+    for wire, is_up in zip(wires[1:], (1, None), strict=True):
+        assert values_of(a)["amqp_mesh_neighbor_up"][others] == 1
+        wire.cut()
+        bench.advance(70.0)
+        assert values_of(a)["amqp_mesh_neighbor_up"].get(others) == is_up
+
+
+def test_bytes_never_fall_when_a_connection_ends_while_the_page_is_made(bench: Bench) -> None:
+    a, b = bench.router("A"), bench.router("B")
+    wire = bench.join(a, b)
+    client = bench.client(a)
+    client.receiver("topic", credit=1)
+    bench.advance(2.0)
+    a.octets.update(dict.fromkeys(a.octets, lambda: TcpCounters(received=1000, sent=500, round_trip_us=None)))
+    source = metrics_of(a)
+    before = values_of(source)
+    work = metrics_page(source, process_registry())
+    next(work)
+    client.connection.close()
+    wire.cut()
+    bench.run()
+    assert not a.connections
+    for after in (values_of_page(rest_of(work)), values_of(source)):
+        assert after["amqp_mesh_client_bytes_total"] == before["amqp_mesh_client_bytes_total"]
+        assert after["amqp_mesh_neighbor_bytes_total"] == before["amqp_mesh_neighbor_bytes_total"]
+    assert before["amqp_mesh_client_bytes_total"][("direction", "in"),] == 1000
 
 
 def test_settled_messages_that_nobody_takes_are_dropped_by_reason(bench: Bench) -> None:
