@@ -27,18 +27,23 @@ AT_ONCE: Final = 40
 OLD_S: Final = 15.0
 """Time for which an answer is shown, seconds."""
 PATIENCE_S: Final = 0.3
-"""Maximum wait for answers, seconds; those of routers that let it pass the last time are not waited for."""
+"""Maximum wait for answers, seconds; those that were waited for in vain the last time are not waited for."""
 MOST_PROBLEMS: Final = 20
 """Maximum number of problems of one router."""
 MOST_THINGS: Final = 5
 """Maximum number of words in one list of a problem."""
 MOST_BYTES: Final = 65536
-"""Maximum size of one answer, bytes."""
-MOST_VALUES: Final = 2000
+"""Maximum size of one answer, bytes: that of a router with about 1,200 neighbors."""
+MOST_VALUES: Final = 10_000
+"""Maximum number of values in one answer, six of which tell of a neighbor."""
+ROOM_BYTES: Final = 16_384
+"""Size of the answers of one router that is read, beside the two largest of all, bytes: what takes much time to read
+must not take that of others."""
 MOST_CHARS: Final = 500
 PROBLEMS: Final = "problem"
 ROUTER: Final = "router"
-PROBLEM: Final = ("kind", "subject", "sentence", "since", "command", "last", "closeness")
+PROBLEM_TEXTS: Final = ("kind", "subject", "sentence", "command")
+PROBLEM_NUMBERS: Final = ("since", "last", "closeness")
 PROBLEM_THINGS: Final = ("about", "explains")
 """Attributes of a problem that are lists of words."""
 TRAFFIC: Final = "neighborTraffic"
@@ -51,7 +56,7 @@ FIGURES: Final = {
 }
 """Attributes of a router, and what the console calls them."""
 QUESTIONS: Final[Mapping[str, tuple[float, tuple[str, ...]]]] = {
-    PROBLEMS: (0.4, (*PROBLEM, *PROBLEM_THINGS)),
+    PROBLEMS: (0.4, (*PROBLEM_TEXTS, *PROBLEM_NUMBERS, *PROBLEM_THINGS)),
     ROUTER: (0.9, (*FIGURES, TRAFFIC)),
 }
 """Pause between two questions to one router, seconds, and attributes that are asked for, by kind of entity."""
@@ -74,8 +79,8 @@ class RouterAnswers:
     asked_at: dict[str, float] = attrs.field(factory=dict)
     """Time at which a router was last asked, by kind of entity, seconds, monotonic."""
     answered_at: float = -1e9
-    is_silent: bool = False
-    """Whether its last answers were waited for in vain."""
+    silent: set[str] = attrs.field(factory=set)
+    """Kinds of entities of which the last answer was waited for in vain."""
     problems: list[dict[str, object]] = attrs.field(factory=list)
     figures: dict[str, object] = attrs.field(factory=dict)
     traffic: ToldTraffic | None = None
@@ -98,7 +103,8 @@ class MeshStatusPoller:
         self._token = secrets.token_hex(8)
         """Random part of the correlation ids of requests: only routers that were asked can know it."""
         self._room = 0
-        """Number of answers that are still read: a peer that floods this address must not take the time of others."""
+        """Number of bytes of answers that are still read: a router that floods this address must not take the time
+        of others."""
         self._awaited: set[tuple[RouterId, str]] = set()
         """Routers and kinds of which answers are waited for."""
         self._are_here = trio.Event()
@@ -112,9 +118,9 @@ class MeshStatusPoller:
                 if all(each.asked_at for each in self._answers.values()):
                     break
         if patience.cancelled_caught:
-            for router, _ in self._awaited:
+            for router, kind in self._awaited:
                 if router in self._answers:
-                    self._answers[router].is_silent = True
+                    self._answers[router].silent.add(kind)
 
     def ask(self) -> bool:
         """Ask the routers that were asked longest ago. Returns: whether there were any."""
@@ -132,13 +138,13 @@ class MeshStatusPoller:
         self._are_here = trio.Event()
         if not due:
             return False
-        self._room = 4 * len(due)
+        self._room = 2 * MOST_BYTES + ROOM_BYTES * len(due)
         runtime.begin(now)
         for _, router in due:
             answers = self._answers[router]
             for kind in answers.due(now):
                 answers.asked_at[kind] = now
-                if not answers.is_silent:
+                if kind not in answers.silent:
                     self._awaited.add((router, kind))
                 runtime.data_plane.publish(router_address(router, MANAGEMENT), self._question(router, kind))
         runtime.settle()
@@ -165,9 +171,9 @@ class MeshStatusPoller:
 
     def _take(self, data: bytes, _: ConnectionId | None) -> bool:
         """Take an answer; whatever else comes here is ignored."""
-        if self._room <= 0:
+        if self._token.encode() not in data or len(data) > self._room:
             return True
-        self._room -= 1
+        self._room -= len(data)
         try:
             message = message_codec.decode_message(data, max_values=MOST_VALUES)
         except message_codec.UnreadableMessage:
@@ -186,11 +192,11 @@ class MeshStatusPoller:
 
     def _keep(self, known: RouterAnswers, kind: str, rows: list[dict[str, object]]) -> None:
         known.answered_at = self._runtime.clock()
-        known.is_silent = False
+        known.silent.discard(kind)
         if kind == PROBLEMS:
             known.problems = [_problem(row) for row in rows[:MOST_PROBLEMS]]
         elif kind == ROUTER and rows:
-            known.figures = {ours: _plain(rows[0].get(theirs)) for theirs, ours in FIGURES.items()}
+            known.figures = {ours: _number(rows[0].get(theirs)) for theirs, ours in FIGURES.items()}
             known.figures["told_at"] = time.time()
             known.traffic = ToldTraffic(time.time(), _traffic(rows[0].get(TRAFFIC)))
 
@@ -221,8 +227,9 @@ class MeshStatusPoller:
 
 
 def _problem(row: Mapping[str, object]) -> dict[str, object]:
-    found = {name: _plain(row.get(name)) for name in PROBLEM}
-    if not isinstance(found["closeness"], int):
+    found: dict[str, object] = {name: str(row.get(name) or "")[:MOST_CHARS] for name in PROBLEM_TEXTS}
+    found |= {name: _number(row.get(name)) for name in PROBLEM_NUMBERS}
+    if found["closeness"] is None:
         found["closeness"] = 1
     for name in PROBLEM_THINGS:
         told = row.get(name)
@@ -241,8 +248,6 @@ def _traffic(told: object) -> dict[str, list[int]]:
     }
 
 
-def _plain(value: object) -> object:
-    """A value that another router sent, as JSON can hold it."""
-    if value is None or isinstance(value, bool):
-        return value
-    return int(value) if isinstance(value, int) else str(value)[:MOST_CHARS]
+def _number(value: object) -> int | None:
+    """A whole number that another router sent; None of anything else."""
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else None
