@@ -548,6 +548,10 @@ class LazyRows:
         """Iterate over at most *count* rows, from number *offset* on."""
         return self._rows(self._things[offset : offset + count])
 
+    def begun_with(self, is_first: Callable[[Any], bool]) -> LazyRows:
+        """The same rows, those first of whose things *is_first* holds."""
+        return LazyRows(sorted(self._things, key=is_first, reverse=True), self._make)
+
     def _rows(self, things: Iterable[Any]) -> Iterator[Row]:
         return (row for row in map(self._make, things) if row is not None)
 

@@ -20,7 +20,7 @@ from router.core.forwarding.fib import AddressEntry
 from router.core.terminal_escaping import shell_word
 from router.engine.connection import Connection
 from router.management.merged_problems import merged
-from router.management.snapshot import MeshLinkRow, NodeRow, ProblemRow
+from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow, ProblemRow
 from router.net.listener import Listener
 from router.runtime import Runtime
 from router.views.credit import credit_row, may_be_blocked
@@ -80,8 +80,9 @@ class ConsoleSource:
         expected = runtime.mesh_presence.expected
         counts = yield from runtime.fib.count_in_pieces(AT_ONCE)
         yield from self._view.prepare(ProblemRow)
-        problems = self._problems()
+        problems, problem_count = self._problems()
         yield
+        routers, links = self._routers(), self._links()
         parts: Fields = {
             "at": time.time(),
             "me": runtime.me,
@@ -89,6 +90,10 @@ class ConsoleSource:
             "version": __version__,
             "uptime": runtime.clock() - runtime.mesh_presence.started,
             "totals": {
+                "routers": len(routers),
+                "routers_here": 1 + len(runtime.fib.routes),
+                "links": len(links),
+                "problems": problem_count,
                 "addresses": runtime.fib.entry_count(),
                 "connections": len(runtime.connections),
                 "waiting": runtime.data_plane.waiting.count,
@@ -102,8 +107,8 @@ class ConsoleSource:
         yield
         parts["problems"] = problems
         yield
-        parts["routers"] = yield from _made(self._view.rows(NodeRow).page(0, MOST_ROUTERS), self._router)
-        parts["links"] = yield from _made(self._view.rows(MeshLinkRow).page(0, MOST_LINKS), self._link())
+        parts["routers"] = yield from _made(routers.page(0, MOST_ROUTERS), self._router)
+        parts["links"] = yield from _made(links.page(0, MOST_LINKS), self._link())
         if runtime.clock() - self._tables_at >= TABLES_S:
             self._tables_at = runtime.clock()
             tables: Fields = {"tables_at": time.time()}
@@ -115,10 +120,11 @@ class ConsoleSource:
 
     # The mesh
 
-    def _problems(self) -> list[Fields]:
-        """Problems here and elsewhere; those that several routers see alike, once."""
+    def _problems(self) -> tuple[list[Fields], int]:
+        """Problems here and elsewhere, those that several routers see alike, once; and how many there are in all."""
         suffix = url_suffix(self._listeners)
         own = ((self._runtime.me, _problem(row)) for row in self._view.rows(ProblemRow))
+        found = merged((*own, *self._questions.problems()))
         return [
             {
                 **each.row,
@@ -128,8 +134,18 @@ class ConsoleSource:
                 "at": [router for beside in each.beside for router in beside.seen_by],
                 "beside": list(each.told_beside()),
             }
-            for each in merged((*own, *self._questions.problems()))[:MOST_PROBLEMS]
-        ]
+            for each in found[:MOST_PROBLEMS]
+        ], len(found)
+
+    def _routers(self) -> LazyRows:
+        """This router and all others; where not all have room on the page, those first that can't be reached."""
+        rows, routes = self._view.rows(NodeRow), self._runtime.fib.routes
+        return rows.begun_with(lambda numbered: numbered[1] not in routes) if len(rows) > MOST_ROUTERS else rows
+
+    def _links(self) -> LazyRows:
+        """All links; where not all have room on the page, those first that are absent."""
+        rows, known = self._view.rows(MeshLinkRow), self._runtime.mesh_presence.links
+        return rows.begun_with(lambda pair: not known[pair].is_present) if len(rows) > MOST_LINKS else rows
 
     def _router(self, row: NodeRow) -> Fields:
         return {

@@ -57,7 +57,15 @@ class ShownPage:
             rate = self.rates.get((link["one"], link["other"]))
             if rate is not None:
                 link |= {"told_at": at, "there": rate * self._asked, "back": 0}
-        return json.dumps(self.page).encode()
+        routers, problems = self.page["routers"], self.page["problems"]
+        counts = {
+            "routers": len(routers),
+            "routers_here": sum(it["here"] for it in routers),
+            "links": len(self.page["links"]),
+            "problems": len(problems),
+        }
+        full = [{"about": [], "explains": [], **it} for it in problems]
+        return json.dumps({**self.page, "problems": full, "totals": counts | self.page["totals"]}).encode()
 
     def look(self, width: int) -> None:
         """Give the window that width, and wait until all is placed for it."""
@@ -104,6 +112,7 @@ def serve(made: Callable[[], Generator[None, None, bytes]], port: Queue[int], is
             while not is_over.is_set():
                 await trio.to_thread.run_sync(is_over.wait, 0.2)
             nursery.cancel_scope.cancel()
+        server.close()
 
     trio.run(main)
 

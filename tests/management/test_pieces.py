@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Generator, Iterator
 from itertools import pairwise
 
 import attrs
 import pytest
 
+from router.core.ids_and_conditions import RouterId
 from router.engine.message_codec import Message
 from router.management.node import ManagementNode
 from router.management.snapshot import AddressRow, CreditRow, PartyRow, RouterRow, Row
+from router.mesh_presence import ExpectedMesh
+from router.views import console
 from router.views.console import ConsoleSource
 from router.views.mesh_status_poller import MeshStatusPoller
 from router.views.router_row import AT_ONCE
@@ -37,6 +41,14 @@ def crowded() -> RuntimeView:
         sender.send(message("x", address=f"x/{number:04}"))
         bench.run()
     return RuntimeView(a, [], [])
+
+
+def result_of(work: Generator[None, None, bytes]) -> bytes:
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return bytes(done.value)
 
 
 def pauses(work: Iterator[None]) -> int:
@@ -91,3 +103,21 @@ def test_a_read_and_a_page_of_the_console_are_made_in_pieces(crowded: RuntimeVie
     assert pauses(ManagementNode(crowded).work(request)) >= 2 * COUNT // AT_ONCE
     source = ConsoleSource(crowded._runtime, crowded, MeshStatusPoller(crowded._runtime))
     assert pauses(source.page()) >= 3 * COUNT // AT_ONCE
+
+
+def test_a_page_without_room_for_all_has_the_absent_first_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    for name, most in (("MOST_ROUTERS", 3), ("MOST_LINKS", 2), ("MOST_PROBLEMS", 1)):
+        monkeypatch.setattr(console, name, most)
+    a = bench.mesh(*((one, other) for one, other in pairwise("ABCDE")))[0]
+    routers: dict[RouterId, str | None] = {RouterId(each): None for each in "ABCDEYZ"}
+    links = {(RouterId("E"), RouterId("Z")): 1}
+    a.mesh_presence.expect(ExpectedMesh(name="mesh", routers=routers, links=links), a.clock())
+    bench.advance(120.0)
+    source = ConsoleSource(a, RuntimeView(a, [], []), MeshStatusPoller(a))
+    found = json.loads(result_of(source.page()))
+    assert [(it["id"], it["here"]) for it in found["routers"]] == [("A", True), ("Y", False), ("Z", False)]
+    assert [(it["one"], it["other"]) for it in found["links"]] == [("E", "Z"), ("A", "B")]
+    assert len(found["problems"]) == 1
+    totals = {key: found["totals"][key] for key in ("routers", "routers_here", "links", "problems")}
+    assert totals == {"routers": 7, "routers_here": 5, "links": 5, "problems": 2}

@@ -73,8 +73,8 @@ function facts(list, pairs) {
 
 function showHead() {
   const { state } = model, notices = state.problems.filter((it) => isNotice(it.kind)).length;
-  const found = state.problems.length - notices;
-  const absent = state.routers.filter((it) => !it.here).length;
+  const found = state.totals.problems - notices;
+  const absent = state.totals.routers - state.totals.routers_here;
   by("mesh-name").textContent = state.mesh || "amqp-mesh";
   document.title = `${fault ? "(?) " : found ? `(${found}) ` : ""}${state.mesh || "amqp-mesh"} – ${state.me}`;
   by("where").textContent = `seen from router ${state.me}, version ${state.version}, up ${span(state.uptime)}`;
@@ -85,7 +85,7 @@ function showHead() {
   if (!fault) say(words, level);
   const total = (name, value) => { const made = document.createElement("div"); made.append(element("dt", name), element("dd", value)); return made; };
   by("totals").replaceChildren(
-    total("routers", `${state.routers.length - absent} of ${state.routers.length}`),
+    total("routers", `${state.totals.routers_here} of ${state.totals.routers}`),
     total("entering here", perSecond(model.rate("me", "in"))),
     total("leaving here", perSecond(model.rate("me", "out"))),
     total("waiting", waiting(state.routers)),
@@ -124,7 +124,8 @@ function showFault() {
 
 function showProblems() {
   const { problems, at } = model.state, list = by("problem-list");
-  const told = JSON.stringify([Boolean(fault), problems.map((it) => [it.router, it.sentence, it.beside, it.also])]);
+  const more = model.state.totals.problems - problems.length;
+  const told = JSON.stringify([Boolean(fault), more, problems.map((it) => [it.router, it.sentence, it.beside, it.also])]);
   const ages = problems.map((it) => `${it.since ? `since ${span(at - it.since)} · ` : ""}${it.last ? `last ${ago(at - it.last)} · ` : ""}told by router ${it.router}${it.also.length ? ` · publishers wait for it at router${it.also.length > 1 ? "s" : ""} ${it.also.slice(0, 6).join(", ")}${it.also.length > 6 ? " ..." : ""} too` : ""}`);
   if (list.dataset.told !== told) {
     list.dataset.told = told;
@@ -136,6 +137,7 @@ function showProblems() {
       line.append(element("div", sentence(it.sentence)), ...(it.beside || []).map((words) => element("div", sentence(words), "beside")), element("div", "", "meta age"), command);
       return line;
     }));
+    if (more > 0) list.append(element("li", `And ${number(more)} more, less urgent.`, "none"));
     if (!problems.length && !fault) list.append(element("li", "Nothing: every router and link that is expected is here, and nobody waits.", "none"));
   }
   list.querySelectorAll(".age").forEach((line, number_) => { line.textContent = ages[number_]; });
@@ -149,11 +151,13 @@ function showDetail() {
   if (!chosen) return;
   const { state } = model, { kind, name } = chosen;
   by("detail-title").textContent = { router: `Router ${name}`, link: `Link ${name}`, address: plainKey(name), connection: `Connection ${name}` }[kind];
-  const own = state.problems.filter((it) => it.subject === name || (kind === "router" && it.router === name)).map((it) => ["problem", sentence(it.sentence)]);
   by("detail-facts").replaceChildren();
   const list = { router: state.routers, link: state.links, address: state.addresses, connection: state.connections }[kind];
   const row = list.find((it) => name === { router: it.id, link: `${it.one} - ${it.other}`, address: it.key, connection: it.id }[kind]);
   if (!row) { facts(by("detail-facts"), [["state", "gone"]]); return; }
+  const words = { router: `router ${name}`, link: `link ${name}`, address: `address ${plainKey(name)}`, connection: `client ${row.container} at ${state.me}` }[kind];
+  const isOwn = (it) => it.about[0] === words || it.explains.includes(words) || (kind === "router" && it.router === name);
+  const own = state.problems.filter(isOwn).map((it) => ["problem", sentence(it.sentence)]);
   const named = { router: "Routers", link: "Links", address: "Addresses", connection: "Connections" }[kind];
   const shown = TABLES[named].columns(model).map((column) => [column.name, column.show(column.of(row)), column.title]);
   const links = kind === "router" ? state.links.filter((it) => it.one === name || it.other === name).map((it) => [`link to ${it.one === name ? it.other : it.one}`, `${it.state}, cost ${it.cost ?? it.configured_cost ?? "?"}${model.linkRate(it) ? `, ${perSecond(model.linkRate(it))}` : ""}`]) : [];
@@ -173,9 +177,9 @@ function show() {
     tab.tabIndex = isOpen ? 0 : -1;
   }
   by("table-part").setAttribute("aria-labelledby", `tab-${table}`);
-  const count = tables.draw(model, table, by("filter").value.trim().toLowerCase());
-  const total = TABLES[table].total?.(model);
-  by("shown").textContent = total > count ? `${count} shown of ${number(total)}, those that matter most` : "";
+  tables.draw(model, table, by("filter").value.trim().toLowerCase());
+  const known = TABLES[table].rows(model).length, total = TABLES[table].total(model);
+  by("shown").textContent = total > known ? `${number(known)} listed of ${number(total)}, those that matter most` : "";
   showMore();
 }
 
@@ -210,14 +214,19 @@ async function asked() {
 }
 
 async function ask() {
-  const found = await asked();
+  const found = await asked(), before = model.state;
   setTimeout(ask, document.hidden ? 5 * PAUSE_MS : PAUSE_MS);
   fault = found.fault || null;
-  if (found.state) {
-    knownAt = new Date();
-    model.take(found.state);
+  try {
+    if (found.state) model.take(found.state);
+    show();
+    if (found.state) knownAt = new Date();
+  } catch (error) {  // what stands there was so before, and must not pass for now
+    console.error(error);
+    model.state = before;
+    fault = { pill: "can't be shown", sentence: "what the router answers can't be shown: reload this page" };
+    show();
   }
-  show();
 }
 
 document.addEventListener("visibilitychange", () => { if (!document.hidden) show(); });

@@ -14,6 +14,7 @@ export const TABLES = {
     key: (row) => row.id,
     level: (row, model) => model.routerLevel(row),
     choose: (row) => ["router", row.id],
+    total: (model) => model.state.totals.routers,
     columns: (model) => [
       text("router", (row) => row.id),
       text("state", (row) => (row.id === model.state.me ? "this router" : row.here ? "here" : "absent")),
@@ -35,6 +36,7 @@ export const TABLES = {
     key: (row) => `${row.one} - ${row.other}`,
     level: (row, model) => (row.state === "absent" ? "bad" : model.wasLostLately(row) ? "warn" : "ok"),
     choose: (row) => ["link", `${row.one} - ${row.other}`],
+    total: (model) => model.state.totals.links,
     columns: (model) => [
       text("link", (row) => `${row.one} – ${row.other}`),
       text("state", (row) => row.state),
@@ -158,6 +160,5 @@ export class Tables {
     this.part.replaceChildren(made);
     Object.assign(this.part, { scrollTop, scrollLeft });
     if (focused) this.part.querySelector(`[data-row="${CSS.escape(focused)}"]`)?.focus();
-    return rows.length;
   }
 }
