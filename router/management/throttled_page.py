@@ -37,12 +37,13 @@ class ThrottledPage:
         """Processor time that it took last, seconds."""
 
     async def get(self) -> bytes:
-        """The page, made anew if it is old enough."""
+        """The page, made anew if it is old enough: to its end, though who asks may be gone before."""
         async with self._turn:  # who asks while it is made gets the same
             if trio.current_time() >= self._stale_at:
-                if self._before is not None:
-                    await self._before()
-                self._content = await self._made()
+                with trio.CancelScope(shield=True):  # else its time would be spent, and not counted
+                    if self._before is not None:
+                        await self._before()
+                    self._content = await self._made()
             return self._content
 
     async def _made(self) -> bytes:
