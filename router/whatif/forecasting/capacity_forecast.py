@@ -33,7 +33,7 @@ from router.whatif.forecasting.demand_history import (
 from router.whatif.forecasting.history_check import check_history, no_router_known
 from router.whatif.forecasting.link_trends import LEAST, ForecastSettings, number_of, soonest, trends
 from router.whatif.forecasting.models_with_forecast_demands import with_measured
-from router.whatif.formats.folder_replacement import replace_folder
+from router.whatif.formats.folder_replacement import place_of, replace_folder
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.mesh_model import Model
 from router.whatif.model.value_kinds import amount_of, shown
@@ -145,6 +145,7 @@ def forecast(
     Raises: RunError when there is too little of it; ModelError, PlanError, NetworkError, TaskError, OSError.
     """
     check(history, model, out, families=wanted.families)
+    out = place_of(out)
     beside = out.parent / f".{out.name}.{secrets.token_hex(4)}"
     beside.mkdir(parents=True)
     try:

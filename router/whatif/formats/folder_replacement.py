@@ -8,12 +8,18 @@ import shutil
 from pathlib import Path
 
 
+def place_of(target: Path) -> Path:
+    """Find the place that *target* names: of a symbolic link the one it leads to, so that the link stays."""
+    return target.resolve() if target.is_symlink() else target
+
+
 def replace_folder(new: Path, target: Path) -> None:
     """Give a folder its place; what is there is removed, and put back when the new one can't have its place.
 
     Args:
         new: the folder, on the same file system; it is gone afterwards.
-        target: its place. What earlier, interrupted replacements have left beside it is removed too.
+        target: its place, no link: see `place_of`. What earlier, interrupted replacements have left beside it is removed
+            too.
     Raises: OSError
     """
     place_folder(new, target)
@@ -25,7 +31,7 @@ def place_folder(new: Path, target: Path) -> None:
 
     Args:
         new: the folder, on the same file system; it is gone afterwards.
-        target: its place.
+        target: its place, no link: see `place_of`.
     Raises: OSError
     """
     old = _name_for_removal(target)

@@ -26,7 +26,7 @@ from mesh_config.value_rules import fields_of, kind_of
 from mesh_config.yaml_text import Place
 from router import __version__
 from router.whatif.formats.csv_parquet import numbered
-from router.whatif.formats.folder_replacement import replace_folder
+from router.whatif.formats.folder_replacement import place_of, replace_folder
 from router.whatif.formats.input_file import in_file
 from router.whatif.formats.parquet_file import ParquetFileError, read_parquet
 from router.whatif.model.demands import NOBODY, Demands
@@ -80,7 +80,7 @@ def write_model(model: Model, folder: str | os.PathLike[str]) -> None:
         OSError: it can't be written, and is named; nothing of it is left then.
     """
     model.check()
-    target = Path(folder)
+    target = place_of(Path(folder))
     check_model_place(target)
     beside = target.parent / f".{target.name}.{secrets.token_hex(4)}"
     beside.mkdir(parents=True)

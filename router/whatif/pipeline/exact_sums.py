@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 MANTISSA_BITS: Final = 53
-_LOW_BITS: Final = 27
-_LOW: Final = (1 << _LOW_BITS) - 1
+PART_BITS: Final = 18
+"""Number of bits in a part of a mantissa: so small that the sum of one part of a hundred million reals is exact."""
 
 
 def exact_sums(places: NDArray[Any], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """Sum up reals by group.
 
-    A real is a whole number of at most 53 bits times a power of two. Halves of these are added for each power, which a
+    A real is a whole number of at most 53 bits times a power of two. Parts of these are added for each power, which a
     real can do exactly for a hundred million of them.
 
     Args:
@@ -29,10 +29,11 @@ def exact_sums(places: NDArray[Any], values: NDArray[np.float64], count: int) ->
     parts = []
     for power in np.unique(powers[whole != 0]).tolist():
         here = powers == power
-        # The sign goes with the upper half: an arithmetic shift rounds down.
-        for half, shift in ((whole[here] >> _LOW_BITS, _LOW_BITS), (whole[here] & _LOW, 0)):
-            sums = np.bincount(places[here], half, count)
-            parts.append(np.ldexp(sums, power - MANTISSA_BITS + shift))
+        left = whole[here]
+        for shift in (2 * PART_BITS, PART_BITS, 0):  # the sign goes with the uppermost: `>>` rounds down
+            part = left >> shift
+            left = left - (part << shift)
+            parts.append(np.ldexp(np.bincount(places[here], part, count), power - MANTISSA_BITS + shift))
     found = np.zeros(count)
     if parts:
         table = np.stack(parts)

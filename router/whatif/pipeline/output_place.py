@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from router.whatif.formats.folder_replacement import place_of
 from router.whatif.pipeline.run_staging import run_error
 
 OF_FILE_SYSTEMS: Final = "lost+found"
@@ -21,7 +22,7 @@ def check_output_place(out: Path, *, is_whole: bool = True) -> None:
         is_whole: whether it appears as a whole, and so is made beside its place; else files are added to a folder.
     Raises: RunError when nothing can be written there.
     """
-    folder = out.absolute().parent if is_whole else out.absolute()
+    folder = place_of(out).absolute().parent if is_whole else out.absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent  # those that aren't there are made
     expected = "a place in a folder that can be written"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from mesh_config.findings import Finding, SettingsError, Severity
-from router.whatif.formats.folder_replacement import place_folder, put_aside, remove_replaced
+from router.whatif.formats.folder_replacement import place_folder, place_of, put_aside, remove_replaced
 from router.whatif.pipeline.aggregate import STAGE
 from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.resumable_units import LEFT, PLAYED, chunks_in_files, chunks_in_units, clear_uncommitted
@@ -62,8 +62,8 @@ class LocalRunStaging:
     """
 
     def __init__(self, out: Path) -> None:
-        self.out = out
-        self.path = out.parent / f".{out.name}.partial"
+        self.out = place_of(out)
+        self.path = self.out.parent / f".{self.out.name}.partial"
         self.storage = LocalStorage(self.path)
         self._lock: IO[str] | None = None
 

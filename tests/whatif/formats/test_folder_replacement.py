@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from router.whatif.formats.folder_replacement import replace_folder
+from router.whatif.formats.model_folder import read_model, write_model
+from tests.whatif.models import square
 
 
 def folder(path: Path, text: str) -> Path:
@@ -49,3 +51,15 @@ def test_what_was_there_is_back_when_the_new_one_cannot_have_its_place(tmp_path:
         replace_folder(tmp_path / "missing", out)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert (out / "file").read_text(encoding="utf-8") == "old"
+
+
+def test_a_link_to_a_folder_stays_and_the_folder_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "large").mkdir()
+    link = tmp_path / "latest"
+    link.symlink_to(tmp_path / "large" / "model", target_is_directory=True)
+    for _ in range(2):  # the first one makes what the link leads to
+        write_model(square(), link)
+        assert read_model(link) == square()
+        assert link.is_symlink()
+        assert {path.name for path in tmp_path.iterdir()} == {"large", "latest"}
+        assert [path.name for path in (tmp_path / "large").iterdir()] == ["model"]

@@ -176,6 +176,18 @@ def test_a_run_that_is_there_stays_until_the_new_one_is_complete(model: Model, w
     assert nothing_beside(out)
 
 
+def test_a_run_at_a_link_is_put_where_the_link_leads(model: Model, tmp_path: Path) -> None:
+    (tmp_path / "large").mkdir()
+    link = tmp_path / "latest"
+    link.symlink_to(tmp_path / "large" / "run", target_is_directory=True)
+    for _ in range(2):
+        made(model, Request(families="links:1"), link)
+        assert read_table(link, "scenario").num_rows
+        assert link.is_symlink()
+        assert nothing_beside(link)
+        assert nothing_beside(tmp_path / "large" / "run")
+
+
 def test_bad_input_leaves_nothing_behind(model: Model, tmp_path: Path) -> None:
     with pytest.raises(PlanError):
         made(model, Request(families="links:2", maintenance=("nothing",)), tmp_path / "run")

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 from router.whatif.analysis.availability import availability, calm_losses, summary_rows
 from router.whatif.analysis.derived_tables import write_answers
-from router.whatif.pipeline.exact_sums import exact_sums
+from router.whatif.pipeline.exact_sums import MANTISSA_BITS, PART_BITS, exact_sums
 from router.whatif.pipeline.local_summaries import of_plan
 from router.whatif.pipeline.scenario_extremes import WORST, nearest_rank, points, points_of, worst
 from router.whatif.pipeline.table_files import read_table, write_table
 from router.whatif.pipeline.table_layouts import SUMMARIES
 from router.whatif.scenarios.run_request import Request
+from router.whatif.scenarios.scenario_plan import MAX_SCENARIOS
 from router.whatif.wording import MAINTENANCE
 from tests.whatif.runs import everything, losing, made, relieved
 
@@ -35,6 +36,11 @@ def test_sums_by_group_are_exact_and_rounded_once(rows: list[tuple[int, float]])
     values = np.array([value for _, value in rows], dtype=np.float64)
     expected = [math.fsum(value for place, value in rows if place == group) for group in range(4)]
     assert exact_sums(places, values, 4).tolist() == expected
+
+
+def test_sums_of_as_many_reals_as_a_run_has_scenarios_are_exact() -> None:
+    assert 3 * PART_BITS > MANTISSA_BITS
+    assert MAX_SCENARIOS << PART_BITS <= 1 << MANTISSA_BITS
 
 
 def test_a_percentile_is_the_first_value_that_enough_do_not_exceed() -> None:
