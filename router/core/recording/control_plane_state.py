@@ -11,7 +11,6 @@ In JSON each object, dict, list, deque and set stands once, in a list; the first
 from __future__ import annotations
 
 import enum
-import io
 import math
 import pickle
 import random
@@ -84,13 +83,15 @@ class _StateFrames:
 
     # Methods of Python, unlike `pickle.loads`, let another thread run in between: a large state takes seconds.
     def __init__(self, state: bytes) -> None:
-        self._file = io.BytesIO(state)
+        self._state = state
+        self._at = 0
 
     def read(self, size: int, /) -> bytes:
-        return self._file.read(size)
+        begin, self._at = self._at, self._at + size
+        return self._state[begin : self._at]
 
     def readline(self) -> bytes:
-        return self._file.readline()
+        return self.read(self._state.index(b"\n", self._at) + 1 - self._at)
 
 
 def to_plain(control: ControlPlane) -> list[object]:

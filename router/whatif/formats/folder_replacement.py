@@ -18,8 +18,7 @@ def replace_folder(new: Path, target: Path) -> None:
 
     Args:
         new: the folder, on the same file system; it is gone afterwards.
-        target: its place, no link: see `place_of`. What earlier, interrupted replacements have left beside it is removed
-            too.
+        target: its place, no link: see `place_of`. What earlier, interrupted replacements have left beside it goes too.
     Raises: OSError
     """
     place_folder(new, target)
