@@ -17,6 +17,8 @@ from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings
 BASE_PORT = 21000
 MAX_ROUTERS = 10000
 """Two ports each must fit into the range of ports."""
+MAX_FULL = 1000
+"""Maximum number of routers of a full mesh: the file of 1,400 would be larger than any that is read."""
 
 Edge = tuple[int, int, int]
 """Two routers by number and the cost of their link."""
@@ -51,7 +53,18 @@ def tree(routers: int, *, branches: int = 2, base_port: int = BASE_PORT) -> Mesh
 
 
 def full(routers: int, *, base_port: int = BASE_PORT) -> MeshSettings:
-    """Every router a neighbor of every other."""
+    """Every router a neighbor of every other.
+
+    Args:
+        routers: number of routers, from 1 to `MAX_FULL`.
+        base_port: TCP port of the first listener.
+    Raises:
+        ValueError: more routers.
+    """
+    if routers > MAX_FULL:
+        raise ValueError(
+            f"a full mesh of {routers} routers has {routers * (routers - 1) // 2:,} links: {MAX_FULL} routers at most"
+        )
     return _mesh("full", routers, ((i, j, 1) for i in range(routers) for j in range(i + 1, routers)), base_port)
 
 
@@ -107,10 +120,8 @@ def fat_tree(routers: int, *, base_port: int = BASE_PORT) -> MeshSettings:
     """
     pods = math.isqrt(4 * routers // 5)
     if pods < 2 or pods % 2 or 5 * pods * pods != 4 * routers:
-        near = max(2, 2 * round(pods / 2))
-        raise ValueError(
-            f"no fat tree has {routers} router{'' if routers == 1 else 's'}; the nearest has {5 * near * near // 4}"
-        )
+        near = min((5 * even * even // 4 for even in range(2, pods + 3, 2)), key=lambda size: abs(size - routers))
+        raise ValueError(f"no fat tree has {routers} router{'' if routers == 1 else 's'}; the nearest has {near}")
     half = pods // 2
     core = half * half
     edges: list[Edge] = []

@@ -172,8 +172,6 @@ def _default(field: attrs.Attribute[Any]) -> str:
         return ", ".join(f"`{item}`" for item in value)
     if attrs.has(type(value)):
         return "see there"
-    if isinstance(value, tuple):
-        return ", ".join(f"`{item}`" for item in value)
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 

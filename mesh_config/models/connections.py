@@ -62,7 +62,7 @@ class ConnectionSettings:
     )
     idle_timeout_s: float = setting(
         "Time after which a silent connection is closed; 0: never. A connection to a router is closed "
-        "after twice `hello_max_age_s` if that is less, but not before 4 s.",
+        "after twice `hello_max_age_s` if that is less or this is 0, but not before 4 s.",
         default=16.0,
         unit="seconds",
         low=0,

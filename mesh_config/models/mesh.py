@@ -91,15 +91,16 @@ class RouterSettings:
     )
 
     def most_silence_s(self, connection: ConnectionSettings) -> float:
-        """Time after which a silent connection is closed, seconds; 0 for never.
+        """Time after which a silent connection is closed, seconds; 0 for never, which is for clients alone.
 
         Routers say HELLO all the time, so one that is silent for much longer than it takes to be lost is dead, or what
         is between has forgotten its connection: the sooner that is made anew the better.
         """
         silence_s = connection.idle_timeout_s
-        if connection.role is Role.INTER_ROUTER:
-            silence_s = min(silence_s, max(LEAST_ROUTER_SILENCE_S, 2 * self.link_state.hello_max_age_s))
-        return silence_s
+        if connection.role is not Role.INTER_ROUTER:
+            return silence_s
+        most_s = max(LEAST_ROUTER_SILENCE_S, 2 * self.link_state.hello_max_age_s)
+        return min(silence_s or most_s, most_s)
 
 
 @attrs.frozen(kw_only=True)

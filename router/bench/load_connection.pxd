@@ -21,7 +21,7 @@ from router.binding.proton_functions cimport (
     pn_transport_tail,
 )
 
-# What native.py has for interpreted code.
+# What c_helpers_in_python.py has for interpreted code.
 cdef extern from *:
     """
     #include <errno.h>

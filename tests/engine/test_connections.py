@@ -93,6 +93,21 @@ def test_a_silent_client_is_closed_after_the_idle_timeout(bench: Bench) -> None:
     assert not router.connections
 
 
+@pytest.mark.parametrize(("idle_timeout_s", "announced_ms"), [(16.0, 3000), (0.0, 3000), (2.0, 1000)])
+def test_a_silent_router_is_closed_whatever_the_idle_timeout(
+    bench: Bench, idle_timeout_s: float, announced_ms: int
+) -> None:
+    router = bench.router("A")
+    neighbor = bench.client(router, listener={"role": Role.INTER_ROUTER, "idle_timeout_s": idle_timeout_s})
+    opens = [frame for frame in frames.read(neighbor.wire.log[1]) if frame.name == "open"]
+    assert opens[0].field(4) == announced_ms
+    neighbor.wire.is_still = True
+    bench.advance(2 * announced_ms / 1000 + 1)
+    neighbor.wire.is_still = False
+    bench.run()
+    assert not router.connections
+
+
 def test_heartbeats_keep_a_quiet_connection_open_both_ways(bench: Bench) -> None:
     def impatient(transport: Transport) -> None:
         transport.idle_timeout = 5
