@@ -16,6 +16,7 @@ from mesh_config import yaml_text
 from mesh_config.check import check_mesh, has_errors
 from mesh_config.check_router import MOST_PATTERN_WORDS, count_pattern_words
 from mesh_config.connector_matching import ListenerIndex
+from mesh_config.defaults_merging import address_key
 from mesh_config.findings import Finding
 from mesh_config.loader import parse_document
 from mesh_config.models import AddressSettings, ListenerSettings, MeshSettings, Role, RouterSettings
@@ -233,8 +234,8 @@ class RuntimeChanges:
         (entry,) = self._checked(addresses=[wanted], forwarding=bound).addresses
         if count_pattern_words([*runtime.settings.addresses, entry]) > MOST_PATTERN_WORDS:
             raise ChangeError(f"the patterns would have more than {MOST_PATTERN_WORDS} words together", status=403)
-        same = (entry.prefix, entry.pattern)
-        if any((each.prefix, each.pattern) == same for each in runtime.settings.addresses):
+        key = address_key(entry.prefix, entry.pattern)
+        if any(address_key(each.prefix, each.pattern) == key for each in runtime.settings.addresses):
             raise ChangeError(f"`{entry.prefix or entry.pattern}` is configured already")
         if attributes.get("name") is not None:
             runtime.address_names[entry] = str(attributes["name"])
@@ -243,7 +244,7 @@ class RuntimeChanges:
         return next(
             row.identity
             for row in address_config_rows(runtime)
-            if isinstance(row, AddressConfigRow) and (row.prefix, row.pattern) == same
+            if isinstance(row, AddressConfigRow) and (row.prefix, row.pattern) == (entry.prefix, entry.pattern)
         )
 
     def _delete_address(self, row: AddressConfigRow) -> None:

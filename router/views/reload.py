@@ -82,7 +82,7 @@ class SettingsReloader:
                 raise ChangeError("the file is being read already", status=HTTPStatus.CONFLICT)
             self._is_busy = True
             try:
-                new, mesh, findings = yield from in_thread(self._read)
+                new, expected, findings = yield from in_thread(partial(_read_and_expect, self._read))
                 log_findings(self._runtime.log, findings)
                 if has_errors(findings):
                     raise ChangeError(_said(findings))
@@ -95,7 +95,7 @@ class SettingsReloader:
                 files = yield from in_thread(partial(self._daemon.read_files, new))
             finally:
                 self._is_busy = False
-            return self._take(new, mesh, plan, places, files)
+            return self._take(new, expected, plan, places, files)
         except LocalError as error:
             self._runtime.log.warning("reload_refused", reason=str(error))
             raise ChangeError(str(error)) from error
@@ -110,7 +110,7 @@ class SettingsReloader:
     def _take(
         self,
         new: RouterSettings,
-        mesh: MeshSettings | None,
+        expected: ExpectedMesh | None,
         plan: ChangePlan,
         places: Places,
         files: CredentialStore,
@@ -123,7 +123,6 @@ class SettingsReloader:
         before, treatments = self._runtime.settings, self._runtime.fib.treatments
         self._apply(plan, new, places, files)
         self._in_file = in_file_after(self._in_file, new, plan)
-        expected = ExpectedMesh.of(mesh) if mesh is not None else None
         presence = self._runtime.mesh_presence
         is_kept = treatments_of(self._runtime.settings) != treatments_of(before)
         kept = kept_treatments(self._runtime.fib, treatments, new.vhosts) if is_kept else []
@@ -205,6 +204,12 @@ class SettingsReloader:
             if objection := _objection(runtime.policy, connection):
                 runtime.refuse(connection, Condition.CONNECTION_FORCED, f"{objection}: connect again")
         runtime.settle()
+
+
+def _read_and_expect(read: Read) -> tuple[RouterSettings, ExpectedMesh | None, tuple[Finding, ...]]:
+    """Read the file, and work out which routers and links its mesh has. Raises: SettingsError."""
+    router, mesh, findings = read()
+    return router, ExpectedMesh.of(mesh) if mesh is not None else None, findings
 
 
 def _objection(policy: Policy, connection: Connection) -> str:

@@ -26,6 +26,7 @@ from typing import TypeVar
 import attrs
 
 from mesh_config.change_plan import ChangePlan, forwarding_as_it_runs
+from mesh_config.defaults_merging import address_key
 from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, RouterSettings
 
 Entry = TypeVar("Entry", ListenerSettings, AddressSettings)
@@ -69,9 +70,11 @@ def running_after(
         new: the file as it is now.
         plan: what is to change.
     """
-    places = {(each.prefix, each.pattern) for each in new.addresses}
+    in_file = {address_key(each.prefix, each.pattern) for each in new.addresses}
     created = [
-        each for each in running.addresses if each not in file.addresses and (each.prefix, each.pattern) not in places
+        each
+        for each in running.addresses
+        if each not in file.addresses and address_key(each.prefix, each.pattern) not in in_file
     ]
     return attrs.evolve(
         running,

@@ -274,8 +274,10 @@ def test_a_port_that_is_taken_and_a_name_that_is_taken_are_refused(
     create(client, "router.config.address", "once", prefix="once")
     with pytest.raises(RefusedError, match="`once` already"):
         create(client, "router.config.address", "once", prefix="twice")
-    with pytest.raises(RefusedError, match="`once` is configured already"):
-        create(client, "router.config.address", "other", prefix="once")
+    create(client, "router.config.address", "in words", prefix="one/word")
+    for prefix in ("once", "/once", "one.word"):
+        with pytest.raises(RefusedError, match=f"`{prefix}` is configured already"):
+            create(client, "router.config.address", "other", prefix=prefix)
     (near,) = (each.settings.connectors[0] for each in [mesh["R2"]] if each.settings.connectors)
     with pytest.raises(RefusedError, match="already: give this one a name of its own"):
         client.request("CREATE", {"type": "connector"}, {"host": near.host, "port": near.port}, router="R2")

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 
+import attrs
 import pytest
 import structlog
 import trio
@@ -19,7 +20,17 @@ from proton import UNDESCRIBED, Array, Data, symbol, ubyte
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, Role, RouterSettings, TlsSettings
+from mesh_config.connector_matching import link_costs
+from mesh_config.generators import generate
+from mesh_config.models import (
+    ConnectorSettings,
+    HttpSettings,
+    ListenerSettings,
+    MeshSettings,
+    Role,
+    RouterSettings,
+    TlsSettings,
+)
 from router.clock_and_gc import FULL_COLLECTION, SWITCH_S, spare_collector
 from router.core.errors import LocalError
 from router.daemon import Daemon
@@ -303,6 +314,29 @@ async def test_a_signal_to_reload_during_a_reload_reads_the_file_again() -> None
             nursery.cancel_scope.cancel()
     assert len(reads) == 2
     assert "reload_refused" not in [line["event"] for line in lines]
+
+
+async def test_links_of_the_mesh_are_worked_out_in_the_thread_that_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    mesh = generate("line", 3)
+    router = mesh.routers["R1"]
+    threads: list[threading.Thread] = []
+
+    def counted(settings: MeshSettings) -> dict[tuple[str, str], int]:
+        threads.append(threading.current_thread())
+        return link_costs(settings)
+
+    monkeypatch.setattr("router.mesh_presence.link_costs", counted)
+    daemon = Daemon(attrs.evolve(router, listeners=()), read=lambda: (attrs.evolve(router, listeners=()), mesh, ()))
+    reloading = daemon.reloading.reload()
+    with trio.fail_after(60), pytest.raises(StopIteration):
+        while True:
+            next(reloading)
+            await trio.lowlevel.checkpoint()
+    expected = daemon.runtime.mesh_presence.expected
+    assert expected is not None
+    assert sorted(expected.links) == [("R1", "R2"), ("R2", "R3")]
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
 
 
 async def test_a_fault_while_a_signal_is_taken_ends_no_router(monkeypatch: pytest.MonkeyPatch) -> None:
