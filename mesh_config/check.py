@@ -6,8 +6,7 @@ import functools
 import heapq
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -26,16 +25,22 @@ from mesh_config.connector_matching import (
     may_share_machine,
     network_addresses,
 )
-from mesh_config.findings import Finding, SettingsError, Severity, Step, has_errors, in_order, key_path, nearest
+from mesh_config.findings import (
+    MOST_HINTS,
+    Finding,
+    SettingsError,
+    Severity,
+    Step,
+    has_errors,
+    in_order,
+    key_path,
+    nearest,
+)
 from mesh_config.loader import Document, FilePath, chosen, read_document, with_mesh
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.yaml_text import Place
 
 __all__ = ["Finding", "Severity", "check_file", "check_files", "check_mesh", "check_router", "has_errors"]
-
-
-MOST_HINTS: Final = 20
-"""Maximum number of connectors out of a mesh for which the nearest of all its listeners is looked for."""
 
 
 def check_mesh(mesh: MeshSettings) -> tuple[Finding, ...]:
@@ -65,7 +70,7 @@ def check_files(paths: Iterable[FilePath]) -> tuple[Finding, ...]:
     Each mesh file is a mesh. Several files of one router each are taken for one mesh, so that they are checked against
     each other. Routers are compared only when each can be read: a value that is wrong would breed further findings.
     """
-    return _document_findings([read_document(path) for path in dict.fromkeys(paths)])
+    return check_documents([read_document(path) for path in dict.fromkeys(paths)])
 
 
 def check_router(path: FilePath, router_id: str | None = None) -> tuple[RouterSettings, tuple[Finding, ...]]:
@@ -111,10 +116,11 @@ def check_router_and_mesh(
         raise SettingsError(in_order(errors))
     assert router is not None, "a router without settings has findings"
     whole = document.mesh if document.is_whole_mesh else None
-    return with_mesh(router, document), whole, _document_findings([document])
+    return with_mesh(router, document), whole, check_documents([document])
 
 
-def _document_findings(documents: list[Document]) -> tuple[Finding, ...]:
+def check_documents(documents: Sequence[Document]) -> tuple[Finding, ...]:
+    """All findings about files that were read, like `check_files`."""
     findings = [finding for document in documents for finding in (*document.findings, *document.remarks)]
     for document in documents:
         findings += _alone(document.mesh, document.place, document.unresolved)

@@ -16,6 +16,8 @@ Step = str | int
 
 MOST_COMPARED: Final = 5
 """Words of equal likeness among which that with the nearest characters is taken: of versions the nearest one."""
+MOST_HINTS: Final = 20
+"""Maximum number of faults of one kind for which the nearest of all names of a mesh is looked for: that takes long."""
 MOST_SHOWN: Final = 255
 """Maximum number of characters of a name that is shown whole, the longest that an id may have."""
 FIRST_SHOWN: Final = 57

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ import attrs
 from mesh_config import defaults_merging, yaml_text
 from mesh_config.check_security import has_known_routers
 from mesh_config.connector_matching import dials_itself, link_address, router_listener
-from mesh_config.findings import Finding, SettingsError, Severity, Step, in_order, nearest, not_utf8
+from mesh_config.findings import MOST_HINTS, Finding, SettingsError, Severity, Step, in_order, nearest, not_utf8
 from mesh_config.models import (
     AddressSettings,
     ConnectorSettings,
@@ -309,18 +310,23 @@ class _Reading:
 
     def _refuse_unknown_targets(self, nodes: Mapping[str, MapNode]) -> None:
         """Look for `to` without a router, in the nodes, since the routers with other faults have no settings."""
+        hints: dict[str, str | None] = {}
         for key, router in nodes.items():
-            others = {name: node for name, node in nodes.items() if name != key}
             connectors = router.items.get("connectors")
             for node in connectors.items if isinstance(connectors, yaml_text.ListNode) else ():
                 to = _child(node, "to")
                 if not isinstance(to, yaml_text.ScalarNode) or not isinstance(to.value, str) or to.value in nodes:
                     continue
                 if _own_address(node) != {"host", "port"}:
-                    expected = f"one of {_some(others)}, or also `host` and `port`" if others else "`host` and `port`"
+                    others = _some(nodes, but=key)
+                    expected = f"one of {others}, or also `host` and `port`" if others else "`host` and `port`"
                     message = f"no router `{to.value}` in this file"
-                    near = nearest(to.value, others)
-                    self._findings.append(to.place.finding(message, expected=expected, nearest=near))
+                    if to.value not in hints and len(hints) < MOST_HINTS:
+                        hints[to.value] = nearest(to.value, nodes)
+                    near = hints.get(to.value)
+                    self._findings.append(
+                        to.place.finding(message, expected=expected, nearest=near if near != key else None)
+                    )
 
     def _with_targets(
         self, router: RouterSettings, node: MapNode, routers: Mapping[str, RouterSettings]
@@ -426,7 +432,8 @@ def _child(node: Node | None, step: Step) -> Node | None:
     return None
 
 
-def _some(words: Mapping[str, object], limit: int = 12) -> str:
-    """The first of many words, for a message."""
-    shown = [f"`{word}`" for word in words][:limit]
-    return ", ".join(shown) + (f" and {len(words) - limit} more" if len(words) > limit else "")
+def _some(words: Mapping[str, object], *, but: str | None = None, limit: int = 12) -> str:
+    """The first of many words, without *but*, for a message; empty for none."""
+    shown = [f"`{word}`" for word in islice((word for word in words if word != but), limit)]
+    more = len(words) - (but in words) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

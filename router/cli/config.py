@@ -11,10 +11,10 @@ import attrs
 import click
 
 from mesh_config import generators
-from mesh_config.check import check_files
+from mesh_config.check import check_documents
 from mesh_config.findings import SettingsError, Severity, has_errors, in_order
 from mesh_config.graph import dot, topology
-from mesh_config.loader import load_mesh, load_router
+from mesh_config.loader import load_mesh, load_router, read_document
 from mesh_config.picture import svg
 from mesh_config.reference import reference_text
 from mesh_config.render import render_mesh, render_router
@@ -69,11 +69,12 @@ def check(
     """
     if router_id is not None and not with_named:
         raise click.UsageError("--router goes with --files")
-    findings = check_files(files)
+    documents = [read_document(file) for file in dict.fromkeys(files)]  # once: one may be a pipe
+    findings = check_documents(documents)
     if with_named and not has_errors(findings):
         try:
             findings = in_order(
-                [*findings, *(it for file in files for it in referenced_file_findings(file, router_id))]
+                [*findings, *(it for each in documents for it in referenced_file_findings(each, router_id))]
             )
         except SettingsError as error:
             raise InvalidInputError(error) from error
@@ -86,7 +87,7 @@ def check(
         show(findings)
         count = Counter(finding.severity for finding in findings)
         words = [f"{count[severity]} {severity}{'s' * (count[severity] != 1)}" for severity in Severity]
-        number = len(set(files))
+        number = len(documents)
         click.echo(f"{number} file{'s' * (number != 1)}: {', '.join(words)}")
     context.exit(1 if has_errors(findings) else 0)
 

@@ -12,7 +12,7 @@ import structlog
 
 from mesh_config.check_vhosts import listeners_of
 from mesh_config.findings import Finding, Severity, Step, nearest
-from mesh_config.loader import chosen, read_document, with_mesh
+from mesh_config.loader import Document, chosen, with_mesh
 from mesh_config.models import HttpSettings, ListenerSettings, Mechanism, RouterSettings
 from mesh_config.user_names import RESERVED_NAMES
 from mesh_config.yaml_text import Place
@@ -29,18 +29,17 @@ MOST_HINTS: Final = 10
 """Unknown users that are compared with all known ones: where there are more, the wrong file is named."""
 
 
-def referenced_file_findings(path: str, router_id: str | None = None) -> list[Finding]:
+def referenced_file_findings(document: Document, router_id: str | None = None) -> list[Finding]:
     """Find what is wrong with the files that the routers of a settings file name.
 
     Args:
-        path: of the settings, in which nothing else is wrong.
+        document: the settings, in which nothing else is wrong.
         router_id: of the only router to look at; None for all.
     Raises:
         SettingsError: there is no such router.
     """
-    document = read_document(path)
     routers = document.mesh.routers
-    ids = list(routers) if router_id is None else [chosen(path, routers, router_id)]
+    ids = list(routers) if router_id is None else [chosen(document.file, routers, router_id)]
     found: list[Finding] = []
     for key in ids:
         told: set[str] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,19 @@ def test_check_counts_over_all_files(files: dict[str, str]) -> None:
     assert result.exit_code == 1
     assert "4 files: 2 errors, 1 warning\n" in result.output
     assert "absent: error: cannot be read: No such file" in result.output
+
+
+def test_files_that_the_settings_of_a_pipe_name_are_checked_too(tmp_path: Path) -> None:
+    text = f"router: {{id: A, listeners: [{{sasl: [PLAIN], plain_without_tls: true, users_file: {tmp_path}/none}}]}}\n"
+    for words in ((), ("--router", "A")):
+        reading, writing = os.pipe()
+        os.write(writing, text.encode())
+        os.close(writing)
+        result = run("check", "--files", f"/dev/fd/{reading}", *words)
+        os.close(reading)
+        assert result.exit_code == 1
+        assert f"router.listeners[0].users_file: {tmp_path}/none: cannot be read: No such file" in result.output
+        assert "1 file: 1 error, 0 warnings" in result.output
 
 
 def test_check_writes_json(files: dict[str, str]) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from mesh_config import check, connector_matching
+from mesh_config import check, connector_matching, loader
+from mesh_config.findings import MOST_HINTS, nearest
 from mesh_config.models import ConnectorSettings, HttpSettings, ListenerSettings, MeshSettings, Role, RouterSettings
+from tests.mesh_config.cases import FILE
 
 HOSTS = (None, "10.0.0.1", "10.0.0.2", "10.0.0.02", "host", "HOST", "localhost", "127.0.0.1", "::1")
 ADDRESSES = ("0.0.0.0", "::", "127.0.0.1", "127.0.0.2", "localhost", "LOCALHOST", "10.0.0.1", "10.0.0.2", "host", "::1")
@@ -78,12 +80,36 @@ def test_those_that_are_compared_are_enough(rng: random.Random, monkeypatch: pyt
 
 def test_the_nearest_listener_is_looked_for_as_often_as_is_worth_it() -> None:
     listener = ListenerSettings(host="10.0.0.1", port=25672, role=Role.INTER_ROUTER)
-    out = tuple(ConnectorSettings(host=f"10.0.0.{2 + number}", port=25672) for number in range(check.MOST_HINTS + 5))
+    out = tuple(ConnectorSettings(host=f"10.0.0.{2 + number}", port=25672) for number in range(MOST_HINTS + 5))
     routers = {"A": RouterSettings(id="A", listeners=(listener,)), "B": RouterSettings(id="B", connectors=out)}
     found = [
         each for each in check.check_mesh(MeshSettings(routers=routers)) if "no router of this mesh" in each.message
     ]
-    assert Counter(each.nearest for each in found) == {"10.0.0.1:25672": check.MOST_HINTS, None: 5}
+    assert Counter(each.nearest for each in found) == {"10.0.0.1:25672": MOST_HINTS, None: 5}
+
+
+def test_the_nearest_router_is_looked_for_once_for_each_name_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+
+    def counted(found: str, known: Iterable[str]) -> str | None:
+        compared.append(found)
+        return nearest(found, known)
+
+    monkeypatch.setattr(loader, "nearest", counted)
+    star = "".join(f"  R{number}: {{connectors: [{{to: R00}}]}}\n" for number in range(10, 99))
+    findings = loader.parse_document(f"routers:\n{star}", FILE).findings
+    assert compared == ["R00"]
+    assert len(findings) == 89
+    near = findings[0].nearest
+    assert [each.key for each in findings if each.nearest != near] == [f"routers.{near}.connectors[0].to"]
+    assert "one of `R10`, `R12`, " in findings[1].expected
+    assert "one of `R11`, `R12`, " in findings[0].expected
+    assert " and 76 more, or also `host` and `port`" in findings[0].expected
+    compared.clear()
+    many = ", ".join(f"{{to: S{number}}}" for number in range(MOST_HINTS + 5))
+    findings = loader.parse_document(f"routers: {{A: {{connectors: [{many}]}}, S: {{}}}}", FILE).findings
+    assert len(findings) == MOST_HINTS + 5
+    assert len(compared) == MOST_HINTS
 
 
 @pytest.mark.parametrize("by_host", [True, False], ids=["a host for each router", "an address for each listener"])

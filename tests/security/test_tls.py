@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from structlog import get_logger
 from structlog.testing import capture_logs
 
+from mesh_config.loader import read_document
 from mesh_config.models import (
     CertificateField,
     ClientCertificates,
@@ -270,7 +271,8 @@ def test_many_unknown_users_are_not_all_compared_with_the_known_ones(
     file.write_text(f"router: {{id: A, vhosts: [{vhosts}], listeners: [{listeners}]}}", "utf-8")
     read: list[str] = []
     monkeypatch.setattr(referenced_files, "read_table", lambda path: read_table(read.append(path) or path))
-    found = [each.nearest for each in referenced_files.referenced_file_findings(str(file)) if "no user" in each.message]
+    findings = referenced_files.referenced_file_findings(read_document(file))
+    found = [each.nearest for each in findings if "no user" in each.message]
     assert found == ["u"] * referenced_files.MOST_HINTS + [None] * (30 - referenced_files.MOST_HINTS)
     assert read == [str(users)], "it is read once for all virtual hosts"
 
