@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from mesh_config.check_links import link_findings
 from mesh_config.check_router import Locate, router_findings
 from mesh_config.check_security import neighbor_findings
 from mesh_config.check_vhosts import vhost_differences
 from mesh_config.connector_matching import (
     Link,
-    dials_itself,
     host_key,
     is_loopback,
     is_same_host,
@@ -37,7 +37,7 @@ from mesh_config.findings import (
     nearest,
 )
 from mesh_config.loader import Document, FilePath, chosen, read_document, with_mesh
-from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
+from mesh_config.models import ConnectorSettings, MeshSettings, Role, RouterSettings
 from mesh_config.yaml_text import Place
 
 __all__ = ["Finding", "Severity", "check_file", "check_files", "check_mesh", "check_router", "has_errors"]
@@ -152,7 +152,7 @@ def _group_findings(group: list[Document]) -> Iterator[Finding]:
         document, router_id = owners[key]
         return document.place(router_id, *steps)
 
-    mesh = MeshSettings(name=group[0].mesh.name, routers=routers)
+    mesh = MeshSettings(routers=routers)
     # The file of one router says nothing about who its neighbors are.
     yield from _together(mesh, locate) if len(routers) > 1 else _collisions(mesh, locate)
 
@@ -175,7 +175,7 @@ def _together(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
     dangling = list(_dangling(mesh, found, locate))
     yield from dangling
     for link in found:
-        yield from _link_findings(link, locate)
+        yield from link_findings(link, mesh, locate)
     yield from _parallel(found, locate)
     yield from _partitions(
         mesh, found, locate, has_neighbors_outside=any(it.severity is Severity.WARNING for it in dangling)
@@ -331,27 +331,6 @@ def _addresses(routers: Mapping[str, RouterSettings]) -> list[tuple[str, int]]:
                 host = (router.host or "127.0.0.1") if is_wildcard(listener.host) else listener.host
                 found.append((host, listener.port))
     return found
-
-
-def _link_findings(link: Link, locate: Locate) -> Iterator[Finding]:
-    place = locate(link.router, "connectors", link.index)
-    there = f"the listener {link.listener.host}:{link.listener.port} of router `{link.target}`"
-    if link.target == link.router:
-        yield dials_itself(place, link.router)
-    elif link.connector.role is Role.INTER_ROUTER and link.listener.role is not Role.INTER_ROUTER:
-        yield place.finding(
-            f"{there} has the role `{link.listener.role}`, this connector `{link.connector.role}`",
-            expected="one role at both ends",
-            at=("role",),
-        )
-    # A listener left at the default says nothing about the cost: it serves connectors of different costs.
-    elif link.is_between_routers and link.listener.cost not in (ListenerSettings().cost, link.connector.cost):
-        yield locate(link.router, "connectors", link.index, "cost").finding(
-            f"cost {link.connector.cost} here, {link.listener.cost} at {there}: the larger, {link.cost}, counts",
-            expected="one cost at both ends",
-            nearest=str(link.cost),
-            severity=Severity.WARNING,
-        )
 
 
 def _parallel(found: list[Link], locate: Locate) -> Iterator[Finding]:

@@ -191,7 +191,23 @@ class ListenerIndex:
             target = self._routers[name]
             if _reaches(self._routers[key], connector, target, target.listeners[index]):
                 return name, index
-        return None
+        return self._forwarded(connector)
+
+    def _forwarded(self, connector: ConnectorSettings) -> tuple[str, int] | None:
+        """Router and index of the listener that `to` stands for, where the connector has an address that leads there.
+
+        Such as the published port of a container, or a host name: what a host that is not the router's own leads to
+        only the operator knows. At the listener's own port, loopback leads nowhere else.
+        """
+        target = self._routers.get(connector.to or "")
+        listener = router_listener(target) if target is not None else None
+        if target is None or listener is None or listener.port == 0:
+            return None
+        if any(is_same_host(connector.host, each.host) for each in target.listeners):
+            return None
+        if connector.port == listener.port and (is_loopback(connector.host) or is_loopback(listener.host)):
+            return None
+        return connector.to or "", target.listeners.index(listener)
 
 
 def _reaches(

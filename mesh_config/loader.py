@@ -101,10 +101,9 @@ def with_mesh(router: RouterSettings, document: Document) -> RouterSettings:
 
     So it needs nothing more of the file, and may run from a file of its own.
     """
-    name = document.mesh.name
     if not document.is_whole_mesh:
         return router
-    if router.mesh is None and name != MeshSettings().name:
+    if (name := document.mesh.name_of(router)) != router.mesh:
         router = attrs.evolve(router, mesh=name)
     if not router.neighbors and any(has_known_routers(listener) for listener in router.listeners):
         others = tuple(NeighborSettings(user=key) for key in document.nodes if key != router.id)

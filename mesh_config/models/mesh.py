@@ -114,3 +114,7 @@ class MeshSettings:
         pattern=NAME_PATTERN,
     )
     routers: Mapping[str, RouterSettings] = setting("The routers by id.", factory=dict)
+
+    def name_of(self, router: RouterSettings) -> str | None:
+        """Name of the mesh that a router of it tells its neighbors; None for none."""
+        return self.name if router.mesh is None and self.name != MeshSettings().name else router.mesh

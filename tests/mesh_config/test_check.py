@@ -22,6 +22,7 @@ from mesh_config.models import (
 from tests.mesh_config.cases import FILE, Case, assert_only, row, warning
 
 B_LISTENS = "  B:\n    listeners: [{port: 7, role: inter-router}]\n"
+A_DIALS = "  A:\n    connectors:\n"
 
 CASES = (
     row(
@@ -323,6 +324,107 @@ routers:
         "5",
     ),
     row(
+        "a connector without TLS to a listener that requires it",
+        f"""
+routers:
+  B:
+    tls: [{{name: x, certificate: c}}]
+    listeners: [{{port: 7, role: inter-router, tls: x}}]
+{A_DIALS}    - {{to: B}}  # here
+""",
+        "routers.A.connectors[0].tls",
+        "the listener 127.0.0.1:7 of router `B` requires TLS, and this connector has none",
+        "`tls`, the name of a profile",
+    ),
+    row(
+        "a connector with TLS to a listener without",
+        f"""
+routers:
+{B_LISTENS}{A_DIALS}    - to: B
+      tls: x  # here
+    tls: [{{name: x}}]
+""",
+        "routers.A.connectors[0].tls",
+        "the listener 127.0.0.1:7 of router `B` has no TLS, and this connector requires it",
+        "TLS at both ends, or at neither",
+    ),
+    row(
+        "a connector without the certificate that is required",
+        f"""
+routers:
+  B:
+    tls: [{{name: x, certificate: c, ca: a}}]
+    listeners: [{{port: 7, role: inter-router, tls: x, client_certificates: required}}]
+{A_DIALS}    - to: B
+      tls: y  # here
+    tls: [{{name: y}}]
+""",
+        "routers.A.connectors[0].tls",
+        "requires a certificate, and TLS profile `y` of this connector has none",
+        "`certificate` in it",
+    ),
+    row(
+        "a mechanism that is not offered",
+        f"""
+routers:
+  B: {{listeners: [{{port: 7, role: inter-router, sasl: [SCRAM-SHA-256], users_file: u}}]}}
+{A_DIALS}    - {{to: B}}  # here
+""",
+        "routers.A.connectors[0].sasl",
+        "the listener 127.0.0.1:7 of router `B` does not offer ANONYMOUS",
+        "SCRAM-SHA-256",
+        "SCRAM-SHA-256",
+    ),
+    warning(
+        "a user that is no neighbor",
+        f"""
+routers:
+  B:
+    listeners: [{{port: 7, role: inter-router, sasl: [SCRAM-SHA-256], users_file: u}}]
+    neighbors: [{{user: C}}, {{user: a, ids: [D]}}]
+{A_DIALS}    - to: B
+      sasl: SCRAM-SHA-256
+      password_env: P
+      user: a  # here
+""",
+        "routers.A.connectors[0].user",
+        "the listener 127.0.0.1:7 of router `B` lets no user `a` join as router `A`",
+        "a user of `neighbors` of router `B` who may have that id",
+    ),
+    warning(
+        "a user that is no router of the file",
+        f"""
+routers:
+  B: {{listeners: [{{port: 7, role: inter-router, sasl: [SCRAM-SHA-256], users_file: u}}]}}
+{A_DIALS}    - {{to: B, sasl: SCRAM-SHA-256, password_env: P, user: a}}  # here
+""",
+        "routers.A.connectors[0].user",
+        "lets no user `a` join as router `A`",
+    ),
+    row(
+        "routers of two meshes",
+        f"""
+mesh: {{name: here}}
+routers:
+{B_LISTENS}    mesh: there
+{A_DIALS}    - {{to: B}}  # here
+""",
+        "routers.A.connectors[0]",
+        "router `A` is of mesh `here`, and router `B` of mesh `there`: no neighbors",
+        "one `mesh` at both ends",
+    ),
+    row(
+        "a neighbor that is taken for lost before it says HELLO again",
+        f"""
+routers:
+{B_LISTENS}    link_state: {{hello_interval_s: 3, hello_max_age_s: 9}}
+{A_DIALS}    - {{to: B}}  # here
+""",
+        "routers.A.connectors[0]",
+        "router `A` takes a neighbor for lost after 3.0 s, but router `B` says HELLO every 3.0 s only",
+        "hello_max_age_s of each end above hello_interval_s of the other",
+    ),
+    row(
         "a mesh in parts",
         f"routers:\n{B_LISTENS}  A:\n    connectors: [{{to: B}}]\n  C:  # here\n    site: x",
         "routers.C",
@@ -525,6 +627,43 @@ routers:
 routers:
   A: {listeners: [{port: 7, role: inter-router, cost: 9}]}
   B: {connectors: [{port: 7, cost: 9}]}
+""",
+    "a port of a container that is published under another number": """
+defaults: {inter_router_listener: {host: 0.0.0.0, anonymous_routers: true}}
+routers:
+  A: {listeners: [{port: 25672, role: inter-router}]}
+  B: {connectors: [{to: A, host: gateway, port: 30672}]}
+  C: {connectors: [{to: A, host: 127.0.0.1, port: 30672}]}
+""",
+    "an address that leads to the listener by another name": """
+defaults: {inter_router_listener: {anonymous_routers: true}}
+routers:
+  A: {listeners: [{host: 10.0.0.1, port: 7, role: inter-router}]}
+  B: {connectors: [{to: A, host: a.example.net}]}
+  C: {connectors: [{to: A, host: localhost, port: 9}]}
+""",
+    "TLS that is optional": """
+routers:
+  A:
+    tls: [{name: x, certificate: c}]
+    listeners: [{port: 7, role: inter-router, tls: x, tls_mode: optional}]
+  B: {connectors: [{to: A}]}
+""",
+    "users of neighbors, with ids and without": """
+defaults: {inter_router_connector: {sasl: SCRAM-SHA-256, password_env: P}}
+routers:
+  A:
+    listeners: [{port: 7, role: inter-router, sasl: [SCRAM-SHA-512, SCRAM-SHA-256], users_file: u}]
+    neighbors: [{user: B}, {user: c, ids: [C]}, {user: d, ids: ['*']}]
+  B: {connectors: [{to: A}]}
+  C: {connectors: [{to: A, user: c}]}
+  D: {connectors: [{to: A, user: d}]}
+""",
+    "one mesh, in the file and at a router": """
+mesh: {name: here}
+routers:
+  A: {mesh: here, listeners: [{port: 7, role: inter-router}]}
+  B: {connectors: [{to: A}]}
 """,
     "a connector of a file of one router leads anywhere": "router: {id: A, connectors: [{host: far}, {port: 9}]}",
     "a prefix and a pattern of the same words": "router: {id: A, addresses: [{prefix: a}, {pattern: a}]}",
