@@ -13,7 +13,7 @@ from mesh_config.check_security import http_security_findings, security_findings
 from mesh_config.check_vhosts import vhost_findings
 from mesh_config.connector_matching import is_loopback, is_same_host, is_same_target, is_wildcard
 from mesh_config.defaults_merging import address_key
-from mesh_config.findings import Finding, Severity, Step
+from mesh_config.findings import Finding, Severity, Step, has_errors
 from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, Role, RouterSettings
 from mesh_config.multi_pattern_matcher import ANY_WORD, ANY_WORDS, split_words
 from mesh_config.value_rules import fault_of, fields_of, kind_of
@@ -33,6 +33,7 @@ DYNAMIC_TARGETS: Final = "_$temp"
 """First word of the addresses that routers make for dynamic targets, which are as any client's."""
 FOREIGN_WILDCARDS: Final = {"**": ANY_WORDS, "+": ANY_WORD, ">": ANY_WORDS}
 """Words that stand for others in globs, MQTT and NATS, and what does so here."""
+PREFIX_WORDS: Final = "whole words: the prefix is for every address that begins with them"
 _SCHEME: Final = re.compile("/*amqps?:/(/[^/]*)?/*")
 Locate = Callable[..., Place]
 """Key of a router and steps below it to the place where the setting stands."""
@@ -61,6 +62,7 @@ def router_findings(
     yield from security_findings(router, at)
     for index, listener in enumerate(router.listeners):
         yield from _listener_findings(listener, at("listeners", index), router.id)
+    yield from _allowed_prefix_findings(router, at)
     yield from _http_findings(router, at)
     yield from _repeated_names("listeners", router.listeners, at)
     yield from _repeated_names("connectors", router.connectors, at)
@@ -217,17 +219,10 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
             continue
         text = address.prefix if address.prefix is not None else address.pattern or ""
         kind = "prefix" if address.prefix is not None else "pattern"
-        if not text.strip("/."):
-            yield at("addresses", index, kind).finding(f"the {kind} `{text}` has no word", expected="words")
+        found = list(_text_findings(text, at("addresses", index, kind), kind))
+        yield from found
+        if has_errors(found):
             continue
-        if address.prefix is not None and {ANY_WORD, ANY_WORDS} & set(split_words(text)):
-            yield at("addresses", index, kind).finding(
-                f"`{ANY_WORD}` and `{ANY_WORDS}` are words of a pattern, not of the prefix `{text}`",
-                expected="`pattern` in place of `prefix`",
-            )
-            continue
-        yield from _reserved_findings(text, at("addresses", index, kind), kind)
-        yield from _wildcard_words(text, at("addresses", index, kind), kind)
         key = address_key(address.prefix, address.pattern)
         if key in first:
             line = at("addresses", first[key]).line
@@ -239,17 +234,40 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
         first.setdefault(key, index)
 
 
-def _wildcard_words(text: str, place: Place, kind: str) -> Iterator[Finding]:
+def _text_findings(text: str, place: Place, kind: str, *, beside_pattern: bool = True) -> Iterator[Finding]:
+    """Findings about the text of a prefix or pattern alone.
+
+    Args:
+        text: as it is written.
+        place: where it stands.
+        kind: `prefix` or `pattern`.
+        beside_pattern: whether `pattern` may stand in place of a prefix.
+    """
+    instead = "`pattern` in place of `prefix`" if beside_pattern else PREFIX_WORDS
+    if not text.strip("/."):
+        yield place.finding(f"the {kind} `{text}` has no word", expected="words")
+    elif kind == "prefix" and {ANY_WORD, ANY_WORDS} & set(split_words(text)):
+        message = f"`{ANY_WORD}` and `{ANY_WORDS}` are words of a pattern, not of the prefix `{text}`"
+        yield place.finding(message, expected=instead)
+    else:
+        yield from _reserved_findings(text, place, kind)
+        yield from _wildcard_words(text, place, kind, beside_pattern=beside_pattern)
+
+
+def _wildcard_words(text: str, place: Place, kind: str, *, beside_pattern: bool) -> Iterator[Finding]:
     """Words with `*` or `#` in them, or that are wildcards elsewhere: here, as for Qpid Dispatch, plain characters."""
+    is_pattern = kind == "pattern"
+    expected = PREFIX_WORDS
+    if beside_pattern:
+        expected = f"`{ANY_WORD}` for one word or `{ANY_WORDS}` for any number of them, as a whole word"
+        expected += "" if is_pattern else " of a `pattern`"
     for word in split_words(text.strip("/.")):
         wildcard = FOREIGN_WILDCARDS.get(word)
         if wildcard is None and (word in (ANY_WORD, ANY_WORDS) or not {ANY_WORD, ANY_WORDS} & set(word)):
             continue
-        is_pattern = kind == "pattern"
         yield place.finding(
             f"`{word}` in the {kind} `{text}` matches only that word, character by character",
-            expected=f"`{ANY_WORD}` for one word or `{ANY_WORDS}` for any number of them, as a whole word"
-            + ("" if is_pattern else " of a `pattern`"),
+            expected=expected,
             nearest=_with_word(text, word, wildcard) if wildcard is not None and is_pattern else None,
             severity=Severity.WARNING,
         )
@@ -302,6 +320,21 @@ def _pattern_findings(router: RouterSettings, at: Callable[..., Place]) -> Itera
 def count_pattern_words(addresses: Iterable[AddressSettings]) -> int:
     """Words of all patterns among *addresses*; an address of a client is compared with each."""
     return sum(len(address_key(None, each.pattern)) - 1 for each in addresses if each.pattern is not None)
+
+
+def _allowed_prefix_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:
+    """Prefixes that fit no address, so that a neighbor may use fewer than are meant; and those that bound nobody."""
+    for kind, connections in (("listeners", router.listeners), ("connectors", router.connectors)):
+        for index, connection in enumerate(connections):
+            for number, prefix in enumerate(connection.allowed_prefixes):
+                place = at(kind, index, "allowed_prefixes", number)
+                yield from _text_findings(prefix, place, "prefix", beside_pattern=False)
+            if kind == "listeners" and connection.role is Role.NORMAL and connection.allowed_prefixes:
+                yield at(kind, index, "allowed_prefixes").finding(
+                    f"prefixes are for neighbors, and this listener of router `{router.id}` is for clients, whom they"
+                    " bound in nothing",
+                    expected="`sources` and `targets` of a group in `vhosts`",
+                )
 
 
 def _listener_findings(listener: ListenerSettings, place: Place, router_id: str) -> Iterator[Finding]:

@@ -91,7 +91,7 @@ class Prefixes:
     """Prefixes of addresses, by whole words."""
 
     def __init__(self, prefixes: Iterable[str]) -> None:
-        self._words = [tuple(split_words(prefix.rstrip("/."))) for prefix in prefixes]
+        self._words = [tuple(split_words(prefix.strip("/."))) for prefix in prefixes]
 
     def allow(self, address: str) -> bool:
         """Whether a mobile address, normalised, is below one of them."""

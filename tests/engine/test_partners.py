@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh_config.models import Role
+from router.neighbor_admission import Prefixes
 from router.runtime import Runtime
 from router.views.management_service import serve_management
 from tests.engine.test_raw_neighbor import live
@@ -27,6 +28,15 @@ def routers(bench: Bench) -> list[Runtime]:
     bench.advance(5)
     assert "PARTNER" in routers[1].fib.routes
     return [*routers, partner]
+
+
+@pytest.mark.parametrize("prefix", ["partner", "/partner", "partner/", "./partner."])
+def test_separators_at_the_ends_of_a_prefix_count_for_nothing(prefix: str) -> None:
+    allowed = Prefixes([prefix])
+    assert allowed.allow("partner")
+    assert allowed.allow("partner/in")
+    assert not allowed.allow("partners")
+    assert not allowed.allow("orders/partner")
 
 
 def outcome(bench: Bench, router: Runtime, to: str, *, is_anonymous: bool) -> str | None:

@@ -502,6 +502,40 @@ routers:
         "`pattern`",
     ),
     row(
+        "allowed prefixes of clients",
+        "router:\n  id: A\n  listeners:\n  - {port: 5, allowed_prefixes: [partner]}  # here",
+        "router.listeners[0].allowed_prefixes",
+        "prefixes are for neighbors, and this listener of router `A` is for clients",
+        "`sources` and `targets` of a group",
+    ),
+    row(
+        "an allowed prefix with a wildcard",
+        "router:\n  id: A\n  connectors:\n  - {host: far, allowed_prefixes: [a, b/#]}  # here",
+        "router.connectors[0].allowed_prefixes[1]",
+        "`*` and `#` are words of a pattern, not of the prefix `b/#`",
+        "whole words: the prefix is for every address that begins with them",
+    ),
+    row(
+        "an allowed prefix with its scheme",
+        "router:\n  id: A\n  connectors:\n  - {host: far, allowed_prefixes: ['amqp:/partner']}  # here",
+        "router.connectors[0].allowed_prefixes[0]",
+        "no address begins with `amqp:/` once it is read",
+        nearest="partner",
+    ),
+    row(
+        "an allowed prefix without a word",
+        "router:\n  id: A\n  listeners:\n  - {port: 5, role: inter-router, allowed_prefixes: ['']}  # here",
+        "router.listeners[0].allowed_prefixes[0]",
+        "the prefix `` has no word",
+        "words",
+    ),
+    row(
+        "an allowed prefix that is of the routers themselves",
+        "router:\n  id: A\n  connectors:\n  - {host: far, allowed_prefixes: [$management]}  # here",
+        "router.connectors[0].allowed_prefixes[0]",
+        "the prefix `$management` has no effect",
+    ),
+    row(
         "frames between routers that take no circuit",
         "router:\n  id: A\n  listeners:\n  - port: 7\n    role: inter-router\n    max_frame_bytes: 1024  # here",
         "router.listeners[0].max_frame_bytes",
@@ -666,6 +700,12 @@ routers:
   B: {connectors: [{to: A}]}
 """,
     "a connector of a file of one router leads anywhere": "router: {id: A, connectors: [{host: far}, {port: 9}]}",
+    "allowed prefixes of neighbors, with any separators": """
+router:
+  id: A
+  listeners: [{port: 5, role: inter-router, allowed_prefixes: [partner, /partner/b, a.b]}]
+  connectors: [{host: far, allowed_prefixes: [partner/]}]
+""",
     "a prefix and a pattern of the same words": "router: {id: A, addresses: [{prefix: a}, {pattern: a}]}",
 }
 
