@@ -17,6 +17,7 @@ from router.cli.errors import say_error
 from router.cli.interrupts import INTERRUPTED, interruptible
 from router.cli.message_links import Client, FailedOutcome, LinkError, Receiver, Sender
 from router.cli.message_options import MessageTemplate, message_options
+from router.cli.message_source import MessageSource
 from router.cli.options import address_argument, verbose_messages_option
 from router.cli.receive import JSON, QUIET, RAW, TEXT, show
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
@@ -49,8 +50,8 @@ def call(address: str, template: MessageTemplate, form: str | None, access: Rout
     error: str | None = None
     status = 1
     try:
-        with interruptible(), Client(access) as client:
-            error = run.play(client, template)
+        with MessageSource(template) as source, interruptible(), Client(access) as client:
+            error = run.play(client, source)
     except (UnreachableError, LinkError) as lost:
         error = str(lost)
     except KeyboardInterrupt:
@@ -72,12 +73,13 @@ class _Calling:
     strays: list[object] = attrs.field(factory=list)
     """Correlation ids of replies to no request, of the last call."""
 
-    def play(self, client: Client, template: MessageTemplate) -> str | None:
+    def play(self, client: Client, source: MessageSource) -> str | None:
         """Call, once for each message. Returns: why there is no reply; None when each has one."""
         replies = client.receiver(None)
         replies.link.flow(REPLY_CREDIT)
         requests = client.sender(self.address)
-        for request in template.messages():
+        source.attach(client)
+        for request in source.messages(client):
             error = self._call(client, requests, replies, request)
             if error is not None:
                 return error

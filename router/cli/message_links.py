@@ -27,7 +27,7 @@ from proton import (
 )
 from proton.handlers import IncomingMessageHandler, OutgoingMessageHandler
 from proton.reactor import AtLeastOnce, AtMostOnce
-from proton.utils import BlockingReceiver, BlockingSender, LinkDetached
+from proton.utils import BlockingReceiver, BlockingSender, ConnectionClosed, LinkDetached
 
 from router.cli.amqp_value_formatting import UNREADABLE
 from router.cli.connection_failure_words import is_gone, plain
@@ -48,7 +48,8 @@ UNKNOWN: Final = "without outcome"
 GONE: Final = "{name} went away: its process ended, or the network to it broke ({said})"
 SILENT: Final = "{name} has given no sign of life for {seconds:g} s: it hangs, or the network to it broke"
 IDLE: Final = "local-idle-timeout expired"
-"""Words of proton where the other end was silent for too long."""
+"""Words of proton where the other end was silent for too long: of this end, or in the Close of a router of that."""
+HELD_UP: Final = "nothing came from here for too long, as when this process or its machine is stopped ({said})"
 MIN_SILENCE_S: Final = 2.0
 """A router may be busy for a moment: shorter timeouts are for answers alone."""
 NEXT: Final = "Try another router of the mesh (--url); `amqp-mesh stat problems` there says what is wrong"
@@ -192,6 +193,7 @@ class Client:
         self._silence_s = max(access.timeout_s, MIN_SILENCE_S)
         self._connection = access.connect(silence_s=self._silence_s)
         self._links: list[Any] = []
+        self._before_close: list[Callable[[], None]] = []
         # Proton forgets it with the connection, and it is needed just then.
         found = self._connection.conn.remote_container if self._connection.conn is not None else None
         self.router = f"router {escaped(found)} at {access.shown}" if found else f"the router at {access.shown}"
@@ -203,6 +205,8 @@ class Client:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        for detach in self._before_close:
+            detach()
         try:
             self._connection.close()
         except (ProtonException, OSError, *UNREADABLE):
@@ -233,6 +237,16 @@ class Client:
             receiver,
         )
         return receiver
+
+    def attach_reader(self, reader: Any, detach: Callable[[], None]) -> None:
+        """Have a delegate of proton's selectables, such as a LineReader, read in `wait`.
+
+        Args:
+            reader: the delegate.
+            detach: called before the connection is closed.
+        """
+        self._connection.container.selectable(reader)
+        self._before_close.append(detach)
 
     def wait(self, is_so: Callable[[], bool], timeout_s: float | None) -> bool:
         """Let messages pass until *is_so*, at most for *timeout_s*; None for no bound. Returns: whether it is so.
@@ -276,6 +290,8 @@ class Client:
         self._links.append(made)  # proton's wrapper takes its handler away from the link once nobody holds it
 
     def _lost(self, error: BaseException) -> str:
+        if isinstance(error, ConnectionClosed) and IDLE in str(error):
+            return f"{self.router} has closed the connection: {HELD_UP.format(said=IDLE)}"
         if IDLE in str(error):
             return f"{SILENT.format(name=self.router, seconds=self._silence_s)}. {NEXT}"
         if is_gone(error):

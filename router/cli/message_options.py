@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import wraps
-from itertools import repeat
-from typing import IO, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import click
@@ -54,30 +52,21 @@ class MessageTemplate:
     properties: Mapping[str, object]
 
     def messages(self) -> Iterator[Message]:
-        """The messages, made one by one. Raises: CommandError when the file can't be read, or is no JSON."""
-        for body in self._bodies():
-            yield self._message(body)
-
-    @property
-    def total(self) -> int | None:
-        """Number of messages; None when that depends on a file."""
-        return None if self.is_by_lines else self.count
-
-    def _bodies(self) -> Iterator[object]:
-        if self.is_by_lines:
-            assert self.file is not None
-            with _opened(self.file) as lines:
-                for line in lines:
-                    yield self._typed(line.removesuffix(b"\n"))
-            return
-        body: object = None
+        """The messages, all of one body. Raises: CommandError when the file can't be read, or is no JSON."""
+        body: bytes | None = None
         if self.size_bytes is not None:
-            body = self._typed(b"x" * self.size_bytes)
+            body = b"x" * self.size_bytes
         elif self.file is not None:
-            body = self._typed(_read(self.file))
+            body = _read(self.file)
         elif self.body is not None:
-            body = self._typed(self.body.encode("utf-8", "surrogateescape"))
-        yield from repeat(body, self.count)
+            body = self.body.encode("utf-8", "surrogateescape")
+        typed = None if body is None else self._typed(body)
+        for _ in range(self.count):
+            yield self._message(typed)
+
+    def message(self, body: bytes) -> Message:
+        """A message with that body. Raises: CommandError when it is no JSON, or not UTF-8."""
+        return self._message(self._typed(body))
 
     def _typed(self, octets: bytes) -> object:
         if self.form == BINARY:
@@ -99,19 +88,13 @@ class MessageTemplate:
         return Message(body=body, inferred=isinstance(body, bytes), **self.header, **more)
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[IO[bytes]]:
+def _read(path: str) -> bytes:
     """The file of a body. Raises: CommandError when it can't be read."""
     try:
         with click.open_file(path, "rb") as file:
-            yield file
+            found: bytes = file.read(MAX_BODY_BYTES + 1)
     except OSError as error:
         raise unreadable(error, path, option="--file") from error
-
-
-def _read(path: str) -> bytes:
-    with _opened(path) as file:
-        found: bytes = file.read(MAX_BODY_BYTES + 1)
     if len(found) > MAX_BODY_BYTES:
         raise CommandError(f"{path}: more than {MAX_BODY_BYTES >> 20} MiB")
     return found

@@ -173,11 +173,16 @@ class _Receiving:
         is_data = isinstance(message.body, bytes | memoryview)
         reply = Message(address=message.reply_to, body=message.body, inferred=is_data)
         reply.correlation_id = correlation
-        if client.wait(lambda: replies.credit > 0, client.access.timeout_s):
-            try:
-                replies.send(reply)
-            except UNREADABLE as error:
-                say_error(f"a message can't be echoed: {error}")
+        timeout_s = client.access.timeout_s
+        if not client.wait(lambda: replies.credit > 0, timeout_s):
+            say_error(
+                f"no credit for the answer to {printable(str(message.reply_to))} within {timeout_s:g} s: not sent"
+            )
+            return
+        try:
+            replies.send(reply)
+        except UNREADABLE as error:
+            say_error(f"a message can't be echoed: {error}")
 
     def _show(self, message: Message) -> None:
         show(message, self._form)

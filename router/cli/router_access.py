@@ -14,7 +14,7 @@ import secrets
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import IO, Any, Final, TypeVar
 
 import attrs
 import click
@@ -235,20 +235,27 @@ def _password(path: str | None) -> str | None:
     if path is None:
         return None
     try:
-        if path != "-":
-            with open(path, "rb") as file:  # which may have no end, such as a device
-                line = file.readline(MOST_PASSWORD_BYTES + 1).removesuffix(b"\n")
-            if len(line) > MOST_PASSWORD_BYTES:
-                raise CommandError(f"{path}: a first line of more than {MOST_PASSWORD_BYTES} bytes is no password")
-            return line.decode("utf-8")
-        if sys.stdin.isatty():
+        if path != ASK_FOR_IT:
+            with open(path, "rb") as file:
+                line = _first_line(file)
+        elif sys.stdin.isatty():
             asked: str = click.prompt("Password", hide_input=True, err=True)
             return asked
-        return sys.stdin.readline().removesuffix("\n")
+        else:
+            # Nothing beyond the line is read: what follows may be the body of a message.
+            line = _first_line(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
+        if len(line) > MOST_PASSWORD_BYTES:
+            raise CommandError(f"{path}: a first line of more than {MOST_PASSWORD_BYTES} bytes is no password")
+        return line.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError):
             raise unreadable(error, path, option="--password-file") from error
         raise CommandError(f"{path}: no password in UTF-8") from error
+
+
+def _first_line(file: IO[bytes]) -> bytes:
+    """The first line of a file, which may have no end, such as a device."""
+    return file.readline(MOST_PASSWORD_BYTES + 1).removesuffix(b"\n")
 
 
 _OPTIONS: Final = (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
+import attrs
 import click
 from proton import Delivery, Message
 
@@ -15,6 +16,7 @@ from router.cli.errors import say_error
 from router.cli.interrupts import INTERRUPTED, interruptible
 from router.cli.message_links import OUTCOMES, Client, FailedOutcome, LinkError, Sender
 from router.cli.message_options import MessageTemplate, message_options
+from router.cli.message_source import MessageSource
 from router.cli.options import BoundedNumber, address_argument
 from router.cli.router_access import RouterAccess, UnreachableError, access_options
 from router.cli.stat_columns import printable
@@ -23,6 +25,8 @@ from router.cli.waiting_reasons import why_released, why_waiting
 SEEN: Final = "delivery-failed: a subscriber may have seen it"
 """Explanation for a message that a router had sent on before the next router or the subscriber was lost."""
 NOT_SEEN: Final = "a subscriber gave it back"
+LATE_S: Final = 0.05
+"""Time that a message may be late and yet not slow down those behind it, seconds: a busy machine wakes late."""
 
 
 @click.command(short_help="Send messages to an address.")
@@ -52,16 +56,17 @@ def send(
 
     Exit status: 0 when all were accepted (with --settled: sent), else 1; standard error says why.
     """
-    run = _Sending(address, template, rate)
     error: str | None = None
     status = 1
-    try:
-        with interruptible(), Client(access) as client:
-            error = run.play(client, is_settled=settled, is_anonymous=anonymous)
-    except (UnreachableError, LinkError) as lost:
-        error = str(lost)
-    except KeyboardInterrupt:
-        error, status = "stopped", INTERRUPTED
+    with MessageSource(template) as source:
+        run = _Sending(address, source, SendPace(rate))
+        try:
+            with interruptible(), Client(access) as client:
+                error = run.play(client, is_settled=settled, is_anonymous=anonymous)
+        except (UnreachableError, LinkError) as lost:
+            error = str(lost)
+        except KeyboardInterrupt:
+            error, status = "stopped", INTERRUPTED
     if is_json:
         click.echo(json.dumps(run.result(error), indent=2))
     elif run.sender is not None:
@@ -73,15 +78,32 @@ def send(
         sys.exit(1)
 
 
+@attrs.define
+class SendPace:
+    """Times at which messages may be sent: what was missed for want of credit is not made up for."""
+
+    rate: float | None
+    """Maximum send rate, messages/s; None for no bound."""
+    due: float = 0.0
+    """Time from which the next message may be sent, seconds, monotonic."""
+
+    def note_sent(self, now: float) -> None:
+        """Take note of a message that was sent at *now*, seconds."""
+        if self.rate is not None:
+            self.due = max(self.due, now - LATE_S) + 1 / self.rate
+
+
 class _Sending:
     """One run of the command."""
 
-    def __init__(self, address: str, template: MessageTemplate, rate: float | None) -> None:
+    def __init__(self, address: str, source: MessageSource, pace: SendPace) -> None:
         self._address = address
-        self._messages: Iterator[Message] = template.messages()
-        self._total = template.total
-        self._rate = rate
+        self._source = source
+        self._pace = pace
         self._next: Message | None = None
+        self._taken = 0
+        self._is_over = False
+        """Whether the last message was taken from the source."""
         self._began = time.monotonic()
         self._ended: float | None = None
         self.sender: Sender | None = None
@@ -111,21 +133,22 @@ class _Sending:
     def _play(self, client: Client, *, is_settled: bool, is_anonymous: bool) -> str | None:
         sender = self.sender = client.sender(None if is_anonymous else self._address, is_settled=is_settled)
         timeout_s = client.access.timeout_s
+        self._source.attach(client)
         self._began = progress = time.monotonic()
-        before = (0, 0)
-        while self._next is not None or sender.unsettled:
-            due = self._began + sender.sent / self._rate if self._rate is not None else 0.0
+        before = (0, 0, 0)
+        while not self._is_over or self._next is not None or sender.unsettled:
             now = time.monotonic()
-            if self._next is not None and sender.credit and now >= due:
-                self._send(sender, is_anonymous=is_anonymous)
+            if self._next is not None and sender.credit and now >= self._pace.due:
+                self._send(sender, now, is_anonymous=is_anonymous)
                 continue
-            news = (sender.sent, sender.outcomes.total())
-            if news != before:
+            news = (self._taken, sender.sent, sender.outcomes.total())
+            if news != before or (self._next is None and not sender.unsettled):  # then it waits for its input alone
                 before, progress = news, now
-            if now - max(progress, due) >= timeout_s:
+            if now - max(progress, self._pace.due) >= timeout_s:
                 return self._why(client, sender)
-            is_paced = self._next is not None and sender.credit and due > now
-            client.wait(self._is_news(sender, is_paced=bool(is_paced)), due - now if is_paced else timeout_s / 10)
+            is_paced = self._next is not None and sender.credit > 0
+            client.wait(self._news(sender, is_paced=is_paced), self._pace.due - now if is_paced else timeout_s / 10)
+            self._advance()
         if is_settled and not client.wait(client.is_written, timeout_s):
             return f"{client.router} has not taken all from its socket within {timeout_s:g} s"
         self._end()
@@ -136,22 +159,32 @@ class _Sending:
             return f"{count} came back, released.{why}"
         return None
 
-    def _is_news(self, sender: Sender, *, is_paced: bool) -> Any:
+    def _news(self, sender: Sender, *, is_paced: bool) -> Callable[[], bool]:
+        """Condition for which there is something to do: an outcome, credit, or a message from the source."""
         settled = sender.outcomes.total()
-        is_last = self._next is None
-        if is_paced or is_last:
-            return lambda: sender.outcomes.total() > settled
-        return lambda: sender.credit > 0 or sender.outcomes.total() > settled
+        waits_for_credit = self._next is not None and not is_paced
+        waits_for_input = self._next is None and not self._is_over
+        return lambda: (
+            sender.outcomes.total() > settled
+            or (waits_for_credit and sender.credit > 0)
+            or (waits_for_input and self._source.is_ready)
+        )
 
-    def _send(self, sender: Sender, *, is_anonymous: bool) -> None:
+    def _send(self, sender: Sender, now: float, *, is_anonymous: bool) -> None:
         assert self._next is not None
         if is_anonymous:
             self._next.address = self._address
         sender.send(self._next)
+        self._pace.note_sent(now)
+        self._next = None
         self._advance()
 
     def _advance(self) -> None:
-        self._next = next(self._messages, None)
+        """Take the next message, unless there is one still, or it has not come yet."""
+        if self._next is None and not self._is_over and self._source.is_ready:
+            self._next = self._source.take()
+            self._is_over = self._next is None
+            self._taken += 1
 
     def _why(self, client: Client, sender: Sender) -> str:
         self._end()
@@ -172,8 +205,8 @@ class _Sending:
         sent, seconds = self.sender.sent, self._seconds
         rate = f", {sent / seconds:.0f} a second" if sent > 1 and seconds > 0 else ""
         count = f"{sent} message{'' if sent == 1 else 's'}"
-        if self._total is not None and sent < self._total:
-            count = f"{sent} of {self._total} messages"
+        if self._source.total is not None and sent < self._source.total:
+            count = f"{sent} of {self._source.total} messages"
         how = "sent settled" if self.sender.is_settled else "sent"
         count += f" {how} to {printable(self._address)} in {seconds:.3f} s{rate}"
         if self.sender.is_settled:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import attrs
 import pytest
 from click.testing import CliRunner
-from proton import Message
+from proton import Event, Message
 
 from mesh_config.generators import generate
 from mesh_config.models import ListenerSettings, Role
@@ -23,6 +24,7 @@ from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError
 from router.cli.message_links import Client
 from router.cli.router_access import RouterAccess
+from tests.helpers.fake_management import FakeRouter, running
 from tests.helpers.peer import message
 from tests.helpers.processes import MeshProcesses, wait_until
 from tests.helpers.secured_mesh import PASSWORD, USER, secured_mesh
@@ -33,14 +35,17 @@ pytestmark = pytest.mark.interop
 WAIT_S = 20
 SMALL_BYTES = 1000
 LARGE_BYTES = 20_000_000
+IMPATIENT, IMPATIENT_S = 2, 1.0
+"""Number among the listeners for clients, from 0, and the time after which it closes silent connections."""
 
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
-    """R1 - R2 - R3; a second listener of R1 takes only small messages."""
+    """R1 - R2 - R3; other listeners of R1 take only small messages, or wait for heartbeats only a moment."""
     settings = generate("line", 3)
     first = settings.routers["R1"]
-    listeners = (*first.listeners, ListenerSettings(max_message_bytes=SMALL_BYTES))
+    impatient = ListenerSettings(idle_timeout_s=IMPATIENT_S)
+    listeners = (*first.listeners, ListenerSettings(max_message_bytes=SMALL_BYTES), impatient)
     routers = {**settings.routers, "R1": attrs.evolve(first, listeners=listeners)}
     with MeshProcesses(attrs.evolve(settings, routers=routers), tmp_path_factory.mktemp("mesh")) as mesh:
         mesh.start()
@@ -125,6 +130,117 @@ def test_each_line_of_standard_input_is_a_message(mesh: MeshProcesses) -> None:
         output, said = ended(receiver)
     assert output.splitlines() == ["one", "two", "three"]
     assert said == "3 messages received from lines\n"
+
+
+def wait_old(mesh: MeshProcesses, container: str, uptime_s: int) -> None:
+    """Wait until the connection of a process to the listener of R1 for the impatient has been there for so long."""
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+
+        def is_old() -> bool:
+            rows = client.query("connection", ["container", "uptimeSeconds"])
+            ours = [row for row in rows if row["container"].startswith(container)]
+            return bool(ours) and ours[0]["uptimeSeconds"] >= uptime_s
+
+        wait_until(is_old, f"{container} has stayed {uptime_s} s", WAIT_S)
+
+
+@pytest.mark.parametrize("is_file", [False, True], ids=["standard input", "a FIFO"])
+def test_a_line_is_sent_when_it_comes_and_a_pause_of_the_input_harms_nothing(
+    mesh: MeshProcesses, tmp_path: Path, is_file: bool
+) -> None:
+    with receiving(mesh, "slow-lines", "--count", "3") as receiver:
+        os.mkfifo(tmp_path / "fifo")
+        words = ("send", "slow-lines", "--file", str(tmp_path / "fifo") if is_file else "-", "--lines")
+        url = ("--url", mesh["R1"].url(index=IMPATIENT))
+        sender = subprocess.Popen(
+            [sys.executable, "-m", "router", *words, *url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert receiver.stdout is not None
+        with sender:
+            assert sender.stdin is not None
+            assert sender.stdout is not None
+            with (tmp_path / "fifo").open("w") if is_file else sender.stdin as lines:
+                for text in ("one", "two"):
+                    lines.write(f"{text}\n")
+                    lines.flush()
+                    assert receiver.stdout.readline() == f"{text}\n"
+                wait_old(mesh, f"amqp-mesh-{sender.pid}-", int(3 * IMPATIENT_S))
+                lines.write("three")
+            output = sender.stdout.read()
+            assert sender.wait(WAIT_S) == 0
+        assert receiver.stdout.readline() == "three\n"
+        assert output.startswith("3 messages sent to slow-lines in ")
+        assert output.endswith(": 3 accepted\n")
+
+
+def test_a_call_of_a_line_is_made_when_it_comes_and_a_pause_harms_nothing(mesh: MeshProcesses) -> None:
+    with receiving(mesh, "slow-calls", "--echo", "--quiet"):
+        words = ("call", "slow-calls", "--file", "-", "--lines", "--url", mesh["R1"].url(index=IMPATIENT))
+        caller = subprocess.Popen(
+            [sys.executable, "-m", "router", *words],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        assert caller.stdin is not None
+        assert caller.stdout is not None
+        caller.stdin.write("one\n")
+        caller.stdin.flush()
+        assert caller.stdout.readline() == "one\n"
+        wait_old(mesh, f"amqp-mesh-{caller.pid}-", int(3 * IMPATIENT_S))
+        assert caller.communicate("two\n", timeout=WAIT_S)[0] == "two\n"
+        assert caller.returncode == 0
+
+
+def test_a_command_that_was_stopped_is_not_told_that_the_router_was_silent(mesh: MeshProcesses) -> None:
+    words = ("receive", "stopped", "--url", mesh["R1"].url(index=IMPATIENT))
+    stopped = subprocess.Popen([sys.executable, "-m", "router", *words], stderr=subprocess.PIPE, text=True)
+    name = f"amqp-mesh-{stopped.pid}-"
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+
+        def is_there() -> bool:
+            return any(row["container"].startswith(name) for row in client.query("connection", ["container"]))
+
+        wait_until(is_there, "it is connected", WAIT_S)
+        stopped.send_signal(signal.SIGSTOP)
+        wait_until(lambda: not is_there(), "the router has closed its connection", WAIT_S)
+    stopped.send_signal(signal.SIGCONT)
+    said = stopped.communicate(timeout=WAIT_S)[1]
+    assert stopped.returncode == 1
+    assert "router R1 at " in said
+    assert "has closed the connection: nothing came from here for too long" in said
+
+
+def test_a_password_may_stand_before_the_body_on_standard_input(mesh: MeshProcesses) -> None:
+    with receiving(mesh, "after-password", "--count", "3") as receiver:
+        words = ("--file", "-", "--user", "u", "--password-file", "-")
+        assert call(mesh, "send", "after-password", *words, said="secret\nhello").returncode == 0
+        assert call(mesh, "send", "after-password", "--lines", *words, said="secret\nto\nyou").returncode == 0
+        assert ended(receiver)[0] == "hello\nto\nyou\n"
+
+
+class OneRequest(FakeRouter):
+    """Sends a request to who subscribes, and grants no credit for the answer."""
+
+    def __init__(self) -> None:
+        super().__init__(prefetch=0)
+        self.is_sent = False
+
+    def on_link_opening(self, event: Event) -> None:
+        event.link.source.address = event.link.remote_source.address
+        event.link.target.address = event.link.remote_target.address
+
+    def on_sendable(self, event: Event) -> None:
+        if not self.is_sent:
+            self.is_sent = True
+            event.sender.send(Message("request", reply_to="gone/reply"))
+
+
+def test_an_answer_that_gets_no_credit_is_told_of() -> None:
+    with running(OneRequest()) as url:
+        words = ["receive", "x", "--echo", "--count", "1", "--timeout", "0.5", "--url", url]
+        found = CliRunner().invoke(main, words)
+    assert found.stdout == "request\n"
+    assert "Error: no credit for the answer to gone/reply within 0.5 s: not sent" in found.stderr
+    assert found.stderr.endswith("1 message received from x\n")
 
 
 @pytest.mark.parametrize("outcome", ["reject", "release", "modify"])

@@ -16,12 +16,13 @@ Answer = Callable[[Message], Message | bytes]
 """The reply to a request, or the bytes that are written in place of one."""
 
 
-class _FakeManagement(MessagingHandler):
-    def __init__(self, answer: Answer) -> None:
-        super().__init__()
+class FakeRouter(MessagingHandler):
+    """A listener in this process, whose links a test makes what it wants of."""
+
+    def __init__(self, *, prefetch: int = 10) -> None:
+        super().__init__(prefetch=prefetch)
         self.port = 0
         self.is_listening = threading.Event()
-        self._answer = answer
         self._acceptor: Any = None
 
     def on_start(self, event: Event) -> None:
@@ -33,6 +34,12 @@ class _FakeManagement(MessagingHandler):
     def close(self) -> None:
         """Close the listener, once nothing runs."""
         self._acceptor._selectable._delegate.close()
+
+
+class _FakeManagement(FakeRouter):
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self._answer = answer
 
     def on_link_opening(self, event: Event) -> None:
         if event.link.remote_source.dynamic:
@@ -62,7 +69,13 @@ def _links(connection: Any) -> Iterator[Any]:
 @contextmanager
 def fake_management(answer: Answer) -> Iterator[str]:
     """Run it. Returns: its URL."""
-    handler = _FakeManagement(answer)
+    with running(_FakeManagement(answer)) as url:
+        yield url
+
+
+@contextmanager
+def running(handler: FakeRouter) -> Iterator[str]:
+    """Have a container run it. Returns: its URL."""
     container = Container(handler)
     thread = threading.Thread(target=container.run, daemon=True)
     thread.start()
