@@ -8,11 +8,12 @@ from typing import Final
 import click
 
 from router.cli.management import ManagementClient
-from router.cli.management_errors import ManagementError, RefusedError
+from router.cli.management_errors import ManagementError
 from router.cli.options import router_argument
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import printable
 from router.core.terminal_escaping import shell_word
+from router.drain_state import SHUTTING_DOWN
 
 LOOK_S: Final = 0.1
 """Time between two checks whether a router is drained or has stopped, seconds."""
@@ -45,8 +46,9 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
             if whom is None:
                 click.echo(_way_back(name, is_alone=client.routers() == [router]))
             return
-        _wait_stopped(client, router, whom, end)
-        click.echo(f"router {name} has stopped")
+        reason = _wait_stopped(client, router, whom, end)
+        gone = "has stopped" if not reason or SHUTTING_DOWN in reason else f"is to stop, and can't be reached: {reason}"
+        click.echo(f"router {name} {printable(gone)}")
 
 
 @click.command(short_help="Let a drained router serve again.")
@@ -89,19 +91,17 @@ def _wait_drained(client: ManagementClient, router: str, whom: str | None, end: 
         time.sleep(LOOK_S)
 
 
-def _wait_stopped(client: ManagementClient, router: str, whom: str | None, end: float) -> None:
-    """Wait until the connection to it ends, or another router reaches it no more."""
-    while time.monotonic() <= end:
-        try:
-            if whom is None:
-                client.read("router")
-            elif not any(row["id"] == router and row["isReachable"] for row in client.query("router.node")):
-                return
-        except RefusedError:
-            raise
-        except ManagementError:
-            if whom is None:
-                return
-            raise
+def _wait_stopped(client: ManagementClient, router: str, whom: str | None, end: float) -> str:
+    """Wait until the connection to it ends, or another router reaches it no more.
+
+    Returns: why that one reaches it no more, as far as it knows; empty for the connection.
+    Raises: ManagementError, also when neither has come at *end*; a router that is slow to answer has not stopped.
+    """
+    if whom is None and client.wait_ended(end - time.monotonic()):
+        return ""
+    while whom is not None and time.monotonic() <= end:
+        row = next((row for row in client.query("router.node") if row["id"] == router), None)
+        if row is None or not row["isReachable"]:
+            return (row["reason"] or "") if row is not None else ""
         time.sleep(LOOK_S)
     raise ManagementError(f"router {router} has not stopped yet; its log says more")

@@ -142,6 +142,16 @@ class ManagementClient:
         """The connection, for other links on it."""
         return self._connection
 
+    def wait_ended(self, timeout_s: float) -> bool:
+        """Wait until the router ends the connection, at most *timeout_s* seconds. Returns: whether it has."""
+        try:
+            self._connection.wait(lambda: False, timeout=max(timeout_s, 0.0))
+        except Timeout:
+            return False
+        except (ProtonException, OSError):
+            self._is_lost = True
+        return True
+
     # What can be asked
 
     def query(

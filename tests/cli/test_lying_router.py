@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from proton import Message
 
-from router.cli import main, management
+from router.cli import drain_and_resume, main, management
 from router.cli.entity_rows import checked
 from router.cli.management_errors import ManagementError
 from tests.helpers.fake_management import Answer, fake_management
@@ -117,3 +117,22 @@ def test_a_router_that_has_ever_more_entities_is_asked_for_no_more_than_can_be(m
         with pytest.raises(ManagementError, match="reports more than 1,000 entities of type connection"):
             client.query("connection")
         assert len(client.query("connection", limit=700)) == 700
+
+
+@pytest.mark.interop
+def test_a_router_that_answers_no_more_is_not_taken_for_one_that_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain_and_resume, "SPARE_S", 0.1)
+    asked: list[str] = []
+
+    def answer(request: Message) -> Message | bytes:
+        asked.append(request.properties["operation"])
+        if "DRAIN" in asked[:-1]:
+            return BODY
+        body = {"id": "B", "withinSeconds": 0.1}
+        return Message(properties={"statusCode": 200, "statusDescription": "OK"}, body=body)
+
+    with fake_management(answer) as url:
+        found = CliRunner().invoke(main, ["drain", "B", "--stop", "--url", url, "--timeout", "0.5"])
+    assert found.exit_code == 1
+    assert found.stdout == ""
+    assert found.stderr == "Error: router B has not stopped yet; its log says more\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import urllib.error
@@ -204,9 +205,18 @@ def stop_drained(mesh: MeshProcesses, router: str) -> None:
     """Drain a router by way of another one, and have it stop."""
     found = command(mesh, "R1" if router != "R1" else "R2", "drain", router, "--stop")
     assert found.exit_code == 0, found.output
-    assert f"router {router} has stopped" in found.stdout
+    gone = f"router {router} (has stopped|is to stop, and can't be reached: lost by its neighbors.*)\n"
+    assert re.fullmatch(gone, found.stdout)
     assert mesh[router].wait_ended() == 0
     assert [line.event for line in mesh[router].log_lines() if line.event in ORDER][-3:] == list(ORDER)
+
+
+def test_who_stops_a_router_from_itself_waits_for_its_end(tmp_path: Path) -> None:
+    with MeshProcesses(generate("line", 1), tmp_path) as mesh:
+        mesh.start()
+        found = command(mesh, "R1", "drain", "R1", "--stop")
+        assert (found.exit_code, found.output) == (0, "router R1 has stopped\n")
+        assert mesh["R1"].wait_ended() == 0
 
 
 @pytest.mark.slow
