@@ -10,14 +10,17 @@ import attrs
 import click
 
 from router.cli.did_you_mean import did_you_mean, suggestion
-from router.cli.stat_columns import Entity, View, cell
+from router.cli.entity_rows import told
+from router.cli.stat_columns import Column, Entity, View, cell
 from router.management.schema import find_type
 
 CONDITION: Final = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign><=|>=|!=|=|<|>|~)\s*(?P<value>.*?)\s*", re.DOTALL)
 
-SIGNS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "=": lambda one, other: bool(one == other),
-    "!=": lambda one, other: bool(one != other),
+DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+UNITS_S: Final = (86400, 3600, 60, 1)
+"""Units of its parts, seconds."""
+
+ORDERINGS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<": lambda one, other: bool(one < other),
     ">": lambda one, other: bool(one > other),
     "<=": lambda one, other: bool(one <= other),
@@ -60,26 +63,42 @@ class RowChoice:
             found = [row for row in found if holds(row)]
         if self.match is not None:
             wanted = self.match.casefold()
-            found = [row for row in found if any(wanted in cell(col.text(row)).casefold() for col in view.columns)]
+            texts = [_Reader(column) for column in view.columns]
+            found = [row for row in found if any(wanted in cell(each.text(row)).casefold() for each in texts)]
         if self.sort is not None:
-            value = _reader(view, self.sort)
-            numbers = [row for row in found if _number(value(row)) is not None]
-            others = [row for row in found if _number(value(row)) is None]
+            reader = _reader(view, self.sort)
+            numbers = [row for row in found if reader.number(row) is not None]
+            others = [row for row in found if reader.number(row) is None]
             # Of numbers the largest are looked for, of words the alphabet is.
-            numbers.sort(key=lambda row: -(_number(value(row)) or 0.0))
-            others.sort(key=lambda row: (value(row) in (None, ""), str(value(row))))
+            numbers.sort(key=lambda row: -(reader.number(row) or 0.0))
+            others.sort(key=lambda row: (reader.text(row) in (None, ""), str(reader.text(row))))
             found = [*numbers, *others]
         return found[::-1] if self.is_reversed else found
 
 
-def _reader(view: View, name: str) -> Callable[[Entity], Any]:
-    """Value of a column by its title, or of an attribute by its name."""
+@attrs.frozen
+class _Reader:
+    """Reader of a column, or of an attribute: nothing where the router is of another version and doesn't tell it."""
+
+    column: Column
+
+    def text(self, row: Entity) -> object:
+        """The text that is shown."""
+        return told(self.column.text, row, None)
+
+    def number(self, row: Entity) -> float | None:
+        """The number that it is, or that the text is of; None for none."""
+        return _number(told(self.column.value or self.column.text, row, None))
+
+
+def _reader(view: View, name: str) -> _Reader:
+    """Reader of a column by its title, or of an attribute by its name."""
     attributes = find_type(view.kind).attributes
     for column in view.columns:
         if column.title == name:
-            return column.text
+            return _Reader(column)
     if name in attributes:
-        return lambda row: row[name]
+        return _Reader(Column(name, lambda row: row[name]))
     known = [*(column.title for column in view.columns), *attributes]
     titles = ", ".join(column.title for column in view.columns)
     other = next((each for each in OTHER_WORDS.get(name.casefold(), ()) if each in known), None)
@@ -92,29 +111,33 @@ def _condition(view: View, text: str, rows: Sequence[Entity]) -> Callable[[Entit
     found = CONDITION.fullmatch(text)
     if found is None:
         raise click.UsageError(f"--where {text}: NAME=VALUE is expected, or with !=, <, >, <=, >=, ~ (contains)")
-    value, sign, wanted = _reader(view, found["name"]), found["sign"], found["value"]
+    reader, sign, wanted = _reader(view, found["name"]), found["sign"], found["value"]
     if sign == "~":
-        return lambda row: wanted.casefold() in cell(value(row)).casefold()
+        return lambda row: wanted.casefold() in cell(reader.text(row)).casefold()
     number = _number(wanted)
-    compare = SIGNS[sign]
-    if sign not in ("=", "!=") and number is None and _is_of_numbers(list(map(value, rows))):
+    if number is None and reader.column.value is not None and reader.column.is_number:
+        number = _seconds(wanted)
+
+    def is_equal(row: Entity) -> bool:
+        return (number is not None and reader.number(row) == number) or _word(reader.text(row)) == _word(wanted)
+
+    if sign in ("=", "!="):
+        return is_equal if sign == "=" else lambda row: not is_equal(row)
+    compare = ORDERINGS[sign]
+    given = [row for row in rows if reader.text(row) not in (None, "", "-")]
+    are_numbers = [reader.number(row) is not None for row in given] if reader.column.value is None else []
+    if number is None and (reader.column.is_number or (are_numbers and all(are_numbers))):
         raise click.UsageError(f"--where {text}: `{found['name']}` is a number; one is expected after `{sign}`")
+    if number is not None and are_numbers and not any(are_numbers):
+        raise click.UsageError(f"--where {text}: `{found['name']}` is no number; a word is expected after `{sign}`")
 
     def holds(row: Entity) -> bool:
-        given = value(row)
-        if number is not None and _number(given) is not None:
-            return compare(_number(given), number)
-        if sign in ("=", "!="):
-            return compare(_word(given), _word(wanted))
-        return number is None and given not in (None, "") and compare(str(given), wanted)
+        if number is not None:
+            value = reader.number(row)
+            return value is not None and compare(value, number)
+        return reader.text(row) not in (None, "") and compare(str(reader.text(row)), wanted)
 
     return holds
-
-
-def _is_of_numbers(values: Sequence[object]) -> bool:
-    """Whether a column has numbers, and nothing else but empty cells."""
-    given = [each for each in values if each not in (None, "", "-")]
-    return bool(given) and all(_number(each) is not None for each in given)
 
 
 def _word(value: object) -> str:
@@ -124,7 +147,7 @@ def _word(value: object) -> str:
 
 
 def _number(value: object) -> float | None:
-    """The number that it is, or that it begins with where a unit follows; None when it is none."""
+    """The number that it is; None when it is none."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -133,3 +156,11 @@ def _number(value: object) -> float | None:
         return float(str(value))
     except ValueError:
         return None
+
+
+def _seconds(text: str) -> float | None:
+    """Seconds of a duration as tables show it, such as `3m10s`; None when it is none."""
+    found = DURATION.fullmatch(text)
+    if found is None or not text:
+        return None
+    return float(sum(int(count or 0) * size for count, size in zip(found.groups(), UNITS_S, strict=True)))

@@ -303,8 +303,8 @@ class _Looking:
             for row in rows:
                 at, before = self._before.get((router, row["identity"]), (now, row))
                 for title, name in counters:
-                    passed = max(0, row[name] - before[name])
-                    row[title] = round(passed / (now - at)) if now > at else None
+                    if (count := row.get(name)) is not None and now > at:  # one of another version may not tell it
+                        row[title] = round(max(0, count - before.get(name, count)) / (now - at))
                 seen[router, row["identity"]] = (now, row)
         self._before = seen
 

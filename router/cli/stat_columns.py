@@ -26,6 +26,8 @@ class Column:
     """Shown with `--verbose` only."""
     is_spare: bool = False
     """Left out first where a line has no room for all."""
+    value: Callable[[Entity], int | None] | None = None
+    """Number that the text is of, such as seconds: rows are sorted and compared by it; None for none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -88,6 +90,12 @@ def duration(seconds: int) -> str:
     return f"{seconds}s"
 
 
+def _duration(title: str, attribute: str) -> Column:
+    return Column(
+        title, lambda entity: duration(entity[attribute]), is_number=True, value=lambda entity: entity[attribute]
+    )
+
+
 # Connections
 
 
@@ -124,7 +132,7 @@ CONNECTIONS: Final = View(
         _number("links", "linkCount", is_spare=True),
         # A router of an earlier version doesn't say.
         Column("unansw", lambda entity: entity.get("unansweredCount"), is_number=True, is_spare=True),
-        Column("uptime", lambda entity: duration(entity["uptimeSeconds"]), is_number=True),
+        _duration("uptime", "uptimeSeconds"),
         _text("status", "operStatus"),
         _text("reading", "reading"),
         _text("sending", "sending"),
@@ -172,7 +180,7 @@ LINKS: Final = View(
         Column("address", lambda entity: address(entity["owningAddr"])),
         _number("credit", "creditAvailable"),
         _number("undeliv", "undeliveredCount"),
-        Column("waits", lambda entity: duration(entity["zeroCreditSeconds"]), is_number=True),
+        _duration("waits", "zeroCreditSeconds"),
         _number("unsett", "unsettledCount"),
         _number("stuck", "deliveriesStuck"),
         _number("deliv", "deliveryCount"),
@@ -225,7 +233,7 @@ ADDRESSES: Final = View(
         _number("publ", "publisherCount"),
         _number("credit", "creditAvailable"),
         _number("waiting", "waitingCount"),
-        Column("oldest", lambda entity: duration(entity["oldestWaitSeconds"]), is_number=True),
+        _duration("oldest", "oldestWaitSeconds"),
         _number("unsett", "trackedDeliveries", is_spare=True),
         _number("in", "deliveriesIngress"),
         _number("out", "deliveriesEgress"),
@@ -268,8 +276,13 @@ def moment(seconds: int | None) -> str | None:
     return time.strftime("%T" if there[:3] == now[:3] else "%F %T", there)
 
 
-def _since(title: str = "since") -> Column:
-    return Column(title, lambda entity: moment(entity["since"]))
+def _moment(title: str, value: Callable[[Entity], int | None], *, is_detail: bool = False) -> Column:
+    """Column of a time, which is sorted by the time itself: of another day the text has the date too."""
+    return Column(title, lambda entity: moment(value(entity)), is_detail=is_detail, value=value)
+
+
+def _since() -> Column:
+    return _moment("since", lambda entity: entity["since"])
 
 
 def _why() -> Column:
@@ -298,13 +311,13 @@ def _why_not_connected(entity: Entity) -> str | None:
 def _flaps() -> tuple[Column, Column]:
     return (
         Column("flaps", lambda entity: entity["flapCount"] or None, is_number=True),
-        Column("last flap", lambda entity: moment(entity["lastFlap"])),
+        _moment("last flap", lambda entity: entity["lastFlap"]),
     )
 
 
 def _flaps_since() -> Column:
     """Time of the first loss of late: that of a connector, and a router of an earlier version, is not told."""
-    return Column("flaps since", lambda entity: moment(entity.get("firstRecentFlap")))
+    return _moment("flaps since", lambda entity: entity.get("firstRecentFlap"))
 
 
 def _router_state(entity: Entity) -> str:
@@ -313,9 +326,10 @@ def _router_state(entity: Entity) -> str:
     return "drained" if entity.get("isDraining") else "up"  # a router of an earlier version doesn't say
 
 
-def _state_since(entity: Entity) -> str | None:
+def _state_since(entity: Entity) -> int | None:
     """Time since which a router is in its state: one that is drained has told its neighbors' costs anew then."""
-    return moment(entity["lastTopoChange"] if _router_state(entity) == "drained" else entity["since"])
+    found: int | None = entity["lastTopoChange"] if _router_state(entity) == "drained" else entity["since"]
+    return found
 
 
 ROUTERS: Final = View(
@@ -324,7 +338,7 @@ ROUTERS: Final = View(
     columns=(
         _text("id", "id"),
         Column("state", _router_state),
-        Column("since", _state_since),
+        _moment("since", _state_since),
         _text("next hop", "nextHop"),
         _number("cost", "cost"),
         Column("neighbors", _neighbors),
@@ -334,7 +348,7 @@ ROUTERS: Final = View(
         _flaps_since(),
         Column("in the file", lambda entity: "yes" if entity["isConfigured"] else "no", is_detail=True),
         _number("conn", "routerLink", is_detail=True),
-        Column("links changed", lambda entity: moment(entity["lastTopoChange"]), is_detail=True),
+        _moment("links changed", lambda entity: entity["lastTopoChange"], is_detail=True),
         _number("instance", "instance", is_detail=True),
         _number("ls seq", "linkStateSequence", is_detail=True),
         _number("addr seq", "mobileSequence", is_detail=True),
@@ -412,10 +426,15 @@ LISTENERS: Final = View(
 )
 
 
+def _counted_cost(entity: Entity) -> int | None:
+    cost: int | None = entity["cost"] if entity["cost"] is not None else entity["configuredCost"]
+    return cost
+
+
 def _link_cost(entity: Entity) -> str:
     cost, configured = entity["cost"], entity["configuredCost"]
     if configured is None or cost is None or cost == configured:
-        return str(cost if cost is not None else configured)
+        return str(_counted_cost(entity))
     return f"{cost} (file: {configured})"
 
 
@@ -427,7 +446,7 @@ MESH: Final = View(
         _text("other", "other"),
         Column("state", lambda entity: entity["state"] if entity["state"] == "up" else entity["state"].upper()),
         _since(),
-        Column("cost", _link_cost, is_number=True),
+        Column("cost", _link_cost, is_number=True, value=_counted_cost),
         *_flaps(),
         _why(),
         _flaps_since(),

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,11 +19,12 @@ from rich.cells import cell_len
 
 from mesh_config.generators import generate
 from router.cli import main
+from router.cli.entity_rows import EntityRow
 from router.cli.management import ManagementClient
 from router.cli.message_links import Client
 from router.cli.router_access import RouterAccess
 from router.cli.row_choice import RowChoice
-from router.cli.stat_columns import LINKS, ROUTERS
+from router.cli.stat_columns import LINKS, MESH, ROUTERS
 from router.cli.table_fitting import fitted
 from tests.cli.test_messages import call, command
 from tests.helpers.processes import MeshProcesses, wait_until, without_idle_timeout
@@ -286,6 +288,56 @@ def test_the_largest_numbers_come_first_and_words_by_alphabet() -> None:
     assert [each["container"] for each in RowChoice(sort="msg/s").apply(LINKS, rows)] == ["a", "c", "b"]
     assert [each["container"] for each in RowChoice(sort="container").apply(LINKS, rows)] == ["a", "b", "c"]
     assert [each["rate"] for each in RowChoice(sort="rate", is_reversed=True).apply(LINKS, rows)] == [9, 20, 100]
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("waits>5", ["b", "c", "d"]),
+        ("waits>=3m", ["c", "d"]),
+        ("waits<3m10s", ["a", "b"]),
+        ("waits=12s", ["b"]),
+        ("waits=190", ["c"]),
+        ("waits!=12d03h", ["a", "b", "c"]),
+        ("waits~m", ["c"]),
+    ],
+)
+def test_a_duration_is_compared_by_its_seconds(where: str, kept: list[str]) -> None:
+    rows = [
+        row(container=name, zeroCreditSeconds=seconds)
+        for name, seconds in (("a", 0), ("b", 12), ("c", 190), ("d", 12 * 86400 + 3 * 3600 + 1))
+    ]
+    assert [each["container"] for each in RowChoice(where=[where]).apply(LINKS, rows)] == kept
+
+
+def test_durations_and_times_are_sorted_by_seconds() -> None:
+    rows = [row(container=name, zeroCreditSeconds=waits) for name, waits in (("a", 42), ("b", 190), ("c", 12 * 86400))]
+    assert [each["container"] for each in RowChoice(sort="waits").apply(LINKS, rows)] == ["c", "b", "a"]
+    now = int(time.time())
+    ends = [{"one": name, "since": now - ago, "cost": 1, "configuredCost": cost, "state": "up"} for name, ago, cost in
+            (("yesterday", 86400, 20), ("now", 0, 3), ("never", now, 100))]  # fmt: skip
+    assert [each["one"] for each in RowChoice(sort="since").apply(MESH, ends)] == ["now", "yesterday", "never"]
+    costs = [{**each, "cost": cost} for each, cost in zip(ends, (3, 20, 100), strict=True)]
+    assert [each["one"] for each in RowChoice(where=["cost>5"], sort="cost").apply(MESH, costs)] == ["never", "now"]
+
+
+def test_words_are_not_compared_with_a_number() -> None:
+    with pytest.raises(click.UsageError, match="--where container>5: `container` is no number; a word is expected"):
+        RowChoice(where=["container>5"]).apply(LINKS, [row()])
+    with pytest.raises(click.UsageError, match="--where waits>long: `waits` is a number; one is expected after `>`"):
+        RowChoice(where=["waits>long"]).apply(LINKS, ())
+    assert RowChoice(where=["container>5"]).apply(LINKS, [row(container="7"), row(container="x")]) == [
+        row(container="7")
+    ]
+
+
+def test_rows_that_lack_an_attribute_are_chosen_by_the_others() -> None:
+    rows = [
+        EntityRow({key: value for key, value in row(container=name).items() if key != "rate"}, "B") for name in "ab"
+    ]
+    assert [each["container"] for each in RowChoice(match="B").apply(LINKS, rows)] == ["b"]
+    assert [each["container"] for each in RowChoice(where=["container=a"], sort="msg/s").apply(LINKS, rows)] == ["a"]
+    assert RowChoice(where=["rate>5"]).apply(LINKS, rows) == []
 
 
 def test_a_wrong_column_is_answered_with_the_nearest_right_one() -> None:

@@ -136,3 +136,19 @@ def test_a_router_that_answers_no_more_is_not_taken_for_one_that_has_stopped(mon
     assert found.exit_code == 1
     assert found.stdout == ""
     assert found.stderr == "Error: router B has not stopped yet; its log says more\n"
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("words", ["--watch --looks 1", "--match x", "--where id=1 --sort uptime"])
+def test_rows_of_another_version_are_shown_as_far_as_they_are_told(words: str) -> None:
+    def answer(request: Message) -> Message:
+        body: dict[str, object] = {"id": "B"}
+        if request.properties["operation"] == "QUERY":
+            body = {"attributeNames": ["identity", "container"], "results": [["1", "x"]]}
+        return Message(properties={"statusCode": 200, "statusDescription": "OK"}, body=body)
+
+    with fake_management(answer) as url:
+        found = CliRunner().invoke(main, ["stat", "connections", *words.split(), "--url", url])
+    assert found.stderr == ""
+    assert found.exit_code == 0
+    assert "?: not reported by this router; is it another version?" in found.stdout
