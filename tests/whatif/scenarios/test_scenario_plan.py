@@ -273,7 +273,8 @@ def test_variants_are_not_looked_through_for_each_chunk() -> None:
 
 
 def test_more_scenarios_than_are_held_in_the_end_are_refused() -> None:
-    with pytest.raises(PlanError, match="121,095,301 scenarios; expected at most 100,000,000: fewer failures at once, or --sample"):
+    words = "121,095,301 scenarios; expected at most 100,000,000: fewer failures at once, or --sample"
+    with pytest.raises(PlanError, match=words):
         plan_of(ring(900), "links:3")
 
 
