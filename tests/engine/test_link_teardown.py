@@ -80,7 +80,7 @@ def attach(handle: int, address: str, *, is_receiver: bool) -> bytes:
     return frames.write(0x12, [f"link {handle}", handle, is_receiver, None, None, *ends, None, None, 0])
 
 
-def test_a_link_closed_for_a_fault_while_its_ended_session_is_taken_away_is_forgotten(bench: Bench) -> None:
+def test_a_link_closed_for_a_fault_in_a_session_that_has_ended_is_forgotten(bench: Bench) -> None:
     router = bench.router("A")
     stranger = bench.raw(router)
     stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["hasty"]) + frames.write(0x11, [None, 0, 1000, 1000]))
