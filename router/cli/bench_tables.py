@@ -48,7 +48,7 @@ def _figures(title: str, unit: str, figures: list[CaseMedians]) -> Table:
     table = _table(
         title,
         ("case", "over"),
-        (unit, "share", *(("of stream", "x echo") if is_rpc else ()), "CPU us", "p50 us", "p99 us", "MB", "refused"),
+        (unit, "share", *(("of stream", "x echo") if is_rpc else ()), "CPU us", "p50 us", "p99 us", "MiB", "refused"),
     )
     case = None
     for one in figures:
@@ -87,7 +87,7 @@ def _memory(outcome: SuiteResult) -> Table:
 
 def _oslo(outcome: SuiteResult) -> Table:
     table = _table(
-        "Calls by oslo.messaging, 1 KiB, 20 callers, 750 a second", ("over",), ("calls/s", "CPU us", "MB", "failed")
+        "Calls by oslo.messaging, 1 KiB, 20 callers, 750 a second", ("over",), ("calls/s", "CPU us", "MiB", "failed")
     )
     for one in outcome.oslo:
         table.add_row(
@@ -111,7 +111,7 @@ def _comparisons(outcome: SuiteResult) -> Table:
 
 def _idle(found: MeshAtRestUsage) -> Table:
     title = f"{found.routers} routers that stand still, for {found.seconds:.0f} s"
-    table = _table(title, ("a router takes",), ("% of a core", "MB"))
+    table = _table(title, ("a router takes",), ("% of a core", "MiB"))
     for what, share, resident in (
         ("median", found.core_share, found.resident_bytes),
         ("the most of any", found.most_core_share, found.most_resident_bytes),

@@ -17,7 +17,7 @@ from router.whatif.formats.parquet_file import read_matching
 from router.whatif.library.worst_utilisation_chart import shortened
 from router.whatif.pipeline.table_files import files_of, partition_of
 from router.whatif.pipeline.table_layouts import SCENARIO_LOAD
-from router.whatif.report.pictures import CLASS_COLORS, CLASSES, WIDE, WIDTH, curve_styles, falling
+from router.whatif.report.pictures import CLASS_COLORS, CLASSES, WIDE, WIDTH, curve_styles, falling, largest
 from router.whatif.report.run_facts import Facts, LinkFacts
 from router.whatif.report.single_failures import STEPS
 from router.whatif.report.themed_matplotlib_svg import INK, PAPER, CaptionedPicture, figure, svg_of
@@ -39,7 +39,7 @@ def utilisations(facts: Facts) -> CaptionedPicture | None:
     title = "Utilisation of the busiest link, by scenario"
     with figure(WIDTH, 300) as made:
         axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
-        for (name, (rank, value)), (color, dash) in zip(curves, curve_styles(), strict=False):
+        for (name, (rank, value)), (color, dash) in zip(largest(curves), curve_styles(), strict=False):
             axes.step(rank, 100 * value, where="pre", color=color, linestyle=dash, label=name)
         axes.axhline(100 * facts.base["max_utilisation"], color=INK, linewidth=1, linestyle=(0, (4, 2)))
         axes.set_xscale("log")
@@ -52,10 +52,11 @@ def utilisations(facts: Facts) -> CaptionedPicture | None:
         )
         made.legend(loc="upper right", ncols=3, handlelength=2.4)
         svg = svg_of(made, "utilisations", title)
+    left_out = len(curves) - len(curve_styles())
     caption = (
         "Number of scenarios of each family in which some link is at least this busy; the broken line is "
         "the base state."
-    )
+    ) + (f" Without the {left_out} families in which it is least busy." if left_out > 0 else "")
     return CaptionedPicture(name="utilisations", title=title, caption=caption, svg=svg)
 
 

@@ -325,10 +325,11 @@ def losses(facts: Facts) -> CaptionedPicture | None:
     curves = falling(facts, "lost_msgs_per_s")
     if not curves or not facts.sent_msgs_per_s:
         return None
+    drawn = largest(curves)
     title = "How many scenarios lose how many messages"
     with figure(WIDTH, 300) as made:
         axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
-        for (name, (rank, value)), (color, dash) in zip(curves, curve_styles(), strict=False):
+        for (name, (rank, value)), (color, dash) in zip(drawn, curve_styles(), strict=False):
             axes.step(rank, 100 * value / facts.wanted_msgs_per_s, where="pre", color=color, linestyle=dash, label=name)
         axes.set_xscale("log")
         axes.set_xlim(left=1)
@@ -338,12 +339,17 @@ def losses(facts: Facts) -> CaptionedPicture | None:
         axes.set_ylabel("messages lost, percent of all")
         made.legend(loc="upper right", ncols=3, handlelength=2.4)
         svg = svg_of(made, "losses", title)
-    name, (rank, value) = curves[0]
+    name, (rank, value) = drawn[0]
     harmful = np.flatnonzero(value > 0)
     at = harmful[len(harmful) // 2]
     lost = percent(float(value[at]) / facts.wanted_msgs_per_s)
+    which = (
+        "A line for each family of scenarios that loses any"
+        if len(drawn) == len(curves)
+        else f"A line for each of the {len(drawn)} families of scenarios that lose most, of {len(curves)} that lose any"
+    )
     caption = (
-        "A line for each family of scenarios that loses any. To read it, for example: "
+        f"{which}. To read it, for example: "
         f"{counted(int(rank[at]), 'scenario')} of {name} {'loses' if rank[at] == 1 else 'lose'} {lost} or more of what "
         "should arrive."
     )
@@ -354,6 +360,13 @@ def curve_styles() -> list[tuple[str, Any]]:
     """Colors and dashes of curves: each differs from all others in more than its color."""
     dashes: list[Any] = ["solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2))]
     return [(color, dash) for dash in dashes for color in (ONE, TWO, THREE)]
+
+
+def largest(curves: list[tuple[str, Curve]]) -> list[tuple[str, Curve]]:
+    """Choose as many curves as can be told apart, in their order: those with the largest values."""
+    kept = sorted(curves, key=lambda each: -each[1][1][0])[: len(curve_styles())]
+    names = {name for name, _ in kept}
+    return [each for each in curves if each[0] in names]
 
 
 def falling(facts: Facts, measure: str) -> list[tuple[str, Curve]]:

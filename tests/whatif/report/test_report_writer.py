@@ -131,6 +131,25 @@ def test_captions_of_curves_give_an_example_that_is_true(tmp_path: Path) -> None
     assert "of the scenarios 99 % of the paths cost at most 3 times" in captions["stretches"]
 
 
+def test_of_more_families_than_can_be_told_apart_a_picture_says_which_it_has(tmp_path: Path) -> None:
+    model = mesh("A-B B-C C-D D-A", demands=[demand("A", "C", 8, is_address=False)])
+    facts = facts_of(run(model, Request(families="links:2"), tmp_path / "run"), model)
+    (family,) = (each for each in facts.families if each.family == "links:2" and each.variant == "base")
+    rows = [row for row in facts.curves if row["family"] == "links:2"]
+    many = attrs.evolve(
+        facts,
+        families=[attrs.evolve(family, family=f"group {number:02}") for number in range(14)],
+        curves=[
+            {**row, "family": f"group {number:02}", "value": row["value"] * (1 + number) / 14}
+            for number in range(14)
+            for row in rows
+        ],
+    )
+    (drawn,) = (each for each in pictures(many) if each.name == "losses")
+    assert drawn.caption.startswith("A line for each of the 12 families of scenarios that lose most, of 14 that lose")
+    assert [f"group {number:02}" in drawn.svg for number in range(14)] == [False] * 2 + [True] * 12
+
+
 def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
     model = mesh("A-B B-C C-A", capacity_msgs=10.0, demands=[demand("A", "B", 6, is_address=False)])
     folder = run(model, Request(costs=("A--B=5",), growth="1:2:0.5"), tmp_path / "run")
