@@ -104,6 +104,21 @@ def losing() -> Model:
     return model
 
 
+def held_down() -> Model:
+    """A triangle whose address loses messages in maintenance alone, which takes both links of its publisher."""
+    links = [LinkEdge(id=f"{a}--{b}", a=a, b=b, failures_per_year=10, repair_hours=87.6) for a, b in ("AB", "AC", "BC")]
+    model = Model(
+        routers=[RouterNode(id=name) for name in "ABC"],
+        links=links,
+        addresses=[AddressNode(text="q", treatment=Treatment.CLOSEST)],
+        subscribers=[SubscriberSite(address="q", router="B")],
+        demands=[Demand(src="A", address="q", msgs_per_s=5, msg_bytes=10.0)],
+        groups=[Group(name="window", kind=GroupKind.MAINTENANCE, links=("A--B", "A--C"))],
+    )
+    model.check()
+    return model
+
+
 def relieved() -> Model:
     """A mesh that starves two publishers of `q` while nothing fails, and loses nothing when r1--r2 is down.
 

@@ -261,7 +261,7 @@ class LocalSummaries:
         touched, dead = np.bincount(place, minlength=count), np.bincount(place[is_dead], minlength=count)
         worst = np.lexsort((scenario, -lost, place))
         first_of = worst[np.searchsorted(place[worst], np.arange(count))[touched > 0]]
-        rated = np.bincount(place[is_known], minlength=count) > 0
+        rated = np.bincount(variants[is_played], minlength=len(self._variants)) > 0
         sums = {
             "probability": exact_sums(place[is_known], weight[is_known], count),
             "mean_lost_msgs_per_s": exact_sums(place[is_known], (weight * lost)[is_known], count),
@@ -275,7 +275,7 @@ class LocalSummaries:
                 "dead_scenarios": int(dead[at]),
                 "max_lost_msgs_per_s": float(lost[first]),
                 "worst_scenario": int(scenario[first]),
-                **{name: float(values[at]) if rated[at] else None for name, values in sums.items()},
+                **{name: float(values[at]) if rated[at // len(names)] else None for name, values in sums.items()},
             }
             for at, first in zip(np.flatnonzero(touched).tolist(), first_of.tolist(), strict=True)
         ]

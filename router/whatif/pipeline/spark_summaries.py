@@ -183,10 +183,12 @@ class SparkSummaries:
         found: dict[tuple[str, ...], Row] = {}
         calm: dict[tuple[str, str], tuple[float, int]] = {}
         names = ("probability", "mean_lost_msgs_per_s", "dead_probability")
+        # Scenarios of maintenance alone have none: 0 in a model that has rates.
+        none = {each.name: 0.0 if each.elements.has_rates else None for each in self._plan.variants}
         for row in _collected(counted.select(*columns)):
             said = {"max_lost_msgs_per_s": row.pop("lost"), "worst_scenario": row.pop("number")}
             lost, harmless = row.pop("calm"), row.pop("harmless")
-            found[key := (row[VARIANT], row["address"])] = {**row, **said, **dict.fromkeys(names)}
+            found[key := (row[VARIANT], row["address"])] = {**row, **said, **dict.fromkeys(names, none[row[VARIANT]])}
             if lost is not None:
                 calm[key] = lost, harmless
         if self._is_rated and found:

@@ -42,7 +42,7 @@ from router.whatif.pipeline.table_layouts import layout_of
 from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk
-from tests.whatif.runs import TABLES, assert_equal, everything, losing, made, nothing_beside, relieved
+from tests.whatif.runs import TABLES, assert_equal, everything, held_down, losing, made, nothing_beside, relieved
 
 REQUEST = Request(
     families="links:1,routers:2,srlg,sites,links:1+routers:1,links:3",
@@ -267,6 +267,17 @@ def test_both_engines_count_what_is_lost_while_nothing_fails(spark: SparkSession
     assert_equal(tmp_path / "local-relieved", tmp_path / "spark-relieved")
     found = {row["address"]: row["scenarios"] for row in read_table(tmp_path / "spark", "address_summary").to_pylist()}
     assert found["nobody"] > found["served"]
+
+
+def test_by_both_engines_what_maintenance_alone_does_has_a_probability_of_zero(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in ("local", "spark"):
+        made(held_down(), Request(families="links:1", maintenance=("window",)), tmp_path / name, engine=name)
+    assert_equal(tmp_path / "local", tmp_path / "spark")
+    (row,) = read_table(tmp_path / "local", "address_summary").to_pylist()
+    assert row["max_lost_msgs_per_s"] == 5
+    assert (row["probability"], row["mean_lost_msgs_per_s"], row["dead_probability"]) == (0, 0, 0)
 
 
 def test_a_member_that_is_dropped_from_a_group_is_noticed(
