@@ -108,9 +108,7 @@ class Port:
         """Last message that was begun while `is_over`, though its address was not known."""
         self.paused: dict[IngressLink, None] = {}
         """Ingress links that are not read until this connection has written more."""
-        self.blocked: dict[Handle, dict[EgressLink, None]] = {}
-        """Its own links that have credit and may not send, by session of which, or of this connection, too much is
-        unwritten; at NULL those that wait until it takes more."""
+        self.blocked: dict[Handle, dict[EgressLink, None]] = {}  # links that have credit and may not send, see `block`
 
     def serve_client(
         self,
@@ -166,7 +164,10 @@ class Port:
         self.open_stream = self.open_circuit = None
 
     def block(self, link: EgressLink, session: Handle) -> None:
-        """Have a link go on when its session has written more, and this connection too; NULL for that alone."""
+        """Let a link that has credit go on when enough of what is unwritten of its *session* and connection is written.
+
+        NULL stands for the memory of the connection: it goes on when that is below its mark.
+        """
         links = self.blocked.get(session)
         if links is None:
             self.blocked[session] = {link: None}

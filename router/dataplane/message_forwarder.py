@@ -355,8 +355,7 @@ class Forwarder:
             return None
         if len(subscribers) > 1:
             controller = self.credit_manager.of(entry)
-            assert isinstance(controller, AnycastController)
-            return controller.next_subscriber()
+            return controller.next_subscriber() if isinstance(controller, AnycastController) else None
         (only,) = local_subscribers(entry)
         return only if only.has_credit() else None
 

@@ -357,7 +357,7 @@ def test_withdrawn_credit_is_taken_back_from_upstream_after_the_debt_time() -> N
     assert bench.wait(0.0002) == [("drain_circuit", "up")]
 
 
-def test_a_child_that_has_granted_since_it_closed_is_live_though_its_word_comes_later() -> None:
+def test_a_child_that_has_granted_since_it_closed_is_live_when_its_word_comes() -> None:
     bench = transit("a")
     bench.branch("in", "a", 5)
     bench.closed("in", "a")

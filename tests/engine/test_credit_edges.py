@@ -200,7 +200,7 @@ def test_dealing_among_many_circuits_looks_at_each_a_few_times() -> None:
 
 
 @pytest.mark.parametrize("crosses", [False, True])
-def test_a_reply_that_crosses_the_loss_of_its_path_costs_its_publisher_no_credit(bench: Bench, crosses: bool) -> None:
+def test_a_reply_that_crosses_the_loss_of_its_path_costs_no_credit(bench: Bench, crosses: bool) -> None:
     a, b = bench.mesh(("A", "B"))
     (wire,) = bench.wires
     requester = bench.client(b).receiver(None, dynamic=True, credit=100).accepting()

@@ -272,7 +272,7 @@ def test_names_of_routers_that_a_neighbor_makes_up_are_no_trees(bench: Bench) ->
     assert len(a.fib._trees) <= 2
 
 
-def test_the_numbers_of_multicasts_grow_with_these_and_not_with_their_addresses(bench: Bench) -> None:
+def test_numbers_of_multicasts_grow_with_these_and_not_with_their_addresses(bench: Bench) -> None:
     a, b = bench.mesh(("A", "B"))
     addresses = [f"broadcast/{number}" for number in range(10)]
     for address in addresses:
@@ -314,7 +314,7 @@ def test_a_copy_that_found_no_way_is_sent_when_there_is_one(bench: Bench) -> Non
     assert repair.resent == 1
 
 
-def test_credit_that_came_while_a_tree_was_forgotten_is_used_when_it_is_there_again(bench: Bench) -> None:
+def test_credit_that_came_while_its_tree_was_forgotten_is_used_later(bench: Bench) -> None:
     a, b, c, _ = bench.mesh(("A", "D"), ("B", "C"), ("B", "D"))
     wire = bench.join(a, b)
     bench.advance(3)
