@@ -10,6 +10,7 @@ about the package stands in pyproject.toml.
 from __future__ import annotations
 
 import os
+import shutil
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.modified import newer
 
 OPTIONS = {
@@ -50,6 +52,16 @@ DECLARATIONS = (
     "section_codes",
     "transfer_stages",
 )
+
+
+class BuildWhatIsThere(build_py):
+    """Copies the packages into a new folder: pip builds in the clone, where modules of an earlier version may lie."""
+
+    def run(self) -> None:
+        """See `build_py`."""
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
 
 
 class BuildOneLibrary(build_ext):
@@ -88,6 +100,6 @@ library = Extension(
 )
 setup(
     ext_modules=[] if SPEED == "interpreted" else [library],
-    cmdclass={"build_ext": BuildOneLibrary},
+    cmdclass={"build_py": BuildWhatIsThere, "build_ext": BuildOneLibrary},
     options={"build": {"build_base": FOLDER}},
 )

@@ -110,6 +110,8 @@ class Sender(Client):
             print(f"sent {number}, connection lost", flush=True)
         self.outcomes += len(self.numbers)
         self.numbers.clear()
+        if self.outcomes == self.count:
+            event.container.stop()
 
 
 def main() -> int:

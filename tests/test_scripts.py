@@ -75,6 +75,25 @@ def test_the_wheel_is_built_again_after_a_build_that_failed(clone: Path) -> None
     assert builds(clone) == 2
 
 
+def test_a_module_that_is_gone_is_not_built_again(tmp_path: Path) -> None:
+    for name in ("setup.py", "README.md", "LICENSE", "NOTICE", "MANIFEST.in", "pyproject.toml"):
+        shutil.copy(CLONE / name, tmp_path)
+    for name in ("router/__init__.py", "router/gone.py", "router/gone.pxd", "mesh_config/__init__.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('__version__ = "1.0"\n' if name == "router/__init__.py" else "")
+
+    def built() -> set[str]:
+        command = [sys.executable, "setup.py", "-q", "build"]
+        environment = {**os.environ, "AMQP_MESH_SPEED": "interpreted"}
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=60)
+        return {path.name for path in (tmp_path / "build").rglob("router/*")}
+
+    assert "gone.py" in built()
+    (tmp_path / "router" / "gone.py").unlink()
+    (tmp_path / "router" / "gone.pxd").unlink()
+    assert built() == {"__init__.py"}
+
+
 def test_proton_is_compiled_as_the_readme_has_it_and_without_assertions() -> None:
     (flags,) = re.findall(r'^PROTON_CFLAGS="(.*)"$', (SCRIPTS / "setup.sh").read_text(encoding="utf-8"), re.MULTILINE)
     assert "-DNDEBUG" in flags.split()

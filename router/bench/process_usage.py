@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,21 +15,23 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 def cpu_seconds(pids: Iterable[int]) -> float:
     """Processor time that these processes have used so far, to a millisecond or so.
 
-    A process that is gone counts nothing; where the system doesn't count in nanoseconds, it is to 10 ms.
+    A process that is gone counts nothing; where a thread has ended, or the system doesn't count in nanoseconds, it is
+    to 10 ms.
     """
     return sum(map(_cpu_seconds, pids))
 
 
 def _cpu_seconds(pid: int) -> float:
+    used_s = 0.0
+    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):  # the thread has ended
+            used_s += int(file.read_text(encoding="ascii").split()[0]) / 1e9
     try:
-        threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
-        used_s = sum(int(file.read_text(encoding="ascii").split()[0]) for file in threads) / 1e9
-        if used_s:
-            return used_s
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    # This counts threads that have ended too, though in ticks only.
+    return max(used_s, (int(fields[11]) + int(fields[12])) / _TICKS)
 
 
 def resident_bytes(pid: int) -> int:

@@ -202,12 +202,13 @@ def _found(looking: LinkSampler, by: str, order: str, match: str | None) -> tupl
     links = looking.look()
     if match is not None:
         wanted = match.casefold()
-        links = [
-            each
-            for each in links
-            if any(wanted in str(text).casefold() for text in (each.container, each.address, each.router))
-        ]
+        links = [each for each in links if any(wanted in text.casefold() for text in _texts(each))]
     return links, sorted(rows_by(links, by), key=ORDERS[order])
+
+
+def _texts(link: LinkSample) -> tuple[str, ...]:
+    """Texts of a link that `--match` looks at: those by which it is shown."""
+    return client_name(link.container, link.user, link.host), link.address or "", link.router
 
 
 def _screen(looking: LinkSampler, by: str, order: str, match: str | None, most: int | None, height: int) -> ScreenFrame:

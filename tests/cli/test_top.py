@@ -55,3 +55,15 @@ def test_a_look_that_lacks_a_router_is_not_whole(shown: Any) -> None:
     for errors in ({}, {"B": "does not answer"}):
         seen = shown(SimpleNamespace(look=list, errors=errors, took_s=0.0), "clients", "trouble", None, None, 0)
         assert seen.is_whole is not bool(errors)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_shown"),
+    [("ALICE", True), ("alice/batch", True), ("10.0.0.7", True), ("busy", True), ("a", True), ("none", False)],
+)
+def test_a_text_is_looked_for_in_all_that_a_row_shows_of_its_client(text: str, is_shown: bool) -> None:
+    link = attrs.evolve(SENDER, container="batch-7", user="alice", host="10.0.0.7:41234")
+    silent = attrs.evolve(SENDER, address=None, router="Z", container="other", user="", host="")
+    looking: Any = SimpleNamespace(look=lambda: [link, silent])
+    _, rows = top._found(looking, "clients", "trouble", text)
+    assert [row.container for row in rows] == ["batch-7"] * is_shown

@@ -13,6 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from proton import Event
+
+from tests.helpers.fake_management import FakeRouter
+from tests.helpers.fake_management import running as fake_router
 
 pytestmark = pytest.mark.interop
 
@@ -78,6 +82,28 @@ def mesh() -> Iterator[dict[str, str]]:
         finally:
             demo.send_signal(signal.SIGINT)
             demo.wait(STOP_S)
+
+
+class Cutting(FakeRouter):
+    """Takes messages without an outcome, and cuts the connection at the second one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.auto_accept = False
+        self.received = 0
+
+    def on_message(self, event: Event) -> None:
+        self.received += 1
+        if self.received == 2:
+            event.transport.close_tail()
+            event.transport.close_head()
+
+
+def test_the_sender_of_the_proton_pair_ends_where_its_connection_is_lost_under_its_last_messages() -> None:
+    with fake_router(Cutting()) as url:
+        sent = run(*example("proton_pair.py", "send", "--url", f"{url}/example", "--count", "2"))
+    assert sent.stdout.splitlines() == ["sent 1, connection lost", "sent 2, connection lost"]
+    assert sent.returncode == 0
 
 
 def test_the_proton_pair_crosses_the_mesh(mesh: dict[str, str]) -> None:
