@@ -279,8 +279,8 @@ RINGS = (
         "router.cli",
         ours=(
             "router.daemon", "router.core", "router.bench", "router.management", "router.whatif",
-            "router.address_space_headroom", "router.background_call", "router.child_processes", "router.findings_log",
-            "router.http_extra", "router.logs", "router.security", "mesh_config",
+            "router.address_space_headroom", "router.background_call", "router.child_processes", "router.drain_state",
+            "router.findings_log", "router.http_extra", "router.logs", "router.security", "mesh_config",
         ),
         others=("attrs", "click", "cproton", "oslo_config", "oslo_messaging", "proton", "rich", "structlog", "trio"),
     ),

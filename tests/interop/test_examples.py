@@ -99,7 +99,7 @@ class Cutting(FakeRouter):
             event.transport.close_head()
 
 
-def test_the_sender_of_the_proton_pair_ends_where_its_connection_is_lost_under_its_last_messages() -> None:
+def test_the_proton_sender_ends_where_its_connection_is_lost_under_its_last_messages() -> None:
     with fake_router(Cutting()) as url:
         sent = run(*example("proton_pair.py", "send", "--url", f"{url}/example", "--count", "2"))
     assert sent.stdout.splitlines() == ["sent 1, connection lost", "sent 2, connection lost"]
