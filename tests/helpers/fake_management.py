@@ -19,8 +19,8 @@ Answer = Callable[[Message], Message | bytes]
 class FakeRouter(MessagingHandler):
     """A listener in this process, whose links a test makes what it wants of."""
 
-    def __init__(self, *, prefetch: int = 10) -> None:
-        super().__init__(prefetch=prefetch)
+    def __init__(self, *, prefetch: int = 10, auto_accept: bool = True) -> None:
+        super().__init__(prefetch=prefetch, auto_accept=auto_accept)
         self.port = 0
         self.is_listening = threading.Event()
         self._acceptor: Any = None

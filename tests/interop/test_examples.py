@@ -88,8 +88,7 @@ class Cutting(FakeRouter):
     """Takes messages without an outcome, and cuts the connection at the second one."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.auto_accept = False
+        super().__init__(auto_accept=False)
         self.received = 0
 
     def on_message(self, event: Event) -> None:
