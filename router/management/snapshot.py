@@ -549,7 +549,7 @@ class LazyRows:
         return self._rows(self._things[offset : offset + count])
 
     def begun_with(self, is_first: Callable[[Any], bool]) -> LazyRows:
-        """The same rows, those first of whose things *is_first* holds."""
+        """Reorder the rows: those first of whose things *is_first* holds, else as they were."""
         return LazyRows(sorted(self._things, key=is_first, reverse=True), self._make)
 
     def _rows(self, things: Iterable[Any]) -> Iterator[Row]:
