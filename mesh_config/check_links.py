@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mesh_config.check_router import Locate
 from mesh_config.check_security import ANY_ROUTER, At, has_known_routers
-from mesh_config.connector_matching import Link, dials_itself
+from mesh_config.connector_matching import Link, dials_itself, is_same_host
 from mesh_config.findings import Finding, Severity
 from mesh_config.models import (
     PASSWORD_MECHANISMS,
@@ -34,7 +34,7 @@ def link_findings(link: Link, mesh: MeshSettings, locate: Locate) -> Iterator[Fi
         yield dials_itself(place(), link.router)
     elif link.is_between_routers:
         router, target = mesh.routers[link.router], mesh.routers[link.target]
-        yield from _tls_findings(link, router, there, place)
+        yield from _tls_findings(link, router, target, there, place)
         yield from _sasl_findings(link, there, place)
         yield from _neighbor_findings(link, mesh, there, place)
         yield from _name_findings(mesh, router, target, place)
@@ -48,15 +48,24 @@ def link_findings(link: Link, mesh: MeshSettings, locate: Locate) -> Iterator[Fi
         )
 
 
-def _tls_findings(link: Link, router: RouterSettings, there: str, place: At) -> Iterator[Finding]:
+def _tls_findings(
+    link: Link, router: RouterSettings, target: RouterSettings, there: str, place: At
+) -> Iterator[Finding]:
+    """Findings about TLS at one end only; warnings where something between both ends may add or end it."""
     connector, listener = link.connector, link.listener
+    is_direct = any(host and is_same_host(connector.host, host) for host in (target.host, listener.host))
+    severity = Severity.ERROR if is_direct else Severity.WARNING
     if connector.tls is None and listener.tls is not None and listener.tls_mode is TlsMode.REQUIRED:
         yield place("tls").finding(
-            f"{there} requires TLS, and this connector has none", expected="`tls`, the name of a profile"
+            f"{there} requires TLS, and this connector has none",
+            expected="`tls`, the name of a profile",
+            severity=severity,
         )
     elif connector.tls is not None and listener.tls is None:
         yield place("tls").finding(
-            f"{there} has no TLS, and this connector requires it", expected="TLS at both ends, or at neither"
+            f"{there} has no TLS, and this connector requires it",
+            expected="TLS at both ends, or at neither",
+            severity=severity,
         )
     elif connector.tls is not None and listener.client_certificates is ClientCertificates.REQUIRED:
         profile = next((each for each in router.tls if each.name == connector.tls), None)

@@ -906,6 +906,29 @@ routers:
 
 
 @pytest.mark.parametrize(
+    ("connector", "severity"),
+    [("{to: B}", Severity.ERROR), ("{to: B, host: proxy}", Severity.WARNING), ("{host: b, port: 7}", Severity.ERROR)],
+)
+def test_tls_at_one_end_is_a_warning_where_a_proxy_may_be_between(
+    tmp_path: Path, connector: str, severity: Severity
+) -> None:
+    file = tmp_path / FILE
+    file.write_text(
+        f"""
+routers:
+  A: {{host: a, connectors: [{connector}]}}
+  B:
+    host: b
+    tls: [{{name: x, certificate: c}}]
+    listeners: [{{host: 0.0.0.0, port: 7, role: inter-router, tls: x}}]
+""",
+        encoding="utf-8",
+    )
+    (said,) = [each for each in check_file(file) if "requires TLS" in each.message]
+    assert (said.key, said.severity) == ("routers.A.connectors[0].tls", severity)
+
+
+@pytest.mark.parametrize(
     ("connectors", "told"),
     [
         ("{host: far, port: 7}, {host: far, port: 7}", [True]),
