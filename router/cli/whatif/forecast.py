@@ -25,6 +25,7 @@ from router.cli.whatif.options import (
     spark_settings,
 )
 from router.cli.whatif.progress_bar import progress
+from router.whatif.pipeline.held_signals import import_whole
 from router.whatif.wording import DEFAULT_FAMILIES
 
 ROWS: Final = 40
@@ -109,7 +110,7 @@ def forecast(
         raise click.UsageError("--confidence: expected more than 0 % and less than 100 %")
     if not asked["limit"] > 0:
         raise click.UsageError("--limit: expected more than 0 %")
-    spark = importlib.import_module("router.whatif.pipeline.spark_session")
+    spark = import_whole("router.whatif.pipeline.spark_session")
     address = spark.SparkAddress(master=master, remote=remote, settings=spark_settings(settings))
     out = Path(output)
     with interruptions("interrupted; nothing of it is kept"), answering(output):
@@ -130,14 +131,16 @@ def _forecast(
     out: Path,
     **asked: Any,
 ) -> list[dict[str, Any]]:
-    making = importlib.import_module("router.whatif.forecasting.capacity_forecast")
+    making = import_whole("router.whatif.forecasting.capacity_forecast")
     wanted = making.choose(**asked)
     making.check(history, model, out, families=wanted.families)
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.parent / f".{out.name}{LOG}"
     try:
-        with spark.session(address, log) as session, spark.signals_end_jobs(session), progress() as on_progress:
-            making.forecast(session, history, model, out, wanted, address=address, on_progress=on_progress)
+        with progress() as on_progress:
+            on_progress("starting Spark", 0, 0)
+            with spark.session(address, log) as session, spark.signals_end_jobs(session):
+                making.forecast(session, history, model, out, wanted, address=address, on_progress=on_progress)
     finally:
         log.unlink(missing_ok=True)
     _warn(

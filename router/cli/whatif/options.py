@@ -13,6 +13,8 @@ import click
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, faults_of
 from router.cli.options import BoundedNumber, WholeNumber
+from router.cli.stat_columns import printable
+from router.whatif.pipeline.held_signals import import_whole
 from router.whatif.wording import DEFAULT_FAMILIES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -137,8 +139,9 @@ class RunPath(click.Path):
             return super().convert(value, param, ctx)
         folder = ctx.with_resource(tempfile.TemporaryDirectory(prefix="amqp-mesh-"))
         place = Path(folder) / (value.rstrip("/").rpartition("/")[2] or "run")
+        click.echo(f"starting Spark, which copies {printable(value)}", err=True)
         with faults_of(value, BAD_INPUT):
-            importlib.import_module("router.whatif.pipeline.hadoop_run_staging").copy_run(value, place)
+            import_whole("router.whatif.pipeline.hadoop_run_staging").copy_run(value, place)
         return place
 
 

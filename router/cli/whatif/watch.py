@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
 import signal
@@ -32,6 +31,7 @@ from router.cli.table_output_width import console
 from router.cli.whatif.mesh_client import MeshClient
 from router.cli.whatif.options import spark_conf_option, spark_settings
 from router.core.terminal_escaping import url_without_password
+from router.whatif.pipeline.held_signals import import_whole
 
 CONNECT: Final = "router.cli.whatif.watch:connect"
 HERE: Final = "local[1,2]"
@@ -111,8 +111,9 @@ def watch(accesses: tuple[RouterAccess, ...], checkpoint: Path, interval: float,
     """
     if asked["has_addresses"] and asked["output"] is None:
         raise click.UsageError("--addresses: its table is a part of OUT, which is not given; expected -o OUT too")
-    with _handled(_end), faults_of(checkpoint, BAD_INPUT), _places(accesses) as places:
-        _watch(accesses, places, checkpoint, interval, once=once, **asked)
+    stopped = threading.Event()
+    with _ended_by_signals(stopped), faults_of(checkpoint, BAD_INPUT), _places(accesses) as places:
+        _watch(accesses, places, checkpoint, interval, stopped, once=once, **asked)
 
 
 def _watch(
@@ -120,6 +121,7 @@ def _watch(
     places: tuple[str, ...],
     checkpoint: Path,
     interval_s: float,
+    stopped: threading.Event,
     *,
     once: bool,
     output: Path | None,
@@ -128,9 +130,9 @@ def _watch(
     has_addresses: bool,
     **capacities: float | None,
 ) -> None:
-    stream = importlib.import_module("router.whatif.telemetry.counter_stream")
-    spark = importlib.import_module("router.whatif.pipeline.spark_session")
-    folders = importlib.import_module("router.whatif.formats.model_folder")
+    stream = import_whole("router.whatif.telemetry.counter_stream")
+    spark = import_whole("router.whatif.pipeline.spark_session")
+    folders = import_whole("router.whatif.formats.model_folder")
     stream.check_places(checkpoint, output)
     links = () if model is None else folders.read_model(model).links
     what = stream.WatchSpec(
@@ -142,20 +144,23 @@ def _watch(
         has_addresses=has_addresses,
         **capacities,
     )
-    ask = importlib.import_module("router.whatif.telemetry.link_counters").reachable
+    ask = import_whole("router.whatif.telemetry.link_counters").reachable
     screen = Screen(lambda: stream.ask_any(places, connect, ask), [access.url for access in accesses])
     if once:
         screen.require_answer()  # Spark takes its time to start
+    if stopped.is_set():
+        return
     job = stream.StreamingJob(what, screen.show)
-    stopped = threading.Event()
     patience_s = 2 * interval_s + sum(access.timeout_s for access in accesses)
     try:
         with _set_by_signals(stopped), _unless(stopped):
             address = spark.SparkAddress(master=HERE, settings=spark_settings(settings), workers=1)
+            click.echo("starting Spark, which may take a minute", err=True)
             with (
                 spark.session(address, checkpoint / stream.LOG) as session,
                 _set_by_signals(stopped),  # again: pyspark has taken SIGINT, to raise KeyboardInterrupt
             ):
+                click.echo("Spark has started; reading counters", err=True)
                 if once:
                     _once(job, session, screen, interval_s, stopped)
                 else:
@@ -241,9 +246,19 @@ def _handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end(number: int, frame: FrameType | None) -> None:
-    """End the command while nothing has begun that must end in order, as it ends later."""
-    raise SystemExit(0)
+@contextmanager
+def _ended_by_signals(stopped: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the command at once, and set *stopped* should the exception be lost.
+
+    It is for the time when nothing has begun that must end in order, and ends it as it ends later.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+        raise SystemExit(0)
+
+    with _handled(end):
+        yield
 
 
 @contextmanager

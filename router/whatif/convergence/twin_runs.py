@@ -7,7 +7,6 @@ all of them are there. What comes out does not depend on the engine.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
 import shutil
@@ -27,6 +26,7 @@ from router import __version__
 from router.whatif.convergence.twin import Row, TwinCase, TwinTopology, run_case
 from router.whatif.formats.folder_replacement import put_aside, replace_folder
 from router.whatif.pipeline.atomic_files import write_atomically
+from router.whatif.pipeline.held_signals import import_whole
 from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run import Progress, silent
 from router.whatif.pipeline.run_staging import begin_or_resume, lock_folder
@@ -191,6 +191,7 @@ def _run_cases(
         on_progress(LABEL, done, len(order))
 
     if left and spark is not None:
+        on_progress("starting Spark", done, len(order))
         _play_on_spark([order[place] for place in left], spark, stage, on_done)
     elif left:
         _play_here([order[place] for place in left], workers or len(os.sched_getaffinity(0)), stage, on_done)
@@ -199,8 +200,8 @@ def _run_cases(
 
 
 def _play_on_spark(cases: Sequence[TwinCase], address: SparkAddress, stage: Path, on_done: Done) -> None:
-    sessions = importlib.import_module("router.whatif.pipeline.spark_session")
-    tasks = importlib.import_module("router.whatif.pipeline.spark_parallel_map")
+    sessions = import_whole("router.whatif.pipeline.spark_session")
+    tasks = import_whole("router.whatif.pipeline.spark_parallel_map")
     with sessions.session(address, stage / sessions.LOG) as session:
         for place, data in tasks.map_tasks(session, _as_json, cases, stage / sessions.LOG):
             on_done(place, json.loads(data))

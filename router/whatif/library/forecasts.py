@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import tempfile
 from pathlib import Path
@@ -13,6 +12,7 @@ from router.whatif.library.run_results import Run, open_run
 from router.whatif.library.sql_views import make_views, whole_frame
 from router.whatif.library.table_folder import TableFolder
 from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.held_signals import import_whole
 from router.whatif.pipeline.run import Options
 from router.whatif.pipeline.table_files import address_for_spark
 from router.whatif.pipeline.table_layouts import LINK_FORECAST, TableError
@@ -101,8 +101,8 @@ def forecast(
     Raises: RunError when there is too little of it; ModelError, PlanError, OSError; ValueError for another *period*,
         *level*, *horizon*, *limit* or *confidence*.
     """
-    sessions = importlib.import_module("router.whatif.pipeline.spark_session")
-    making = importlib.import_module("router.whatif.forecasting.capacity_forecast")
+    sessions = import_whole("router.whatif.pipeline.spark_session")
+    making = import_whole("router.whatif.forecasting.capacity_forecast")
     wanted = making.choose(
         period=period, level=level, horizon=horizon, limit=limit, confidence=confidence, families=families
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import tempfile
@@ -28,6 +27,7 @@ from router.whatif.library.worst_utilisation_chart import failures
 from router.whatif.model.mesh_model import Model
 from router.whatif.model.value_kinds import names_of
 from router.whatif.pipeline import run as runs
+from router.whatif.pipeline.held_signals import import_whole
 from router.whatif.pipeline.run import Options
 from router.whatif.pipeline.run_folder import is_run, model_of, read_plan
 from router.whatif.pipeline.run_storage import is_elsewhere
@@ -239,7 +239,7 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
 
 def _copied(place: str) -> Run:
     """A run elsewhere."""
-    copying = importlib.import_module("router.whatif.pipeline.hadoop_run_staging")
+    copying = import_whole("router.whatif.pipeline.hadoop_run_staging")
     folder = Path(tempfile.mkdtemp(prefix="amqp-mesh-"))
     try:
         missing = copying.copy_run(place, folder / "run")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from router.whatif.formats.model_folder import PARTS
 from router.whatif.library.variant_and_family_columns import implied_columns
+from router.whatif.pipeline.held_signals import import_whole
 from router.whatif.pipeline.run_folder import MODEL, read_plan
 from router.whatif.pipeline.table_files import SUFFIX
 from router.whatif.pipeline.table_layouts import SCENARIO, layout_of
@@ -63,7 +63,7 @@ def whole_frame(frame: DataFrame, name: str, sections: Sequence[Mapping[str, Any
     # Spark's own files have these two in the names of their folders: by them it leaves files out that nobody asks for.
     missing = [f"{_case(sections, column)} AS {column}" for column in implied if column not in frame.columns]
     whole = frame.selectExpr("*", *missing).select(*names, *implied)
-    tables = importlib.import_module("router.whatif.pipeline.spark_tables")  # which needs Spark
+    tables = import_whole("router.whatif.pipeline.spark_tables")  # which needs Spark
     found: DataFrame = tables.described(whole, (*layout_of(name).columns, *SCENARIO.columns))
     return found
 

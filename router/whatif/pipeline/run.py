@@ -26,6 +26,7 @@ from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import aggregate, local_engine, local_summaries, resumable_units
 from router.whatif.pipeline.chunk_evaluator import ECMP, LOADS, LOST, MESH, NO_LOADS, PAIRS, ROUTINGS, VariantWork
+from router.whatif.pipeline.held_signals import import_whole
 from router.whatif.pipeline.local_engine import EngineResult
 from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run_completeness import write_row_counts
@@ -257,7 +258,7 @@ def _folder(out: str | os.PathLike[str], options: Options, on_progress: Progress
     if options.engine == LOCAL:
         raise run_error(out, "the local engine writes to folders of this machine", "--engine spark, or another folder")
     on_progress("starting Spark", 0, 0)
-    elsewhere = importlib.import_module("router.whatif.pipeline.hadoop_run_staging")
+    elsewhere = import_whole("router.whatif.pipeline.hadoop_run_staging")
     with elsewhere.unfinished(str(out), options.address) as there:
         try:
             yield there
@@ -367,7 +368,7 @@ def _make(
         on_progress(PLAYING, done, total)
 
     on_progress("starting Spark", done, total)
-    spark = importlib.import_module("router.whatif.pipeline.spark_engine")
+    spark = import_whole("router.whatif.pipeline.spark_engine")
     left = resumable_units.chunks_in_files(folder) - resumable_units.chunks_in_units(stage.storage)
     chunks = plan.chunks()
     in_files = [chunks[number] for number in sorted(left)]

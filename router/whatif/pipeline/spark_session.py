@@ -17,17 +17,17 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 import router
 from mesh_config.usable_hosts import failure_words
+from router.whatif.pipeline.held_signals import HeldSignals
 from router.whatif.pipeline.run_staging import SPARK_LOG, RunError
 from router.whatif.pipeline.spark_failures import start_error, task_error
 from router.whatif.pipeline.spark_masters import REACHED_S, SparkAddress, fault_of_master, fault_of_remote, reach_master
@@ -179,15 +179,60 @@ def _launch(address: SparkAddress, log: Path) -> SparkSession:
             settings["spark.sql.shuffle.partitions"] = str(PARTITIONS_PER_CORE * _cores_here(address))
     for key, value in (settings | dict(address.settings)).items():
         conf.set(key, value)
-    gateway = None
-    if SparkContext._gateway is None and not is_submitted:  # else it is used
-        launch: Any = launch_gateway  # which has no types
-        with log.open("ab") as file, _variables(_launch_variables(is_here=settings.keys() >= HERE.keys())):
+    java = _StartingJava()
+    try:
+        with HeldSignals(java.end) as held:
+            gateway = None
+            if SparkContext._gateway is None and not is_submitted:  # else it is used
+                with log.open("ab") as file, _variables(_launch_variables(is_here=settings.keys() >= HERE.keys())):
+                    gateway = java.launch(conf, file)
+            held.check()
+            context = SparkContext(conf=conf, gateway=gateway)
+            held.take()  # again: pyspark has taken SIGINT
+            _let_java_end_in_silence(context)
+            return SparkSession(context)
+    finally:
+        java.forget_if_ended()
+
+
+class _StartingJava:
+    """Java of a session that is being started, which a signal ends, and so what waits for it."""
+
+    def __init__(self) -> None:
+        gateway: Any = SparkContext._gateway
+        self._process: subprocess.Popen[bytes] | None = gateway and gateway.proc
+        self._is_ended = False
+
+    def launch(self, conf: SparkConf, log: IO[bytes]) -> Any:
+        """Start Java. Returns: pyspark's gateway to it."""
+
+        class Popen(subprocess.Popen[bytes]):
+            """Process of Java, known before pyspark waits for it."""
+
+            def __init__(process, *args: Any, **options: Any) -> None:  # noqa: N805 - there is another self
+                super().__init__(*args, **options)
+                self._process = process
+                if self._is_ended:
+                    process.terminate()
+
+        module: Any = java_gateway  # which has no types
+        before, module.Popen = module.Popen, Popen
+        try:
             # A signal to this process group is for this process, which ends Java in order; it ends with its input too.
-            gateway = launch(conf, {"stdout": file, "stderr": subprocess.STDOUT, "process_group": 0})
-    context = SparkContext(conf=conf, gateway=gateway)
-    _let_java_end_in_silence(context)
-    return SparkSession(context)
+            return module.launch_gateway(conf, {"stdout": log, "stderr": subprocess.STDOUT, "process_group": 0})
+        finally:
+            module.Popen = before
+
+    def end(self) -> None:
+        """End Java in order; the second time at once."""
+        if self._process is not None:
+            (self._process.kill if self._is_ended else self._process.terminate)()
+        self._is_ended = True
+
+    def forget_if_ended(self) -> None:
+        """Let the next session have a Java of its own."""
+        if self._is_ended:
+            SparkContext._gateway = SparkContext._jvm = None
 
 
 def _let_java_end_in_silence(context: SparkContext) -> None:
