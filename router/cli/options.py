@@ -107,7 +107,13 @@ class Utf8Text(click.types.StringParamType):
 
 
 class NonEmptyPath(click.Path):
-    """Path of a file; an empty one would be taken for the folder that one is in."""
+    """Path of a file; an empty one would be taken for the folder that one is in.
+
+    Whether it may be read is found out by whoever reads it, who says why not.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(readable=False, **options)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Check the path.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -186,3 +187,19 @@ def test_what_is_wrong_with_an_address_is_said_without_its_password(url: str) ->
     assert found.exit_code == 2
     assert "alice:***@h" in found.output
     assert "cret" not in found.output
+
+
+@pytest.mark.parametrize(
+    "words", ["config check FILE", "config graph FILE", "user list FILE", "whatif import FILE -o OUT"]
+)
+def test_whether_a_file_may_be_read_is_found_out_by_reading_it(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mesh.yaml"
+    runner = CliRunner()
+    runner.invoke(main, ["config", "generate", "ring", "--routers", "3", "-o", str(file)], catch_exceptions=False)
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode, **more: Path(path) != file and access(path, mode, **more))
+    given = {"FILE": str(file), "OUT": str(tmp_path / "model")}
+    result = runner.invoke(main, [given.get(word, word) for word in words.split()])
+    assert "is not readable" not in result.output

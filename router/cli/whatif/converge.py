@@ -21,7 +21,7 @@ from router.cli.whatif.progress_bar import progress
 
 
 @click.command("converge")
-@click.argument("model", required=False, type=click.Path())
+@click.argument("model", required=False, type=click.Path(readable=False))
 @output_option("OUT")
 @click.option(
     "--generate",

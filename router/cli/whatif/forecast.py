@@ -42,7 +42,7 @@ LOG: Final = ".spark.log"
     "folder",
     metavar="MODEL|RUN",
     required=True,
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),
     help="Model of the mesh, with capacities: a folder written by `import` or `snapshot`, or by `run`, "
     "whose model is used.",
 )

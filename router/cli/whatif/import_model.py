@@ -25,7 +25,7 @@ NOUNS: Final = {
 
 
 @click.command("import")
-@click.argument("file", type=click.Path())
+@click.argument("file", type=click.Path(readable=False))
 @demands_option
 @groups_option
 @click.option("--format", "form", type=HintingChoice(FORMS), help="Format of FILE.  [default: detected from FILE]")

@@ -31,7 +31,7 @@ BOM: Final = "\ufeff"
     "--mesh",
     "file",
     metavar="FILE",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     help="Mesh file: show the changes to it as a diff that `patch` takes.",
 )
 @fail_option

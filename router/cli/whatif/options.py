@@ -23,14 +23,14 @@ down_option: Final = click.option(
     "--down", metavar="NAME", multiple=True, help="Take down this router, link or group. Can be repeated."
 )
 demands_option: Final = click.option(
-    "--demands", metavar="FILE", type=click.Path(), help="Table of demands, CSV or Parquet."
+    "--demands", metavar="FILE", type=click.Path(readable=False), help="Table of demands, CSV or Parquet."
 )
 groups_option: Final = click.option(
     "--details",
     "--groups",
     "details",
     metavar="FILE",
-    type=click.Path(),
+    type=click.Path(readable=False),
     multiple=True,
     help="YAML file of groups, failure rates, capacities, addresses and subscribers. Can be repeated; "
     "later files override earlier ones. (--groups: deprecated alias)",

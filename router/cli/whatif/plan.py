@@ -32,7 +32,7 @@ NO_PLAN: Final = 1
 @click.option(
     "--prices",
     metavar="FILE",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     required=True,
     help="YAML file of links that could be built and upgrades of links, each with its price.",
 )

@@ -21,7 +21,7 @@ from router.whatif.wording import DEFAULT_FAMILIES
 
 
 @click.command("run")
-@click.argument("model", type=click.Path())
+@click.argument("model", type=click.Path(readable=False))
 @output_option("OUT")
 @click.option(
     "--fail",

@@ -65,7 +65,7 @@ NAMED: Final = 3
 @click.option(
     "--model",
     metavar="MODEL",
-    type=click.Path(),
+    type=click.Path(readable=False),
     help="Model with the capacities of the links: a folder written by `import` or `snapshot`.",
 )
 @click.option(
