@@ -5,7 +5,7 @@
 
 The sender starts whenever it likes: without a receiver anywhere in the mesh it gets no credit, and waits. Where the
 router refuses the link, the condition is printed and the exit status is 1. A router that can't be reached is said, and
-tried again.
+tried again until there is one: end it with Ctrl-C. The exit status is 1, too, when a message was not accepted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OUTCOMES = {
 class Client(MessagingHandler):
     """Ends when its link is refused, and says why."""
 
-    is_refused = False
+    has_failed = False
     was_told = False
 
     def on_transport_error(self, event: Event) -> None:
@@ -37,7 +37,7 @@ class Client(MessagingHandler):
             print(f"{event.transport.condition.description}; trying again", file=sys.stderr, flush=True)
 
     def on_link_error(self, event: Event) -> None:
-        self.is_refused = True
+        self.has_failed = True
         condition = event.link.remote_condition
         print(f"refused, {condition.name}: {condition.description}", file=sys.stderr, flush=True)
         event.connection.close()
@@ -99,7 +99,10 @@ class Sender(Client):
 
     def on_settled(self, event: Event) -> None:
         number = self.numbers.pop(event.delivery)
-        print(f"sent {number}, {OUTCOMES.get(event.delivery.remote_state, 'no outcome')}", flush=True)
+        outcome, condition = event.delivery.remote_state, event.delivery.remote.condition
+        why = f", {condition.name}: {condition.description}" if condition else ""
+        print(f"sent {number}, {OUTCOMES.get(outcome, 'no outcome')}{why}", flush=True)
+        self.has_failed |= outcome != Delivery.ACCEPTED
         self.outcomes += 1
         if self.outcomes == self.count:
             event.connection.close()
@@ -108,6 +111,7 @@ class Sender(Client):
         # Proton connects again by itself; of these nobody can say what became of them.
         for number in self.numbers.values():
             print(f"sent {number}, connection lost", flush=True)
+            self.has_failed = True
         self.outcomes += len(self.numbers)
         self.numbers.clear()
         if self.outcomes == self.count:
@@ -123,6 +127,8 @@ def main() -> int:
     options = parser.parse_args()
 
     url = Url(options.url)
+    if not url.path:
+        parser.error("--url: expected an address behind the port, such as amqp://127.0.0.1:5672/example")
     if options.what == "send":
         handler: Client = Sender(url, options.count or 10, options.pause)
     else:
@@ -131,7 +137,7 @@ def main() -> int:
         Container(handler).run()
     except KeyboardInterrupt:
         return 130
-    return 1 if handler.is_refused else 0
+    return 1 if handler.has_failed else 0
 
 
 if __name__ == "__main__":

@@ -121,7 +121,8 @@ def chosen(path: FilePath, routers: Mapping[str, object], router_id: str | None)
         return next(iter(routers))
     if router_id is not None and router_id in routers:
         return router_id
-    start = Place(file=os.fspath(path), line=1, path=("routers",))
+    is_only = len(routers) == 1  # `router:` may be its key
+    start = Place(file=os.fspath(path), line=1, path=() if is_only else ("routers",))
     message = "the file has several routers" if router_id is None else f"no router `{router_id}`"
     near = nearest(router_id, routers) if router_id is not None else None
     expected = f"{'' if router_id is not None else '--router with '}one of {_some(routers)}"

@@ -44,14 +44,14 @@ def man(ctx: click.Context, folder: str) -> None:
     `amqp-mesh man /usr/local/share/man/man1` installs them: `man amqp-mesh-stat` shows one.
     """
     root = ctx.find_root()
-    target = Path(folder)
+    target = place = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
         for context in contexts(root.command, PROGRAM):
-            name = context.command_path.replace(" ", "-")
-            replace_file(str(target / f"{name}.1"), page(context), mode=0o666)
+            place = target / f"{context.command_path.replace(' ', '-')}.1"
+            replace_file(str(place), page(context), mode=0o666)
     except OSError as error:
-        raise unwritable(error, error.filename or folder) from error
+        raise unwritable(error, place) from error
 
 
 def contexts(

@@ -179,7 +179,7 @@ class RouterAccess:
             verification = SSLDomain.ANONYMOUS_PEER if self.is_unverified else SSLDomain.VERIFY_PEER_NAME
             domain.set_peer_authentication(verification)
         except (SSLException, SSLUnavailable) as error:
-            expected = "PEM is expected"
+            expected = "PEM is expected" if used == self.certificate else "certificates in PEM are expected"
             if used is not None and used == self.certificate and self.key is None:
                 expected += ", and its key in the same file, or where --key says"
             elif used is not None and used == self.certificate:

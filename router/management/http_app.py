@@ -68,7 +68,12 @@ def http_app(
     async def metrics_(_: Request) -> Response:
         return Response(await page.get(), media_type=CONTENT_TYPE)
 
-    app = Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics_), *routes])
+    async def not_found(_: Request, __: Exception) -> Response:
+        return PlainTextResponse(f"not found; there are {', '.join(answers)}\n", 404)
+
+    answers = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics_}
+    served = [*(Route(path, answer) for path, answer in answers.items()), *routes]
+    app = Starlette(routes=served, exception_handlers={404: not_found})
     return HttpSecurityMiddleware(SignInMiddleware(app, sign_in) if sign_in is not None else app, settings, fault)
 
 

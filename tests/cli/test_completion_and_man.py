@@ -54,6 +54,12 @@ def test_each_command_has_a_manual_page_with_all_its_options(tmp_path: Path) -> 
         assert all(line.split()[0] in (".TH", ".SH", ".TP", ".PP", ".B", ".BR") for line in lines if line[:1] in ".'")
 
 
+def test_a_page_that_cannot_be_written_is_named_and_not_the_file_beside_it() -> None:
+    result = CliRunner().invoke(main, ["man", "/proc/self"])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: /proc/self/amqp-mesh.1: cannot be written: ")
+
+
 def test_tests_run_commands_through_the_program() -> None:
     """Click keeps the option for help that a command has first: after it was run alone it has no `-h`."""
     alone = [f"{path}:{line}" for path in TESTS.rglob("*.py") for line in commands_run_alone(path)]

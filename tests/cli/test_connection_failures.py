@@ -128,6 +128,15 @@ def test_a_certificate_that_has_expired_is_among_what_is_said(tmp_path: Path) ->
     assert said.startswith(f"Error: no connection to {tls}: its certificate has expired, is not signed by ")
 
 
+def test_a_key_in_the_place_of_authorities_is_told_that_certificates_are_expected(tmp_path: Path) -> None:
+    key = tmp_path / "router.key"
+    issued = Path(Certificates(tmp_path).issue("router")).read_text(encoding="ascii")
+    key.write_text(issued.partition("-----BEGIN CERT")[0], encoding="ascii")
+    assert "PRIVATE KEY" in key.read_text(encoding="ascii")
+    said = stat("amqps://127.0.0.1:1", "--ca", str(key))
+    assert f"{key}: not usable for TLS, certificates in PEM are expected (" in said
+
+
 @needs_spark
 def test_a_url_of_http_is_told_what_that_is_for() -> None:
     result = CliRunner().invoke(main, ["whatif", "snapshot", "http://127.0.0.1:1", "-o", "model"])

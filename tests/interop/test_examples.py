@@ -116,6 +116,12 @@ def test_the_proton_pair_crosses_the_mesh(mesh: dict[str, str]) -> None:
         assert receiver.wait(STOP_S) == 0
 
 
+def test_the_proton_pair_needs_an_address(mesh: dict[str, str]) -> None:
+    refused = run(*example("proton_pair.py", "send", "--url", mesh["A"]))
+    assert refused.returncode == 2
+    assert "--url: expected an address" in refused.stderr
+
+
 @pytest.mark.parametrize("what", ["receive", "send"])
 def test_the_proton_pair_says_that_its_link_is_refused(mesh: dict[str, str], what: str) -> None:
     refused = run(*example("proton_pair.py", what, "--url", f"{mesh['A']}/{'x' * 2000}"))

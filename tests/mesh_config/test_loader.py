@@ -677,6 +677,13 @@ def test_a_router_that_is_not_in_the_file_is_refused(
     assert "`alpha`, `beta`" in finding.expected
 
 
+@pytest.mark.parametrize("text", ["router: {id: alpha}", "routers: {alpha: {}}"])
+def test_another_router_than_the_only_one_of_a_file_is_refused_without_a_key(tmp_path: Path, text: str) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(SettingsError, match=f"{FILE}:1: error: no router `alfa`; expected one of `alpha`"):
+        load_router(file, "alfa")
+
+
 def test_loading_raises_with_everything_that_is_wrong(tmp_path: Path) -> None:
     file = write(tmp_path, "routers: {A: {x: 1, y: 2}}")
     with pytest.raises(SettingsError, match=f"{FILE}:1: error: routers.A.x: unknown key") as caught:

@@ -129,7 +129,8 @@ async def test_health_readiness_and_metrics_are_answered_with_headers_for_browse
         assert status == 200
         assert headers["content-type"].startswith("text/plain; version=")
         assert b"\namqp_mesh_ready 1.0\n" in body
-        assert (await bench.get("/elsewhere"))[0] == 404
+        expected = (404, b"not found; there are /healthz, /readyz, /metrics\n")
+        assert (await bench.get("/elsewhere"))[::2] == expected
 
 
 async def test_a_page_is_made_once_for_all_who_ask_within_its_time() -> None:

@@ -171,10 +171,11 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
         except networks.NetworkError as error:
             finding = Finding(severity=Severity.ERROR, file=folder, message=str(error))
             raise InvalidInputError(SettingsError([finding]), BAD_INPUT) from error
-    rate = (done.scenarios - done.resumed) / max(done.wall_s, 1e-9)
+    played = done.scenarios - done.resumed
+    rate = f" ({played / max(done.wall_s, 1e-9):,.0f}/s)" if played else ""
     resumed = f", {done.resumed:,} of them before" if done.resumed else ""
     count = importlib.import_module("router.whatif.wording").counted(done.scenarios, "scenario")
-    click.echo(f"{output}: {count} in {done.wall_s:.1f} s ({rate:,.0f}/s) by {done.engine}{resumed}")
+    click.echo(f"{output}: {count} in {done.wall_s:.1f} s{rate} by {done.engine}{resumed}")
     if verdicts and done.variants > 1:
         click.echo("The lines below are about the unchanged mesh; the table family_summary has each variant.")
     for verdict in verdicts:

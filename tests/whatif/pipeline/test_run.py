@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner, Result
@@ -543,6 +544,15 @@ def test_an_interrupt_exits_with_130_and_resume_goes_on(tmp_path: Path) -> None:
     subprocess.run([*command, *options, "--resume"], cwd=ROOT, check=True, capture_output=True)
     assert read_table(tmp_path / "run", "scenario", ["scenario"]).num_rows == 1 + 260 * 259 // 2
     assert len(files_of(tmp_path / "run", "scenario")) > 8
+
+
+def test_a_run_of_which_nothing_was_left_to_play_has_no_rate(tmp_path: Path) -> None:
+    write_model(everything(), tmp_path / "model")
+    asked = ["whatif", "run", str(tmp_path / "model"), "--engine", "local", "--fail", "links:1", "--no-report"]
+    with patch("router.whatif.analysis.derived_tables.write_answers", side_effect=KeyboardInterrupt):
+        assert CliRunner().invoke(main, [*asked, "-o", str(tmp_path / "run")]).exit_code == 130
+    found = CliRunner().invoke(main, [*asked, "-o", str(tmp_path / "run"), "--resume"])
+    assert re.search(r"run: 21 scenarios in [0-9.]+ s by local, 21 of them before\n", found.output)
 
 
 def test_a_terminal_gets_a_bar(model_folder: Path, tmp_path: Path) -> None:
