@@ -54,7 +54,7 @@ cdef class MessageSender:
     cdef EgressLargeMessagesLink _stream_of(self, Transfer transfer, Port port)
     @cython.locals(transfer=Transfer, stream=EgressLargeMessagesLink, current=Transfer)
     cpdef object flowed(self, EgressLink link)
-    cdef EgressLargeMessagesLink _stream_for_waiting(self, Transfer transfer, EgressLink link)
+    cdef bint _needs_stream(self, Transfer transfer, EgressLink link) except -1
     cpdef object copy(self, bytes data, Transfer transfer, EgressLink link)
     cpdef object commit_copy(self, bytes data, Transfer transfer, EgressLink link)
     @cython.locals(copy=Transfer)

@@ -339,9 +339,9 @@ class MessageSender:
         stream = self._stream_of(transfer, link.port)
         if stream is not None:
             self.commit(transfer, stream)
-        elif transfer.is_complete or link.port.open_stream is None:
+        elif not self._needs_stream(transfer, link):
             self.commit(transfer, link)
-        elif link.waiting or pn_link_queued(link.handle):
+        elif not link.is_idle():
             self._waiting.enter(transfer, link)  # in its turn it gets a streaming link: see `flowed`
         else:
             self.commit(transfer, self._bind_stream(transfer, link.port) or link)
@@ -405,24 +405,22 @@ class MessageSender:
         while link.waiting and link.can_send():
             transfer = self._waiting.oldest(link)
             assert transfer is not None
-            stream = self._stream_for_waiting(transfer, link)
-            if stream is not None and stream is not link:
+            stream = None
+            if self._needs_stream(transfer, link):
                 if pn_link_queued(link.handle):
                     return  # it must not overtake these; the event that they are written brings us here again
-                self._waiting.take(link)
+                stream = self._bind_stream(transfer, link.port)
+            self._waiting.take(link)
+            if stream is not None:
                 self.commit(transfer, stream)
             else:
-                self._waiting.take(link)
                 self.send(transfer, link)
 
-    def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressLargeMessagesLink | None:
-        """The streaming link that a message which waited for a data link takes instead."""
-        if transfer.is_ready or isinstance(link, EgressLargeMessagesLink) or not isinstance(link, EgressDatagramLink):
-            return None
-        stream = self._stream_of(transfer, link.port)
-        if stream is None and not transfer.is_complete and link.port.open_stream is not None:
-            stream = self._bind_stream(transfer, link.port)
-        return stream
+    def _needs_stream(self, transfer: Transfer, link: EgressLink) -> bool:
+        """Whether a message would hold up a data link until its end comes, and there may be a streaming link for it."""
+        if transfer.is_complete or link.port.open_stream is None:
+            return False
+        return isinstance(link, EgressDatagramLink) and not isinstance(link, EgressLargeMessagesLink)
 
     def lost(self, link: EgressLink) -> None:
         """Give every message on a link that is gone its outcome.
