@@ -428,14 +428,19 @@ class AnycastController(CreditController):
 
         It counts as before until it was sent the message, as `sent_uncredited` tells.
         """
-        if self._changed and not self._is_acting and self._restate(self._context.clock.now):
-            self.touch()
-        if not self._able:
-            return None
-        link = self._choose_subscriber()
-        if self.local_load.idle is not None and self._has_choice and not (link.outstanding or link.waiting):
-            self.local_load.idle[link] = None
-        return link if link.has_credit() else None
+        while True:
+            if self._changed and not self._is_acting and self._restate(self._context.clock.now):
+                self.touch()
+            if not self._able:
+                return None
+            link = self._choose_subscriber()
+            if self.local_load.idle is not None and self._has_choice and not (link.outstanding or link.waiting):
+                self.local_load.idle[link] = None
+            if link.has_credit():
+                return link
+            if self._is_acting or link.can_send():
+                return None
+            self._changed[link] = None  # its connection or session has been filled since, so that it is able no more
 
     def sent_uncredited(self, link: SubscriberLink) -> None:
         """Take note that a local subscriber was sent a message that came on no credit: others are next."""

@@ -9,7 +9,7 @@ from router.core.forwarding.egress_load import RENEW_S
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.runtime import Runtime
-from tests.helpers.engine import Bench
+from tests.helpers.engine import Bench, Plug
 from tests.helpers.peer import PeerReceiver, message
 
 BALANCED = "openstack.org/om/rpc/anycast/openstack/topic"
@@ -298,3 +298,35 @@ def test_datagrams_of_a_closest_address_go_to_its_servers_by_turns(bench: Bench)
         sender.send(message(number, address="closest.x"))
         bench.run()
     assert [len(server.messages) for server in servers] == [5, 0, 5]
+
+
+@pytest.mark.parametrize("address", [BALANCED, "closest.x"])
+def test_a_datagram_goes_past_subscribers_whose_connections_are_full(bench: Bench, address: str) -> None:
+    router = bench.router("A")
+    slow, quick = bench.client(router), bench.client(router)
+    filled = slow.receiver("large", credit=1000)
+    full = [slow.receiver(address, credit=10).accepting() for _ in range(3)]
+    free = quick.receiver(address, credit=20).accepting()
+    sender = bench.client(router).sender(None)
+    large = bench.client(router).sender("large")
+    for _ in range(4):
+        sender.send(message("early", address=address))
+        bench.run()
+    (plug,) = (wire.ends[1] for wire in bench.wires if wire.ends[0] is slow)
+    assert isinstance(plug, Plug)
+    plug.room = 0
+    for _ in range(60):
+        for _ in range(min(large.credit, 5)):
+            large.send(message("x" * 30_000), settled=True)
+        bench.advance(0.01)
+    for number in range(10):
+        sender.send(message(number, address=address))
+        bench.run()
+    assert free.bodies == ["early", *range(10)]
+    plug.room = float("inf")
+    bench.run()
+    assert filled.messages
+    for _ in range(4):
+        sender.send(message("late", address=address))
+        bench.run()
+    assert [receiver.bodies for receiver in full] == [["early", "late"]] * 3
