@@ -96,7 +96,7 @@ def of_messages_beside(count: int) -> int:
 
 
 def of_a_datagram(count: int) -> int:
-    """Instructions of a message of an anonymous sender to an address of which each subscriber has one message."""
+    """Instructions of messages of anonymous senders to an address of which each subscriber has one message."""
     bench = Bench()
     router = bench.router("A")
     consumer, client = bench.client(router), bench.client(router)
@@ -115,7 +115,7 @@ def of_a_datagram(count: int) -> int:
     for _ in receivers:
         one()
     assert {len(receiver.messages) for receiver in receivers} == {1}
-    return min(one() for _ in range(5))
+    return sum(one() for _ in range(5))
 
 
 def of_an_empty_frame(count: int) -> int:
@@ -145,7 +145,7 @@ def of_an_empty_frame(count: int) -> int:
 
 
 def of_what_is_left(count: int) -> int:
-    """Instructions of a publisher's message beside so many that other publishers have left behind."""
+    """Instructions of messages of a publisher beside so many that other publishers have left behind."""
     machine = AnycastScheduler()
     egress = RouterId("A")
     machine.set_paths({egress: EgressPath(0, None)}, 0.0)
@@ -168,9 +168,11 @@ def of_what_is_left(count: int) -> int:
 
         return instructions(act)
 
-    work = [one(0.001 * number) for number in range(1, 20)]
+    for number in range(1, 6):
+        one(0.001 * number)
+    work = sum(one(0.001 * number) for number in range(6, 20))
     assert len(machine.publishers.left) > 0
-    return min(work[5:])
+    return work
 
 
 def of_a_message_in_parts(count: int) -> int:
@@ -208,9 +210,9 @@ def of_paths(count: int) -> int:
 CASES: dict[str, Callable[[int], int]] = {
     GRANTS_ONE: of_one_that_grants_one,
     BESIDE: of_messages_beside,
-    "a message of an anonymous sender": of_a_datagram,
+    "messages of anonymous senders": of_a_datagram,
     "an empty frame beside receivers that must not be sent to": of_an_empty_frame,
-    "a publisher's message beside those that others have left": of_what_is_left,
+    "messages of a publisher beside those that others have left": of_what_is_left,
     "a multicast in parts beside other trees": of_a_message_in_parts,
 }
 
