@@ -355,7 +355,10 @@ class Forwarder:
             return None
         if len(subscribers) > 1:
             controller = self.credit_manager.of(entry)
-            return controller.next_subscriber() if isinstance(controller, AnycastController) else None
+            if not isinstance(controller, AnycastController):
+                return None
+            anycast = controller
+            return anycast.next_subscriber()
         (only,) = local_subscribers(entry)
         return only if only.has_credit() else None
 
@@ -369,7 +372,8 @@ class Forwarder:
             self._egress.send(transfer, target)
             controller = target.controller
             if isinstance(controller, AnycastController):
-                controller.sent_uncredited(target)
+                anycast = controller
+                anycast.sent_uncredited(target)
 
     def send_datagram(self, transfer: Transfer, route: Route) -> None:
         """Send it on the data links of a neighbor, with its destination in annotations."""

@@ -46,7 +46,7 @@ class Declared:
     """Methods that only compiled code can call."""
 
 
-def typed_locals(module: str) -> Iterator[tuple[str, str, set[str]]]:
+def typed_locals(module: str) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Each function of a module whose `.pxd` gives local variables types: its class or "", its name, and those."""
     text = hot_modules()[module].with_suffix(".pxd").read_text(encoding="utf-8")
     owner = ""
@@ -54,24 +54,45 @@ def typed_locals(module: str) -> Iterator[tuple[str, str, set[str]]]:
         if match["names"] is None:
             owner = match["owner"]
         else:
-            names = {each.partition("=")[0].strip() for each in match["names"].split(",")}
-            yield owner if match["indent"] else "", match["function"], names - {""}
+            names = [each.strip().partition("=") for each in match["names"].split(",")]
+            yield owner if match["indent"] else "", match["function"], {name: kind for name, _, kind in names if name}
+
+
+def _functions(module: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Each function of a module, with the class that it belongs to, or ""."""
+    tree = _tree(module)
+    owners = [("", tree), *((node.name, node) for node in tree.body if isinstance(node, ast.ClassDef))]
+    for owner, body in owners:
+        for function in body.body:
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield owner, function
+
+
+def asked_kinds(module: str) -> Mapping[tuple[str, str], set[tuple[str, str]]]:
+    """Variables that each function of a module asks what they are, with the class, by its own class and its name.
+
+    Those of an `assert` are left out: what is something else is an error there too.
+    """
+    found: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for owner, function in _functions(module):
+        asserted = {id(each) for node in ast.walk(function) if isinstance(node, ast.Assert) for each in ast.walk(node)}
+        found[owner, function.name] = {
+            (ast.unparse(node.args[0]), kind)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance" and id(node) not in asserted
+            for kind in re.findall(r"\w+", ast.unparse(node.args[1]))
+        }
+    return found
 
 
 def local_variables(module: str) -> Mapping[tuple[str, str], set[str]]:
     """Names that each function of a module takes or sets, by its class, or "", and its name."""
     found: dict[tuple[str, str], set[str]] = {}
-    tree = ast.parse(hot_modules()[module].read_text(encoding="utf-8"))
-    owners = [("", tree), *((node.name, node) for node in tree.body if isinstance(node, ast.ClassDef))]
-    for owner, body in owners:
-        for function in body.body:
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                stored = {
-                    node.id
-                    for node in ast.walk(function)
-                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-                }
-                found[owner, function.name] = stored | {each.arg for each in function.args.args}
+    for owner, function in _functions(module):
+        stored = {
+            node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        found[owner, function.name] = stored | {each.arg for each in function.args.args}
     return found
 
 

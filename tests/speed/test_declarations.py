@@ -22,6 +22,7 @@ from tests.speed.declarations import (
     HANDLES,
     ROOT,
     Declared,
+    asked_kinds,
     classes,
     defined,
     hidden_functions,
@@ -183,8 +184,16 @@ def test_every_declared_attribute_is_one(declared: Declared) -> None:
 def test_variables_that_have_types_are_those_of_their_function(module: str) -> None:
     """A line of types that stands above another function leaves its own one slow, and nobody would see it."""
     sources = local_variables(module)
-    wrong = {(owner, name): names - sources[owner, name] for owner, name, names in typed_locals(module)}
+    wrong = {(owner, name): set(kinds) - sources[owner, name] for owner, name, kinds in typed_locals(module)}
     assert {place: names for place, names in wrong.items() if names} == {}
+
+
+@pytest.mark.parametrize("module", hot_modules())
+def test_no_variable_is_asked_whether_it_is_what_it_was_declared_to_be(module: str) -> None:
+    """What is something else is a TypeError where it is assigned, in compiled code alone."""
+    asked = asked_kinds(module)
+    wrong = {(owner, name): asked[owner, name] & set(kinds.items()) for owner, name, kinds in typed_locals(module)}
+    assert {place: kinds for place, kinds in wrong.items() if kinds} == {}
 
 
 @attrs.frozen

@@ -37,8 +37,8 @@ AGE_FOR_S = 60.0
 """Age from which a subscriber is always waited for, seconds for each second that those which left have held up
 others."""
 MOST_COUNTED = 1000
-"""Maximum credit of a subscriber that is compared with others', messages: whoever takes more than 100 in a window always
-counts as live."""
+"""Maximum credit of a subscriber that is compared with others', messages: whoever takes more than 100 in a window
+always counts as live."""
 
 
 # Python 3.11 takes long to find a member of an enumeration by its class.
