@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 import cython
@@ -483,6 +484,7 @@ class MessageSender:
                 port.leaving_bytes -= lost.leaving_bytes
                 lost.leaving_bytes = 0
                 if lost.state != DONE and can_go_again:
+                    lost.waits_until = inf  # it has left since it waited, if it did
                     settlement.strand(lost)
                 elif lost.state != DONE:
                     settlement.settle(lost, FAIL if was_seen else RELEASE)

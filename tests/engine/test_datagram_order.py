@@ -1,4 +1,4 @@
-"""Order of a sender's datagrams to a neighbor, on its data link and on a streaming link."""
+"""Datagrams to a neighbor that reads slowly: their order on data and streaming links, and how long they wait."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from tests.helpers.peer import PeerReceiver, PeerSender, message
 
 LARGE_BYTES = 60_000
 """Size of a message that arrives in one frame, is read at once and is written in two pieces, bytes."""
+WAITING_S = 1.0
+"""Time that a message may wait, seconds."""
 
 
 class SlowWire:
@@ -17,7 +19,7 @@ class SlowWire:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
-        self.a, b = bench.mesh(("A", "B"))
+        self.a, b = bench.mesh(("A", "B"), forwarding={"waiting_s": WAITING_S})
         (self.wire,) = bench.wires
         plug = self.wire.ends[0]
         assert isinstance(plug, Plug)
@@ -48,7 +50,7 @@ class SlowWire:
 
     def send(self, body: str, *, by: int = 0, size: int = 0) -> None:
         """Send a message whole."""
-        self.senders[by].send(message(body + " " * size, address="topic"), settled=True)
+        self.senders[by].send(message(body + " " * size, address="topic"))
         self.bench.run()
 
     def send_in_parts(self, body: str, *, by: int = 0, size: int = 0) -> None:
@@ -110,3 +112,21 @@ def test_a_message_in_parts_that_waits_holds_up_nobody_once_it_is_its_turn(slow:
     assert slow.receiver.bodies[-1].rstrip() == "another's"
     sent.end(data[60:])
     assert slow.arrived() == ["first", "second"]
+
+
+def test_a_message_that_had_left_waits_as_long_as_any_when_its_link_is_lost(slow: SlowWire) -> None:
+    slow.send("first", size=LARGE_BYTES)
+    slow.send("second", size=LARGE_BYTES)
+    link = slow.port.data_links[0]
+    assert link.waiting
+    slow.write(100)
+    assert link.current is not None
+    assert not link.waiting
+    slow.bench.advance(1.2 * WAITING_S)
+    receiver = slow.bench.client(slow.a).receiver("topic").accepting()
+    slow.wire.cut()
+    slow.bench.run()
+    slow.bench.advance(0.8 * WAITING_S)
+    receiver.flow(100)
+    slow.bench.run()
+    assert "second" in [body.rstrip() for body in receiver.bodies]
