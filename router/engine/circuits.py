@@ -45,9 +45,6 @@ CIRCUIT: Final = "amqp-mesh.circuit"
 EGRESS: Final = "amqp-mesh.egress"
 INGRESS: Final = "amqp-mesh.ingress"
 """Link property that names the root: of an anycast, of a multicast."""
-MAX_UNANSWERED: Final = 400
-"""Maximum number of own circuits that the neighbor has not answered; below half of the refused links that a peer puts
-up with."""
 MAX_NAMES: Final = 1000
 """Maximum number of circuits in one message about them."""
 NO_LOADS: Final[Mapping[str, tuple[int, int]]] = {}
@@ -130,8 +127,8 @@ class Circuits:
 
     @property
     def _pace(self) -> int:
-        """Maximum number of own circuits that may be unanswered; both sides come to the same number."""
-        return max(1, min(MAX_UNANSWERED, self._connection.channels // 8))
+        """Maximum number of own circuits that may be unanswered."""
+        return max(1, self._connection.spared_channels)
 
     def _attach(self, link: EgressCircuitLink) -> None:
         if pn.pn_session_state(link.session) & pn.LOCAL_UNINIT:

@@ -59,6 +59,9 @@ NUMBERS: Final = "amqp-mesh.multicast-numbers.1"
 """Capability: this router takes each multicast once, by the number in its delivery-tag."""
 STREAMING_LINKS: Final = "qd.streaming-links"
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
+MOST_SPARED: Final = 400
+"""Maximum number of sessions that are spared for each kind of link between routers. As so many circuits may be
+unanswered, it is below half of the refused links that a peer puts up with."""
 MIN_HEARTBEAT_MS: Final = 100
 """Shortest idle-time-out of a peer that is served: heartbeats go out at twice its rate."""
 MAX_UNANSWERED: Final = 20_000
@@ -321,6 +324,14 @@ class Connection(ByteStreams):
     def free_channels(self) -> int:
         """Channels that no session has. Proton falls silent for good when one begins beyond them."""
         return self.channels - len(self._sessions)
+
+    @property
+    def spared_channels(self) -> int:
+        """Number of channels that circuits leave for others under way, and as many again for streams.
+
+        Both ends of a connection come to the same number.
+        """
+        return min(MOST_SPARED, self.channels // 8)
 
     # Links
 

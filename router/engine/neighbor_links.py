@@ -193,7 +193,7 @@ class NeighborLinks:
         connection = self._connection
         # Of the sessions that circuits leave, a half is for the neighbor's circuits under way to us, and a quarter for
         # streams of each side: neither knows of the other's before these are there.
-        reserve = connection.channels // 8
+        reserve = connection.spared_channels
         if len(connection.port.streams) >= reserve // 2 or connection.free_channels <= reserve:
             return None
         handle = pn.pn_sender(self._connection.new_session(), new_link_name(LINK).encode())

@@ -16,8 +16,8 @@ from router.core.ids_and_conditions import RouterId
 from router.dataplane.connection_port import Port
 from router.dataplane.links import EgressCircuitLink
 from router.dataplane.router_data_plane import RouterDataPlane
-from router.engine.circuits import MAX_NAMES, MAX_UNANSWERED
-from router.engine.connection import CIRCUITS, MAX_REFUSED, STREAMING_LINKS, Connection
+from router.engine.circuits import MAX_NAMES
+from router.engine.connection import CIRCUITS, MAX_REFUSED, MOST_SPARED, STREAMING_LINKS, Connection
 from router.engine.control_links import CONTROL_BACKLOG, CONTROL_BACKLOG_BYTES
 from router.engine.neighbor_links import NeighborLinks
 from router.runtime import Runtime
@@ -510,7 +510,7 @@ def test_a_circuit_is_closed_before_its_answer(bench: Bench, pair: list[Runtime]
 
 def test_a_circuit_is_closed_before_it_was_its_turn_to_be_attached(bench: Bench, pair: list[Runtime]) -> None:
     a, b = pair
-    links = [open_circuit(a, f"topic/{n}") for n in range(MAX_UNANSWERED + 30)]
+    links = [open_circuit(a, f"topic/{n}") for n in range(MOST_SPARED + 30)]
     port_of(a).tell_circuits({link.name: 1 for link in links}, ())
     for link in links[-20:]:
         close_circuit(a, link)
@@ -674,7 +674,7 @@ def test_the_weight_of_a_circuit_comes_behind_its_attach(bench: Bench, pair: lis
         told.update(weights)
 
     listen(b, circuits_told)
-    weights = {open_circuit(a, f"topic/{n}").name: n for n in range(3 * MAX_UNANSWERED)}
+    weights = {open_circuit(a, f"topic/{n}").name: n for n in range(3 * MOST_SPARED)}
     port_of(a).tell_circuits(weights, ())
     run(bench)
     bench.advance(0.001)  # one of them is taken in the next turn
@@ -812,6 +812,28 @@ def test_as_many_as_there_may_be_at_once(bench: Bench, pair: list[Runtime]) -> N
     run(bench)
     assert not port_of(b).circuits_in
     check_nothing_under_way(a, b)
+
+
+def test_as_many_circuits_as_there_may_be_leave_channels_for_streams(bench: Bench) -> None:
+    a, b = bench.router("A"), bench.router("B")
+    channels = 16 * MOST_SPARED + 600
+    bench.join(a, b, max_sessions=channels)
+    bench.advance(5)
+    receiver = bench.client(b).receiver("service", credit=10).accepting()
+    bench.advance(1)
+    open_one = port_of(a).open_circuit
+    assert open_one is not None
+    while open_one("topic", RouterId("B"), False) is not None:
+        a.turn(connection_of(a))
+        bench.run()
+    assert connection_of(a).free_channels == 2 * MOST_SPARED
+    whole = message("x" * 200_000, address="service")
+    begun = bench.client(a).sender(None).begin(whole[:100_000])
+    bench.run()
+    assert len(port_of(a).streams) == 1
+    begun.end(whole[100_000:])
+    bench.run()
+    assert len(receiver.messages) == 1
 
 
 @pytest.mark.parametrize("count", [3000, pytest.param(12_000, marks=pytest.mark.slow)])
