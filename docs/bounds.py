@@ -123,7 +123,18 @@ CONSTANTS = (
     ("mesh_config.check_router", "MOST_PATTERN_WORDS", "Words of all patterns in `addresses`.", "refused"),
     ("router.dataplane.message_sender", "MAX_STREAMS", "Streaming links to one neighbor.", "large messages share them"),
     ("router.engine.control_links", "CONTROL_BACKLOG", "Control messages that wait for a neighbor.", "closed"),
-    ("router.engine.control_links", "CONTROL_BACKLOG_BYTES", "The same in bytes.", "closed"),
+    (
+        "router.engine.control_links",
+        "CONTROL_BACKLOG_BYTES",
+        "The same in bytes.",
+        "what is asked for again is dropped and counted",
+    ),
+    (
+        "router.engine.control_links",
+        "MOST_BACKLOG_BYTES",
+        "The same with HELLOs and what is said of circuits.",
+        "closed",
+    ),
 )
 """Module and name of each; what it bounds, and what happens beyond it. `closed` is the connection."""
 

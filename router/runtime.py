@@ -40,9 +40,9 @@ from router.dataplane.router_data_plane import RouterDataPlane
 from router.denial_log import DenialLog
 from router.drain_state import DrainState
 from router.ended_connection_reaper import EndedLinkReaper
-from router.engine import message_codec
 from router.engine.amqps_connection import AmqpsConnection
 from router.engine.connection import Connection
+from router.engine.control_writer import ControlWriter
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_identity import PeerIdentity
 from router.fib_resync import FibResync
@@ -128,10 +128,7 @@ class Runtime(ConnectionTurns):
         self.traffic = ClosedConnectionTraffic()
         self.route_changes = RouteChangeCounts()
         self._freed = 0
-        self._encoded: tuple[tuple[object, ...], bytes] = ((None, None, None, None), b"")
-        """The last control message, and its bytes."""
-        self.control_too_large = 0
-        """Number of control messages that were not written since their neighbor takes none so large."""
+        self.control_writer = ControlWriter()
         self._silent_until = 0.0
 
     def _new_pacer(self) -> ControlPacer:
@@ -557,11 +554,8 @@ class Runtime(ConnectionTurns):
         neighbor = self._peers.neighbors.get(action.connection)
         if neighbor is None or not neighbor.is_up:
             return
-        what = (action.to, action.message, action.ingress, action.trace)
-        if what[1] is not self._encoded[0][1] or what != self._encoded[0]:  # a flooded message goes to each neighbor
-            self._encoded = (what, bytes(message_codec.encode_control(*what)))
         try:
-            self.control_too_large += not neighbor.control.send(self._encoded[1])
+            self.control_writer.write(neighbor.control, action)
         except PeerProtocolError as error:
             self._peers.close(self.connections[action.connection], error.condition, str(error))
 

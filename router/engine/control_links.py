@@ -43,8 +43,14 @@ CONTROL_WINDOW: Final = 250
 CONTROL_BACKLOG: Final = 10000
 """Maximum number of control messages that wait for a neighbor's credit before it is given up."""
 CONTROL_BACKLOG_BYTES: Final = 64 * MIB
-"""Maximum size of what waits for a neighbor in the session of its control link, bytes: whatever a mesh tells one that
-joins it, a neighbor that reads has taken most of it meanwhile."""
+"""Maximum size of what waits for a neighbor in the session of its control link, bytes. A large mesh may tell one that
+joins it more than it reads meanwhile; what does not fit is dropped, and the neighbor asks for it again."""
+MOST_BACKLOG_BYTES: Final = 2 * CONTROL_BACKLOG_BYTES
+"""Maximum size of all that waits when there are messages that nobody asks for again, bytes."""
+TOO_LARGE: Final = "too_large"
+"""Why a message was dropped: the neighbor takes none of that size."""
+BACKLOG: Final = "backlog"
+"""Why a message was dropped: too much waits for the neighbor already."""
 REMEMBERED: Final = 256
 """Maximum number of recurring control messages that are remembered for one neighbor."""
 MOST_REMEMBERED_BYTES: Final = 512
@@ -54,8 +60,12 @@ MOST_REMEMBERED_BYTES: Final = 512
 class ControlLinks:
     """The control links of one connection, as far as they are attached."""
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: Port, assumed_bytes: int) -> None:
+        """*assumed_bytes*: maximum size of what a neighbor takes that announces none; 0 for any size."""
         self._port = port
+        self._assumed_bytes = assumed_bytes
+        self.announced_bytes = 0
+        """Maximum size of a message that the neighbor was told it may send."""
         self.incoming: Handle = NULL
         self.outgoing: Handle = NULL
         self.sent = self.received = 0
@@ -89,22 +99,34 @@ class ControlLinks:
         elif handle == self.outgoing:
             self.outgoing = NULL
 
-    def send(self, message: bytes) -> bool:
-        """Write one control message, if the link for it is there and the neighbor takes one of that size.
+    def send(self, message: bytes, may_drop: bool) -> str | None:
+        """Write one control message, if the link for it is there.
 
-        Returns: whether it was not too large.
+        Args:
+            message: its bytes.
+            may_drop: whether the neighbor asks again for what it says, or another such message is due.
+
+        Returns: why it was dropped, `TOO_LARGE` or `BACKLOG`; None when it was not.
         Raises:
-            PeerProtocolError: the neighbor grants no credit for it or reads nothing, and too much waits already.
+            PeerProtocolError: too many messages wait for the neighbor already, or one that may not be dropped is too
+                large for it or for what waits.
         """
         link = self.outgoing
         if link == NULL:
-            return True
-        most = pn_link_remote_max_message_size(link)
-        if 0 < most < len(message):
-            return False  # it may be another's, which must not end this connection
+            return None
+        size = len(message)
+        most = pn_link_remote_max_message_size(link) or self._assumed_bytes
+        waiting = pn_session_outgoing_bytes(pn_link_session(link))
+        if 0 < most < size:
+            if may_drop:
+                return TOO_LARGE  # it may be another's, which must not end this connection
+            why = f"a control message of {size} bytes is due, and {most} are taken"
+            raise PeerProtocolError(why, condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         if pn_link_queued(link) > CONTROL_BACKLOG:
             raise PeerProtocolError("no credit for control messages", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-        if pn_session_outgoing_bytes(pn_link_session(link)) > CONTROL_BACKLOG_BYTES:
+        if waiting > CONTROL_BACKLOG_BYTES and may_drop:
+            return BACKLOG
+        if waiting > MOST_BACKLOG_BYTES:
             raise PeerProtocolError("control messages are not read", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         self.sent += 1
         delivery = new_delivery(link, self.sent)
@@ -112,7 +134,7 @@ class ControlLinks:
         pn_link_advance(link)
         pn_delivery_settle(delivery)
         self._port.touch()
-        return True
+        return None
 
     def read(self, delivery: Handle, limit: int) -> bytes | None:
         """The control message of *delivery*, None while it is not complete; credit is given anew when half is used.
@@ -121,7 +143,7 @@ class ControlLinks:
 
         Args:
             delivery: of any link of the connection.
-            limit: most bytes of a message.
+            limit: most bytes of a message, or what was announced before, if that is more.
 
         Raises:
             PeerProtocolError: it is larger.
@@ -134,6 +156,7 @@ class ControlLinks:
             size = pn_delivery_pending(delivery)
             if size > 0:
                 self._parts += receive(link, size)
+            limit = max(limit, self.announced_bytes)
             if len(self._parts) > limit:
                 why = f"control message is larger than {limit} bytes"
                 raise PeerProtocolError(why, condition=Condition.RESOURCE_LIMIT_EXCEEDED)

@@ -73,10 +73,12 @@ class NeighborLinks:
         self._connection = connection
         self._data_plane = data_plane
         self._ids = link_ids
-        self.control = ControlLinks(connection.port)
-        self._control_ids: dict[str, tuple[Handle, int]] = {}
         peer = connection.peer
         assert peer is not None, "the neighbor has not said who it is"
+        # One of an older version announces none, and most likely has the same setting.
+        most_bytes = data_plane.current_settings.forwarding.control_message_bytes
+        self.control = ControlLinks(connection.port, most_bytes if peer.has(LSU_PUSH) else 0)
+        self._control_ids: dict[str, tuple[Handle, int]] = {}
         self._pairs = 1 if peer.has(LSU_PUSH) else PRIORITIES
         """Number of data links each way that are there from the start; what is attached later carries large
         messages."""
@@ -129,6 +131,7 @@ class NeighborLinks:
         if capability == CONTROL and not pn.pn_link_is_sender(handle):
             most_bytes = self._data_plane.current_settings.forwarding.control_message_bytes
             pn.pn_link_set_max_message_size(handle, most_bytes)
+            self.control.announced_bytes = most_bytes
         _open(handle, capability)
 
     def accept(self, handle: Handle) -> None:
@@ -255,7 +258,7 @@ class NeighborLinks:
         me = message.id
         if self.is_up:
             try:
-                self.control.send(bytes(encode_control(CIRCUITS_TO, message, me, (me,))))
+                self.control.send(bytes(encode_control(CIRCUITS_TO, message, me, (me,))), may_drop=False)
             except PeerProtocolError as error:
                 self._connection.fail(error)
 

@@ -411,7 +411,8 @@ class MetricsCollection:
         waited = runtime.pacer.counters()
         into.set("control_messages_dropped", control.excess, "too_many")
         into.set("control_messages_dropped", waited["control_unread"], "unread")
-        into.set("control_messages_dropped", runtime.control_too_large, "too_large")
+        for reason, count in runtime.control_writer.dropped.items():
+            into.set("control_messages_dropped", count, reason)
 
 
 def _count(group: AddressGroupTotals, counted: AddressEntry | MessageTotalsOfAddresses) -> None:

@@ -123,8 +123,8 @@ def _row(
 
 
 def _control_counters(runtime: Runtime) -> dict[str, int]:
-    too_large = {"control_too_large": runtime.control_too_large}
-    return {**runtime.control.counters(), **runtime.pacer.counters(), **too_large}
+    unsent = {f"control_{reason}": count for reason, count in runtime.control_writer.dropped.items()}
+    return {**runtime.control.counters(), **runtime.pacer.counters(), **unsent}
 
 
 def _addresses(runtime: Runtime, waiting: WaitingSums) -> Generator[None, None, None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +18,12 @@ from router.dataplane.connection_port import Port
 from router.dataplane.links import EgressCircuitLink
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.circuits import MAX_NAMES
-from router.engine.connection import CIRCUITS, MAX_REFUSED, MOST_SPARED, STREAMING_LINKS, Connection
-from router.engine.control_links import CONTROL_BACKLOG, CONTROL_BACKLOG_BYTES
+from router.engine.connection import CIRCUITS, LSU_PUSH, MAX_REFUSED, MOST_SPARED, STREAMING_LINKS, Connection
+from router.engine.control_links import CONTROL_BACKLOG, CONTROL_BACKLOG_BYTES, MOST_BACKLOG_BYTES
 from router.engine.neighbor_links import NeighborLinks
 from router.runtime import Runtime
 from tests.helpers import frames
-from tests.helpers.engine import Bench, Plug, allocated, least_growth
+from tests.helpers.engine import Bench, Plug, Wire, allocated, least_growth
 from tests.helpers.neighbor import Neighbor
 from tests.helpers.peer import Peer, PeerSender, message
 
@@ -758,20 +759,59 @@ def test_a_neighbor_that_takes_no_control_messages_is_closed_in_its_own_turn(ben
     assert other.closed is None
 
 
-def test_what_a_neighbor_does_not_read_of_control_messages_is_counted_and_bounded(bench: Bench) -> None:
+def held_up(bench: Bench, router: Runtime, wire: Wire) -> Plug:
+    """Let the other end of *wire* read nothing until as much waits for it as may; return that end."""
+    (plug,) = (end for end in wire.ends if isinstance(end, Plug) and end.runtime is router)
+    plug.room = 0
+    control = links_to(router).control
+    while control.send(bytes(MIB), may_drop=True) is None:
+        router.turn(connection_of(router))
+        bench.run()
+    return plug
+
+
+def test_of_what_a_neighbor_does_not_read_the_rest_is_dropped(bench: Bench) -> None:
     router = bench.router("A")
     raw = join(bench, router)
-    plug = raw.peer.wire.ends[1]
-    assert isinstance(plug, Plug)
-    plug.room = 1000
-    connection = connection_of(router)
-    control = links_to(router).control
-    for _ in range(CONTROL_BACKLOG_BYTES // MIB + 1):
-        control.send(bytes(MIB))
-    with pytest.raises(PeerProtocolError, match="not read"):
-        control.send(b"one more")
+    assert raw.peer.wire is not None
+    held_up(bench, router, raw.peer.wire)
+    connection, control = connection_of(router), links_to(router).control
+    assert control.send(b"is asked for again", may_drop=True) == "backlog"
+    assert control.send(b"is not", may_drop=False) is None
     router.account.weigh(connection)
     assert connection.port.charge.given_bytes >= CONTROL_BACKLOG_BYTES
+    while pn.pn_session_outgoing_bytes(pn.pn_link_session(control.outgoing)) <= MOST_BACKLOG_BYTES:
+        control.send(bytes(MIB), may_drop=False)
+    with pytest.raises(PeerProtocolError, match="not read"):
+        control.send(b"too much", may_drop=False)
+
+
+def test_a_neighbor_that_reads_slowly_stays_and_learns_all_addresses(bench: Bench) -> None:
+    a, b = bench.router("A"), bench.router("B")
+    wire = bench.join(a, b)
+    bench.advance(5)
+    plug = held_up(bench, a, wire)
+    addresses = [f"news/{number}" for number in range(20)]
+    client = bench.client(a)
+    for address in addresses:
+        client.receiver(address)
+        bench.advance(0.01)
+    assert a.control_writer.dropped["backlog"] > 0
+    assert not connection_of(a).is_ending
+    plug.room = math.inf
+    bench.run()
+    bench.advance(60)
+    assert connection_of(a).end_reason is None
+    assert set(addresses) <= set(b.control.addresses())
+
+
+def test_circuits_that_a_neighbor_cannot_be_told_of_end_its_connection(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"control_message_bytes": MIB})
+    raw = join(bench, router, offered=(CIRCUITS, LSU_PUSH))
+    port_of(router).tell_circuits({}, [f"{number:01100}" for number in range(MAX_NAMES)])
+    run(bench)
+    assert raw.peer.closed == "amqp:resource-limit-exceeded"
+    assert f"{MIB} are taken" in str(raw.peer.connection.remote_condition.description)
 
 
 def test_the_session_of_a_stream_that_a_neighbor_detaches_is_ended(bench: Bench) -> None:

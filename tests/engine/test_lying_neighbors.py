@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 from proton import char, int32
 
@@ -301,7 +302,7 @@ def test_what_the_next_router_would_refuse_is_not_passed_on(bench: Bench, limits
     bench.advance(0.5)
     assert b.me in a.fib.routes, "its neighbor does not end the connection"
     assert b.me in a.control.adjacent()
-    assert a.control_too_large == 1
+    assert a.control_writer.dropped["too_large"] == 1
 
 
 def test_a_neighbor_that_announces_no_largest_control_message_gets_any(bench: Bench) -> None:
@@ -311,7 +312,33 @@ def test_a_neighbor_that_announces_no_largest_control_message_gets_any(bench: Be
     large_list(raw, 2 * LEAST, to="OTHER")
     bench.advance(0.5)
     assert {len(each) > LEAST for each in other.addresses["RAW"]} == {True}
-    assert router.control_too_large == 0
+    assert router.control_writer.dropped["too_large"] == 0
+
+
+@pytest.mark.parametrize("is_of_our_kind", [False, True])
+def test_a_router_of_our_kind_that_announces_no_size_is_taken_to_have_our_own(
+    bench: Bench, is_of_our_kind: bool
+) -> None:
+    """Older versions announce none, and end the connection for what is larger than their setting."""
+    router = bench.router("A", forwarding={"control_message_bytes": LEAST})
+    raw = join(bench, router, dials=True)
+    offered = (LSU_PUSH,) if is_of_our_kind else ()
+    other = join(bench, router, dials=True, name="OTHER", offered=offered)
+    large_list(raw, LEAST - 4, to="OTHER")
+    bench.advance(0.5)
+    assert bool(other.addresses.get("RAW")) is not is_of_our_kind
+    assert router.control_writer.dropped["too_large"] == int(is_of_our_kind)
+
+
+def test_a_neighbor_may_send_what_was_announced_to_it_after_a_lower_bound_is_set(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"control_message_bytes": 4 * LEAST})
+    raw = join(bench, router, dials=True)
+    lower = attrs.evolve(router.data_plane.current_settings.forwarding, control_message_bytes=LEAST)
+    router.data_plane.take_settings(lower)
+    large_list(raw, 2 * LEAST, to="A")
+    bench.advance(0.5)
+    assert raw.peer.closed is None
+    assert router.control.address_counts()[RouterId("RAW")] == 0, "it is longer than an address may be"
 
 
 def pose(bench: Bench, router: Runtime, as_whom: Runtime) -> Neighbor:

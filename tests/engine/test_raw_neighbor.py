@@ -17,10 +17,19 @@ from tests.helpers.peer import Peer, Received, decode, message
 ROUTING = {"role": Role.INTER_ROUTER}
 
 
-def join(bench: Bench, router: Runtime, *, dials: bool, pairs: int = 1, cost: int = 1, name: str = "RAW") -> Neighbor:
+def join(
+    bench: Bench,
+    router: Runtime,
+    *,
+    dials: bool,
+    pairs: int = 1,
+    cost: int = 1,
+    name: str = "RAW",
+    offered: tuple[str, ...] = (),
+) -> Neighbor:
     """The neighbor *name* of *router*, their HELLOs exchanged."""
     properties = {"qd.inter-router-cost": cost}
-    peer = Peer(bench.run, container=name, sasl=dials, is_server=not dials, properties=properties)
+    peer = Peer(bench.run, container=name, sasl=dials, is_server=not dials, properties=properties, offered=offered)
     peer.wire = bench.wire(peer, bench.plug(router, role=Role.INTER_ROUTER, is_server=dials))
     bench.peers.append(peer)
     neighbor = Neighbor(name, peer, dials=dials, pairs=pairs)
