@@ -83,7 +83,8 @@ REMEMBERED: Final = 256
 MOST_REMEMBERED_BYTES: Final = 4096
 """Maximum size of one that is remembered, bytes: others may have chosen what is in it."""
 LONGEST_TRACE: Final = 1000
-"""Maximum number of routers in the trace of a control message: more than any path has."""
+"""Maximum number of routers in the trace of a control message. What has passed more is not read, so this bounds the
+paths of a mesh, too: far above those of one that works."""
 
 
 class UnreadableMessage(DecodeError):
