@@ -487,7 +487,8 @@ def test_a_plain_router_is_spoken_to_on_one_connection_even_if_the_better_is_sil
 @pytest.mark.parametrize("is_named_late", [False, True])
 def test_more_connections_to_one_neighbor_than_may_be_are_refused(is_named_late: bool) -> None:
     machine = attached(*(up(ConnectionId(number)) for number in range(MOST_PARALLEL)))
-    machine.hear(ConnectionId(0), hello(), 0.0)
+    for number in range(MOST_PARALLEL):
+        machine.hear(ConnectionId(number), hello(), 0.0)
     more = ConnectionId(MOST_PARALLEL)
     machine.attach(up(more, Y if is_named_late else X), 0.0)
     if is_named_late:
@@ -500,3 +501,26 @@ def test_more_connections_to_one_neighbor_than_may_be_are_refused(is_named_late:
     assert [(each.connection, each.condition) for each in closed] == [(more, Condition.RESOURCE_LIMIT_EXCEEDED)]
     assert active(machine) == ConnectionId(0)
     assert machine.speakers(0.0) == [ConnectionId(0)]
+
+
+@pytest.mark.parametrize("is_named_late", [False, True])
+def test_connections_that_say_nothing_keep_none_out_that_speaks(is_named_late: bool) -> None:
+    machine = attached(*(up(ConnectionId(number)) for number in range(1, MOST_PARALLEL + 1)))
+    machine.hear(ConnectionId(1), hello(), 0.0)
+    true = ConnectionId(MOST_PARALLEL + 1)
+    machine.attach(up(true, Y if is_named_late else X), 0.0)
+    machine.hear(true, hello(), 0.0)
+    machine.check_invariants()
+    assert true in machine.connections
+    assert [each.connection for each in machine.take_refusals()] == [ConnectionId(2)], "the oldest that said nothing"
+    assert active(machine) == ConnectionId(1)
+
+
+def test_a_standby_that_took_over_is_kept_though_it_said_nothing() -> None:
+    machine = attached(*(up(ConnectionId(number)) for number in range(MOST_PARALLEL)))
+    machine.hear(ConnectionId(0), hello(), 0.0)
+    machine.detach(ConnectionId(0), 1.0)
+    assert active(machine) == ConnectionId(1)
+    for number in range(MOST_PARALLEL, MOST_PARALLEL + 2):
+        machine.attach(up(ConnectionId(number)), 1.0)
+    assert active(machine) == ConnectionId(1)

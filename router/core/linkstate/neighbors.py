@@ -191,7 +191,7 @@ class Neighbors:
         if event.peer == self.router_id:
             self._refuse(made, event.peer, "this router has the same id")
             return
-        if self._has_most(event.peer):
+        if not self._make_room(event.peer):
             self._drop_surplus(made, event.peer)
             return
         self._join(made, event.peer)
@@ -226,7 +226,7 @@ class Neighbors:
             self._refuse(heard, hello.id, "this router has the same id")
         elif heard.is_named and hello.id != heard.router:
             self._drop(heard, f"router {heard.router} changed its id to {hello.id}", hello.id)
-        elif hello.id != heard.router and self._has_most(hello.id):
+        elif hello.id != heard.router and not self._make_room(hello.id):
             self._drop_surplus(heard, hello.id)
         if connection not in self.connections:
             self._choose(heard.router, now)
@@ -439,8 +439,17 @@ class Neighbors:
             else:
                 self._refuse(other, other.router, "another router with the same id is connected to the same neighbor")
 
-    def _has_most(self, router: RouterId) -> bool:
-        return len(self._by_router.get(router, ())) >= MOST_PARALLEL
+    def _make_room(self, router: RouterId) -> bool:
+        """Make room for one more connection to *router*. Returns: whether there is some."""
+        group = self._by_router.get(router, ())
+        if len(group) < MOST_PARALLEL:
+            return True
+        # Else those that only say whose they are, or that a cut left half open, would keep the true router out.
+        silent = (c for c in group if not c.is_named and c.state is AdjacencyState.SILENT)
+        oldest = next(silent, None)
+        if oldest is not None:
+            self._drop_surplus(oldest, router)
+        return oldest is not None
 
     def _drop_surplus(self, connection: ControlConnection, router: RouterId) -> None:
         self._drop(connection, f"router {router} has {MOST_PARALLEL} connections already", is_surplus=True)
