@@ -23,6 +23,7 @@ TO_NODE = {"type": MANAGEMENT, "name": "self"}
 PYTHON_TYPES = {
     Kind.TEXT: str,
     Kind.INTEGER: int,
+    Kind.NUMBER: (int, float),
     Kind.BOOLEAN: bool,
     Kind.LIST: list,
     Kind.MAP: Mapping,

@@ -31,7 +31,14 @@ from tests.helpers.processes import MeshProcesses, wait_until
 
 pytestmark = pytest.mark.interop
 
-PYTHON_TYPES = {Kind.TEXT: str, Kind.INTEGER: int, Kind.BOOLEAN: bool, Kind.LIST: list, Kind.MAP: dict}
+PYTHON_TYPES = {
+    Kind.TEXT: str,
+    Kind.INTEGER: int,
+    Kind.NUMBER: (int, float),
+    Kind.BOOLEAN: bool,
+    Kind.LIST: list,
+    Kind.MAP: dict,
+}
 WAIT_S = 10.0
 NEVER_THERE = (
     "vhostStats",
