@@ -1,4 +1,4 @@
-"""What the control plane says to neighbors: encoded once for all of them, and counted where it is dropped."""
+"""Writer of control messages: each is encoded once for all neighbors, and counted where it is dropped."""
 
 from __future__ import annotations
 
