@@ -8,7 +8,7 @@ import pytest
 
 from router.core.linkstate.messages import MobileAddressUpdate
 from router.dataplane.anycast_controller import AnycastController
-from router.engine import message_codec
+from router.engine import control_writer
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -215,13 +215,13 @@ def test_nothing_is_left_of_an_address_for_the_collector(bench: Bench) -> None:
 def test_a_message_to_all_neighbors_is_encoded_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     *others, hub = bench.mesh(*(("H", leaf) for leaf in ("A", "B", "C", "D")))
     encoded: list[object] = []
-    encode = message_codec.encode_control
+    encode = control_writer.encode_control
 
     def counted(to: str, message: object, *rest: object) -> object:
         encoded.append(message)
         return encode(to, message, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(message_codec, "encode_control", counted)
+    monkeypatch.setattr(control_writer, "encode_control", counted)
     bench.client(hub).receiver("topic", credit=1)
     bench.advance(1)
     assert all(router.fib.find("topic") is not None for router in others)
