@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.interop
 WAIT_S = 20
 SMALL_BYTES = 1000
 LARGE_BYTES = 20_000_000
-IMPATIENT, IMPATIENT_S = 2, 1.0
+IMPATIENT, IMPATIENT_S = 2, 3.0
 """Number among the listeners for clients, from 0, and the time after which it closes silent connections."""
 
 
@@ -65,12 +66,33 @@ def call(mesh: MeshProcesses, *words: str, said: str | bytes = "") -> subprocess
 
 
 @contextmanager
+def killed_at_the_end(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Leave no process behind, whatever becomes of the test."""
+    with process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def next_line(process: subprocess.Popen[str]) -> str:
+    """The next line of its standard output; what there is of it when it ends, or has written none in time."""
+    assert process.stdout is not None
+    late = threading.Timer(WAIT_S, process.kill)
+    late.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        late.cancel()
+
+
+@contextmanager
 def receiving(mesh: MeshProcesses, address: str, *words: str, router: str = "R3") -> Iterator[subprocess.Popen[str]]:
     """`receive` at R3, once R1 knows of it."""
     process = subprocess.Popen(
         command(mesh, router, ("receive", address, *words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    try:
+    with killed_at_the_end(process):
         with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
             wait_until(
                 lambda: any(each["key"] == f"M0{address}" for each in client.query("router.address", ["key"])),
@@ -78,12 +100,6 @@ def receiving(mesh: MeshProcesses, address: str, *words: str, router: str = "R3"
                 WAIT_S,
             )
         yield process
-    finally:
-        process.kill()
-        process.wait()
-        for stream in (process.stdout, process.stderr):
-            assert stream is not None
-            stream.close()
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
@@ -155,20 +171,23 @@ def test_a_line_is_sent_when_it_comes_and_a_pause_of_the_input_harms_nothing(
         sender = subprocess.Popen(
             [sys.executable, "-m", "router", *words, *url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        assert receiver.stdout is not None
-        with sender:
-            assert sender.stdin is not None
-            assert sender.stdout is not None
-            with (tmp_path / "fifo").open("w") if is_file else sender.stdin as lines:
-                for text in ("one", "two"):
-                    lines.write(f"{text}\n")
-                    lines.flush()
-                    assert receiver.stdout.readline() == f"{text}\n"
-                wait_old(mesh, f"amqp-mesh-{sender.pid}-", int(3 * IMPATIENT_S))
-                lines.write("three")
-            output = sender.stdout.read()
-            assert sender.wait(WAIT_S) == 0
-        assert receiver.stdout.readline() == "three\n"
+        with killed_at_the_end(sender), ExitStack() as pipes:
+            lines = sender.stdin
+            if is_file:
+                # Open for both ways it needs no reader: a sender that has failed leaves nobody waiting here.
+                descriptor = os.open(tmp_path / "fifo", os.O_RDWR)
+                lines = pipes.enter_context(os.fdopen(descriptor, "w"))
+            assert lines is not None
+            for text in ("one", "two"):
+                lines.write(f"{text}\n")
+                lines.flush()
+                assert next_line(receiver) == f"{text}\n"
+            wait_old(mesh, f"amqp-mesh-{sender.pid}-", int(2 * IMPATIENT_S))
+            lines.write("three")
+            pipes.close()
+            output = sender.communicate(timeout=WAIT_S)[0]
+        assert sender.returncode == 0
+        assert next_line(receiver) == "three\n"
         assert output.startswith("3 messages sent to slow-lines in ")
         assert output.endswith(": 3 accepted\n")
 
@@ -180,30 +199,31 @@ def test_a_call_of_a_line_is_made_when_it_comes_and_a_pause_harms_nothing(mesh: 
             [sys.executable, "-m", "router", *words],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        assert caller.stdin is not None
-        assert caller.stdout is not None
-        caller.stdin.write("one\n")
-        caller.stdin.flush()
-        assert caller.stdout.readline() == "one\n"
-        wait_old(mesh, f"amqp-mesh-{caller.pid}-", int(3 * IMPATIENT_S))
-        assert caller.communicate("two\n", timeout=WAIT_S)[0] == "two\n"
-        assert caller.returncode == 0
+        with killed_at_the_end(caller):
+            assert caller.stdin is not None
+            caller.stdin.write("one\n")
+            caller.stdin.flush()
+            assert next_line(caller) == "one\n"
+            wait_old(mesh, f"amqp-mesh-{caller.pid}-", int(2 * IMPATIENT_S))
+            assert caller.communicate("two\n", timeout=WAIT_S)[0] == "two\n"
+            assert caller.returncode == 0
 
 
 def test_a_command_that_was_stopped_is_not_told_that_the_router_was_silent(mesh: MeshProcesses) -> None:
-    words = ("receive", "stopped", "--url", mesh["R1"].url(index=IMPATIENT))
+    words = ("receive", "stopped", "--timeout", "60", "--url", mesh["R1"].url(index=IMPATIENT))
     stopped = subprocess.Popen([sys.executable, "-m", "router", *words], stderr=subprocess.PIPE, text=True)
     name = f"amqp-mesh-{stopped.pid}-"
-    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+    with killed_at_the_end(stopped):
+        with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
 
-        def is_there() -> bool:
-            return any(row["container"].startswith(name) for row in client.query("connection", ["container"]))
+            def is_there() -> bool:
+                return any(row["container"].startswith(name) for row in client.query("connection", ["container"]))
 
-        wait_until(is_there, "it is connected", WAIT_S)
-        stopped.send_signal(signal.SIGSTOP)
-        wait_until(lambda: not is_there(), "the router has closed its connection", WAIT_S)
-    stopped.send_signal(signal.SIGCONT)
-    said = stopped.communicate(timeout=WAIT_S)[1]
+            wait_until(is_there, "it is connected", WAIT_S)
+            stopped.send_signal(signal.SIGSTOP)
+            wait_until(lambda: not is_there(), "the router has closed its connection", WAIT_S)
+        stopped.send_signal(signal.SIGCONT)
+        said = stopped.communicate(timeout=WAIT_S)[1]
     assert stopped.returncode == 1
     assert "router R1 at " in said
     assert "has closed the connection: nothing came from here for too long" in said
