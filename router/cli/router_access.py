@@ -254,8 +254,8 @@ def _password(path: str | None) -> str | None:
 
 
 def _first_line(file: IO[bytes]) -> bytes:
-    """The first line of a file, which may have no end, such as a device."""
-    return file.readline(MOST_PASSWORD_BYTES + 1).removesuffix(b"\n")
+    """The first line of a file, which may have no end, such as a device; without the end of the line, `CR LF` too."""
+    return file.readline(MOST_PASSWORD_BYTES + 1).removesuffix(b"\n").removesuffix(b"\r")
 
 
 _OPTIONS: Final = (

@@ -26,7 +26,10 @@ SEEN: Final = "delivery-failed: a subscriber may have seen it"
 """Explanation for a message that a router had sent on before the next router or the subscriber was lost."""
 NOT_SEEN: Final = "a subscriber gave it back"
 LATE_S: Final = 0.05
-"""Time that a message may be late and yet not slow down those behind it, seconds: a busy machine wakes late."""
+"""Time that a message may be late and yet not slow down those behind it, seconds: a busy machine wakes late.
+
+What is later, such as the first message or one that waited for credit, was not held up by the clock: the next one comes
+its whole distance after it."""
 
 
 @click.command(short_help="Send messages to an address.")
@@ -90,7 +93,7 @@ class SendPace:
     def note_sent(self, now: float) -> None:
         """Take note of a message that was sent at *now*, seconds."""
         if self.rate is not None:
-            self.due = max(self.due, now - LATE_S) + 1 / self.rate
+            self.due = (now if now - self.due > LATE_S else self.due) + 1 / self.rate
 
 
 class _Sending:

@@ -18,7 +18,7 @@ from router.cli import main
 from router.cli.completion_and_man import contexts
 from router.cli.manage_and_ping import OPERATIONS, ping
 from router.cli.options import MAX_COUNT, BoundedNumber, WholeNumber
-from router.cli.router_access import RouterAccess
+from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat import WHAT
 
 
@@ -203,3 +203,18 @@ def test_whether_a_file_may_be_read_is_found_out_by_reading_it(
     given = {"FILE": str(file), "OUT": str(tmp_path / "model")}
     result = runner.invoke(main, [given.get(word, word) for word in words.split()])
     assert "is not readable" not in result.output
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r\nbody", "\nbody"])
+@pytest.mark.parametrize("is_file", [False, True], ids=["standard input", "a file"])
+def test_a_password_ends_where_its_line_does(tmp_path: Path, is_file: bool, end: str) -> None:
+    @click.command
+    @access_options
+    def show(access: RouterAccess) -> None:
+        click.echo(access.password, nl=False)
+
+    text = f"secret{end}".encode()
+    file = tmp_path / "password"
+    file.write_bytes(text)
+    found = CliRunner().invoke(show, ["--user", "u", "--password-file", str(file) if is_file else "-"], input=text)
+    assert found.stdout == "secret"

@@ -23,7 +23,14 @@ def test_what_was_missed_for_want_of_credit_is_not_made_up_for() -> None:
     waited_s = 4.0
     sent = sent_at(SendPace(10.0), [waited_s + each / 1000 for each in range(1001)])
     assert len(sent) == pytest.approx(11, abs=1)
-    assert sent[1] > waited_s
+    assert sent[:2] == pytest.approx([waited_s, waited_s + 0.1], abs=0.001)
+
+
+@pytest.mark.parametrize("rate", [10.0, 20.0, 100.0])
+def test_the_first_message_does_not_count_as_late(rate: float) -> None:
+    began = 1000.0
+    first, second = sent_at(SendPace(rate), [began + each / 10_000 for each in range(1002)])[:2]
+    assert (first, second) == pytest.approx((began, began + 1 / rate), abs=0.0002)
 
 
 @pytest.mark.parametrize("rate", [1.0, 7.0, 100.0, 1000.0])
