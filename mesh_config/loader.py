@@ -310,7 +310,13 @@ class _Reading:
 
     def _refuse_unknown_targets(self, nodes: Mapping[str, MapNode]) -> None:
         """Look for `to` without a router, in the nodes, since the routers with other faults have no settings."""
-        hints: dict[str, str | None] = {}
+        hints: dict[tuple[str, str], str | None] = {}
+
+        def hint(to: str, but: str) -> str | None:
+            if (to, but) not in hints and len(hints) < MOST_HINTS:
+                hints[to, but] = nearest(to, [key for key in nodes if key != but])
+            return hints.get((to, but))
+
         for key, router in nodes.items():
             connectors = router.items.get("connectors")
             for node in connectors.items if isinstance(connectors, yaml_text.ListNode) else ():
@@ -321,12 +327,9 @@ class _Reading:
                     others = _some(nodes, but=key)
                     expected = f"one of {others}, or also `host` and `port`" if others else "`host` and `port`"
                     message = f"no router `{to.value}` in this file"
-                    if to.value not in hints and len(hints) < MOST_HINTS:
-                        hints[to.value] = nearest(to.value, nodes)
-                    near = hints.get(to.value)
-                    self._findings.append(
-                        to.place.finding(message, expected=expected, nearest=near if near != key else None)
-                    )
+                    near = hint(to.value, "")  # of all, and so the same for all that connect to it
+                    near = hint(to.value, key) if near == key else near
+                    self._findings.append(to.place.finding(message, expected=expected, nearest=near))
 
     def _with_targets(
         self, router: RouterSettings, node: MapNode, routers: Mapping[str, RouterSettings]

@@ -958,3 +958,14 @@ def test_connectors_to_unknown_routers_are_not_taken_for_one_address(tmp_path: P
         ("routers.B.connectors[0].to", "no router `AA` in this file", "A"),
         ("routers.B.connectors[1].to", "no router `BB` in this file", None),
     ]
+
+
+def test_the_nearest_router_to_an_unknown_one_is_not_that_which_connects(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    listening = "{listeners: [{port: 7, role: inter-router, host: 127.0.0.%d}]}"
+    routers = [f"  {key}: {listening % number}" for number, key in enumerate(("edge1", "edge3", "hub5"), 1)]
+    routers += ["  edge2: {connectors: [{to: edge02}, {to: edge1}]}", "  hub6: {connectors: [{to: edge02}]}"]
+    file.write_text("\n".join(["routers:", *routers]), encoding="utf-8")
+    found = {it.key: it.nearest for it in check_file(file) if "no router" in it.message}
+    assert found["routers.hub6.connectors[0].to"] == "edge2"
+    assert found["routers.edge2.connectors[0].to"] in ("edge1", "edge3")
