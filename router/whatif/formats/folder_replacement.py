@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import glob
+import os
 import secrets
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 
 def place_of(target: Path) -> Path:
-    """Find the place that *target* names: of a symbolic link the one it leads to, so that the link stays."""
-    return target.resolve() if target.is_symlink() else target
+    """Find the place that *target* names: of a symbolic link the one it leads to, so that the link stays.
+
+    Raises: OSError when the link can't be followed, such as one that leads to itself.
+    """
+    if not target.is_symlink():
+        return target
+    with suppress(FileNotFoundError, NotADirectoryError):  # it may lead to what is still to be made
+        target.stat()
+    return Path(os.path.realpath(target))
 
 
 def replace_folder(new: Path, target: Path) -> None:

@@ -18,7 +18,7 @@ def whole_file(target: Path, *, folder: Path | None = None) -> Iterator[Path]:
         target: path of the file; what is there is replaced.
         folder: where it is until it is whole, on the same file system; None: that of *target*.
     Returns: path at which it is written.
-    Raises: OSError, which names *target*; nothing is left of it then.
+    Raises: OSError, which names *target* where it is about that; nothing is left of it then.
     """
     beside = (folder or target.parent) / f".{secrets.token_hex(8)}.tmp"
     try:
@@ -27,7 +27,7 @@ def whole_file(target: Path, *, folder: Path | None = None) -> Iterator[Path]:
     except BaseException as error:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and (error.filename is None or Path(error.filename) == beside):
             error.filename = str(target)  # a full disk names none
         raise
 

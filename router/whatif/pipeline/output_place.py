@@ -22,10 +22,13 @@ def check_output_place(out: Path, *, is_whole: bool = True) -> None:
         is_whole: whether it appears as a whole, and so is made beside its place; else files are added to a folder.
     Raises: RunError when nothing can be written there.
     """
-    folder = place_of(out).absolute().parent if is_whole else out.absolute()
+    expected = "a place in a folder that can be written"
+    try:
+        folder = place_of(out).absolute().parent if is_whole else place_of(out).absolute()
+    except OSError as error:
+        raise run_error(out, f"nothing can be written there: {error.strerror or error}", expected) from error
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent  # those that aren't there are made
-    expected = "a place in a folder that can be written"
     if not folder.is_dir():
         raise run_error(out, f"{folder} is a file", expected)
     try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import importlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -220,10 +221,10 @@ class StreamingJob:
     def __init__(self, watch: WatchSpec, told: Callable[[pa.Table], None]) -> None:
         self.watch = watch
         self._told = told
-        folders = [watch.checkpoint] if watch.out is None else [watch.checkpoint, watch.out]
         with ExitStack() as locks:
-            for folder in {folder.resolve(): folder for folder in folders}.values():
-                locks.enter_context(_locked(folder))
+            locks.enter_context(_locked(watch.checkpoint))
+            if watch.out is not None and os.path.realpath(watch.out) != os.path.realpath(watch.checkpoint):
+                locks.enter_context(_locked(watch.out, is_needed=False))
             self._locks = locks.pop_all()
 
     def close(self) -> None:
@@ -304,14 +305,23 @@ class StreamingJob:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Make a folder, and keep other processes from watching with it. Raises: RunError when one does."""
+def _locked(folder: Path, *, is_needed: bool = True) -> Iterator[None]:
+    """Make a folder, and keep other processes from watching with it.
+
+    Args:
+        folder: to make, if it is not there.
+        is_needed: whether it must be possible: some file systems of other machines can lock nothing.
+    Raises: RunError when another process watches with it; OSError.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise run_error(folder, "another process watches with it", "a folder of its own") from None
+        except OSError:
+            if is_needed:
+                raise
         yield
 
 

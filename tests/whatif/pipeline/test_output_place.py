@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import resource
 import shutil
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 
 from router.cli import main
 from router.whatif.formats.model_folder import write_model
+from router.whatif.pipeline.atomic_files import whole_file
 from router.whatif.pipeline.output_place import check_output_place
 from router.whatif.pipeline.run import run
 from router.whatif.pipeline.run_staging import RunError
@@ -35,6 +38,17 @@ def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match=f"{tmp_path}/file is a file; expected a place in a folder"):
         check_output_place(tmp_path / "file" / "run")
+
+
+@pytest.mark.parametrize("words", [("import", "MODEL", "-o"), ("run", "MODEL", "-o")], ids=lambda words: words[0])
+def test_a_link_that_leads_to_itself_is_refused_in_words(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    write_model(everything(), tmp_path / "model")
+    given = [str(tmp_path / "model") if word == "MODEL" else word for word in words]
+    found = CliRunner().invoke(main, ["whatif", *given, str(tmp_path / "loop")])
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert f"{tmp_path / 'loop'}: " in found.stderr
+    assert "Too many levels of symbolic links" in found.stderr
 
 
 def test_a_table_is_written_into_its_folder_and_a_run_beside_its_own() -> None:
@@ -169,3 +183,16 @@ def test_what_can_not_be_written_whole_is_named_and_does_not_stay(
     assert f"Error: {tmp_path / file}: " in answer.stderr
     assert "File too large" in answer.stderr
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_error_names_the_file_that_was_to_appear_or_that_could_not_be_read(tmp_path: Path) -> None:
+    target, source = tmp_path / "target", tmp_path / "source"
+    with pytest.raises(OSError, match="No such file") as found, whole_file(target) as beside:
+        beside.write_bytes(source.read_bytes())
+    assert found.value.filename == str(source)
+    with pytest.raises(OSError, match="No such file") as found, whole_file(target):
+        pass  # so there is nothing that could be given its name
+    assert found.value.filename == str(target)
+    with pytest.raises(OSError, match="No space") as found, whole_file(target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert found.value.filename == str(target)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import logging
 import math
 import os
@@ -15,7 +17,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from unittest import mock
 
 import pyarrow as pa
@@ -316,6 +318,32 @@ def test_two_jobs_share_neither_folder(tmp_path: Path) -> None:
     job.close()
     watch("two", "out").close()
     watch("one", "one").close()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_rates_may_be_written_where_nothing_can_be_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    locked, lock = [], fcntl.flock
+
+    def refused(file: IO[str], operation: int) -> None:
+        locked.append(Path(file.name).parent.name)
+        if locked[-1] == "mounted":
+            raise OSError(number, os.strerror(number))
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+
+    def watch(checkpoint: str, out: str) -> StreamingJob:
+        spec = WatchSpec(
+            urls=("amqp://127.0.0.1:1",), connect=CONNECT, checkpoint=tmp_path / checkpoint, out=tmp_path / out
+        )
+        return StreamingJob(spec, lambda _: None)
+
+    watch("job", "mounted").close()
+    assert locked == ["job", "mounted"]
+    with pytest.raises(OSError, match=os.strerror(number)):
+        watch("mounted", "mounted")
 
 
 # The command
