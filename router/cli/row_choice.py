@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import attrs
@@ -11,7 +12,7 @@ import click
 
 from router.cli.did_you_mean import did_you_mean, suggestion
 from router.cli.entity_rows import told
-from router.cli.stat_columns import Column, Entity, View, cell
+from router.cli.stat_columns import Column, Entity, Measure, View, cell
 from router.management.schema import find_type
 
 CONDITION: Final = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign><=|>=|!=|=|<|>|~)\s*(?P<value>.*?)\s*", re.DOTALL)
@@ -19,6 +20,8 @@ CONDITION: Final = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign><=|>=|!=|=|<|>|~)\s*
 DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 UNITS_S: Final = (86400, 3600, 60, 1)
 """Units of its parts, seconds."""
+TIMES: Final = ("%H:%M", "%H:%M:%S", "%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S")
+"""Forms of a time; without a date it is of today."""
 
 ORDERINGS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<": lambda one, other: bool(one < other),
@@ -114,8 +117,9 @@ def _condition(view: View, text: str, rows: Sequence[Entity]) -> Callable[[Entit
     reader, sign, wanted = _reader(view, found["name"]), found["sign"], found["value"]
     if sign == "~":
         return lambda row: wanted.casefold() in cell(reader.text(row)).casefold()
-    number = _number(wanted)
-    if number is None and reader.column.value is not None and reader.column.is_number:
+    measure = reader.column.measure
+    number = _time(wanted) if measure is Measure.TIME else _number(wanted)
+    if number is None and measure is Measure.DURATION:
         number = _seconds(wanted)
 
     def is_equal(row: Entity) -> bool:
@@ -124,6 +128,8 @@ def _condition(view: View, text: str, rows: Sequence[Entity]) -> Callable[[Entit
     if sign in ("=", "!="):
         return is_equal if sign == "=" else lambda row: not is_equal(row)
     compare = ORDERINGS[sign]
+    if number is None and measure is not None:
+        raise click.UsageError(f"--where {text}: `{found['name']}` is {measure.value} after `{sign}`")
     given = [row for row in rows if reader.text(row) not in (None, "", "-")]
     are_numbers = [reader.number(row) is not None for row in given] if reader.column.value is None else []
     if number is None and (reader.column.is_number or (are_numbers and all(are_numbers))):
@@ -164,3 +170,17 @@ def _seconds(text: str) -> float | None:
     if found is None or not text:
         return None
     return float(sum(int(count or 0) * size for count, size in zip(found.groups(), UNITS_S, strict=True)))
+
+
+def _time(text: str) -> float | None:
+    """Seconds since 1970 of a time of this place, as tables show it, or shorter; None when it is none."""
+    for form in TIMES:
+        try:
+            found = datetime.strptime(text, form).astimezone()
+        except ValueError:
+            continue
+        if "%d" not in form:
+            today = datetime.now().astimezone()
+            found = today.replace(hour=found.hour, minute=found.minute, second=found.second, microsecond=0)
+        return found.timestamp()
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -13,6 +14,13 @@ from router.core.terminal_escaping import escaped
 
 Entity = Mapping[str, Any]
 """Attributes by name, as management gives them."""
+
+
+class Measure(enum.Enum):
+    """What the number measures that a text is of; its value says what may be compared with it, in words."""
+
+    DURATION = "a duration: seconds, or such as 3m10s, are expected"
+    TIME = "a time: one such as 14:00 or 2026-11-30 14:00 is expected"
 
 
 @attrs.frozen
@@ -28,6 +36,8 @@ class Column:
     """Left out first where a line has no room for all."""
     value: Callable[[Entity], int | None] | None = None
     """Number that the text is of, such as seconds: rows are sorted and compared by it; None for none."""
+    measure: Measure | None = None
+    """What that number measures; None for what is none of these."""
 
 
 @attrs.frozen(kw_only=True)
@@ -92,7 +102,11 @@ def duration(seconds: int) -> str:
 
 def _duration(title: str, attribute: str) -> Column:
     return Column(
-        title, lambda entity: duration(entity[attribute]), is_number=True, value=lambda entity: entity[attribute]
+        title,
+        lambda entity: duration(entity[attribute]),
+        is_number=True,
+        value=lambda entity: entity[attribute],
+        measure=Measure.DURATION,
     )
 
 
@@ -278,7 +292,7 @@ def moment(seconds: int | None) -> str | None:
 
 def _moment(title: str, value: Callable[[Entity], int | None], *, is_detail: bool = False) -> Column:
     """Column of a time, which is sorted by the time itself: of another day the text has the date too."""
-    return Column(title, lambda entity: moment(value(entity)), is_detail=is_detail, value=value)
+    return Column(title, lambda entity: moment(value(entity)), is_detail=is_detail, value=value, measure=Measure.TIME)
 
 
 def _since() -> Column:

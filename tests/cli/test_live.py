@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import attrs
@@ -321,11 +322,46 @@ def test_durations_and_times_are_sorted_by_seconds() -> None:
     assert [each["one"] for each in RowChoice(where=["cost>5"], sort="cost").apply(MESH, costs)] == ["never", "now"]
 
 
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("since>12:00", ["noon", "late"]),
+        ("since<12:00:30", ["long ago", "noon"]),
+        ("since>=2021-03-04 05:06:07", ["long ago", "noon", "late"]),
+        ("since>2021-03-04 05:06:07", ["noon", "late"]),
+        ("since<2021-03-04", []),
+        ("since<=2021-03-04 05:07", ["long ago"]),
+        ("since~2021", ["long ago"]),
+    ],
+)
+def test_a_time_is_compared_by_when_it_was(where: str, kept: list[str]) -> None:
+    noon = datetime.now().astimezone().replace(hour=12, minute=0, second=1)
+    rows = [
+        {"one": name, "since": int(when.timestamp()), "cost": 1, "configuredCost": 1, "state": "up"}
+        for name, when in (
+            ("long ago", datetime(2021, 3, 4, 5, 6, 7).astimezone()),
+            ("noon", noon),
+            ("late", noon.replace(hour=23)),
+        )
+    ]
+    assert [each["one"] for each in RowChoice(where=[where]).apply(MESH, rows)] == kept
+
+
+@pytest.mark.parametrize("word", ["5", "noon", "25:00", "1764500000"])
+def test_what_is_no_time_is_not_compared_with_one(word: str) -> None:
+    said = rf"--where since>{word}: `since` is a time: one such as 14:00 or 2026-11-30 14:00 is expected after `>`"
+    with pytest.raises(click.UsageError, match=said):
+        RowChoice(where=[f"since>{word}"]).apply(MESH, ())
+
+
 def test_words_are_not_compared_with_a_number() -> None:
     with pytest.raises(click.UsageError, match="--where container>5: `container` is no number; a word is expected"):
         RowChoice(where=["container>5"]).apply(LINKS, [row()])
-    with pytest.raises(click.UsageError, match="--where waits>long: `waits` is a number; one is expected after `>`"):
+    duration = "--where waits>long: `waits` is a duration: seconds, or such as 3m10s, are expected after `>`"
+    with pytest.raises(click.UsageError, match=duration):
         RowChoice(where=["waits>long"]).apply(LINKS, ())
+    with pytest.raises(click.UsageError, match="--where cost>3m: `cost` is a number; one is expected after `>`"):
+        RowChoice(where=["cost>3m"]).apply(MESH, ())
     assert RowChoice(where=["container>5"]).apply(LINKS, [row(container="7"), row(container="x")]) == [
         row(container="7")
     ]
