@@ -72,6 +72,9 @@ def optimise(
     settings = importlib.import_module("router.whatif.formats.mesh_settings")
     places = importlib.import_module("router.whatif.analysis.explain.base_and_scenario")
     with answering(folder), progress() as on_progress:
+        if file is not None:
+            # It is read again for the diff, which is of no use for what `patch` can't change.
+            importlib.import_module("router.whatif.formats.input_file").FileFindings(file).need_regular()
         model = read_model(folder)
         need_capacities(folder, model)
         if is_split(folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import json
+import os
 import random
 import sys
 from pathlib import Path
@@ -530,6 +531,20 @@ def test_links_of_a_mesh_file_are_worked_out_a_few_times_however_many_they_are(t
         sys.setprofile(None)
     assert done.exit_code == 0, done.output
     assert 0 < len(calls) <= 3
+
+
+def test_a_mesh_that_is_no_regular_file_is_refused_as_that(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yaml"
+    file.write_text(MESH)
+    square(file, tmp_path / "model")
+    reading, writing = os.pipe()
+    with os.fdopen(reading), os.fdopen(writing, "w") as pipe:
+        pipe.write(MESH)
+        pipe.close()
+        words = ["whatif", "optimise", str(tmp_path / "model"), "--mesh", f"/dev/fd/{reading}", "--fail", "srlg"]
+        done = CliRunner().invoke(main, words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == f"/dev/fd/{reading}: error: a pipe or a device; expected a regular file\n"
 
 
 def test_a_mesh_file_that_lacks_links_of_the_model_is_told(tmp_path: Path) -> None:
