@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from router.whatif.analysis.availability import availability, calm_losses, summary_rows
 from router.whatif.analysis.derived_tables import write_answers
-from router.whatif.pipeline.exact_sums import MANTISSA_BITS, PART_BITS, exact_sums
+from router.whatif.pipeline.exact_sums import exact_sums
 from router.whatif.pipeline.local_summaries import of_plan
 from router.whatif.pipeline.scenario_extremes import WORST, nearest_rank, points, points_of, worst
 from router.whatif.pipeline.table_files import read_table, write_table
@@ -38,9 +39,17 @@ def test_sums_by_group_are_exact_and_rounded_once(rows: list[tuple[int, float]])
     assert exact_sums(places, values, 4).tolist() == expected
 
 
-def test_sums_of_as_many_reals_as_a_run_has_scenarios_are_exact() -> None:
-    assert 3 * PART_BITS > MANTISSA_BITS
-    assert MAX_SCENARIOS << PART_BITS <= 1 << MANTISSA_BITS
+@pytest.mark.parametrize("value", [1 - 2**-53, 2**-53 - 1, math.pi * 2**600, -math.pi / 2**600])
+def test_sums_of_as_many_reals_as_a_run_has_scenarios_are_exact(value: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    count, added = np.bincount, list[float]()
+
+    def counted(places: NDArray[Any], summands: NDArray[Any], groups: int) -> NDArray[Any]:
+        added.extend(np.abs(summands).tolist())
+        return count(places, summands, groups)
+
+    monkeypatch.setattr(np, "bincount", counted)
+    assert exact_sums(np.array([0, 1, 1]), np.array([value] * 3), 2).tolist() == [value, 2 * value]
+    assert 0 < max(added) * MAX_SCENARIOS <= 2**53  # whole numbers up to there are reals
 
 
 def test_a_percentile_is_the_first_value_that_enough_do_not_exceed() -> None:
