@@ -20,7 +20,9 @@ from router.whatif.model.elements import LinkEdge
 from router.whatif.model.mesh_model import Model
 
 HEADER: Final = "?SNDlib native format"
-SECTIONS: Final = ("META", "NODES", "LINKS", "DEMANDS", "ADMISSIBLE_PATHS")
+PATHS: Final = "ADMISSIBLE_PATHS"
+"""Section of which nothing is read: paths in parentheses of each demand, laid out over lines or not."""
+SECTIONS: Final = ("META", "NODES", "LINKS", "DEMANDS", PATHS)
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 """End of a line as editors count lines: for Python a vertical tab ends one too."""
 _TOKEN: Final = re.compile(r"[()]|[^\s()]+")
@@ -65,8 +67,12 @@ def _lines(text: str, faults: FileFindings) -> Iterator[tuple[str, Tokens, int]]
         tokens = _TOKEN.findall(line.partition("#")[0])
         if not tokens:
             continue
-        if section:
-            # SNDlib's own files have the paths of each demand on lines of their own, in parentheses.
+        if section == PATHS:
+            nested += tokens.count("(") - tokens.count(")")
+            if nested < 0:
+                section, nested = "", 0
+        elif section:
+            # Counted by lines: an item that lacks a parenthesis is told, and hides none of those that follow.
             if tokens == [")"]:
                 section, nested = (section, nested - 1) if nested else ("", 0)
             elif not nested:

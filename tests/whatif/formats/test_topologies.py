@@ -466,6 +466,24 @@ def test_both_forms_of_sndlib_are_the_same_network(tmp_path: Path, name: str, te
     assert [(it.src, it.dst, it.msgs_per_s) for it in model.demands] == [("A", "C", 21.0), ("C", "A", 21.0)]
 
 
+@pytest.mark.parametrize(
+    "paths",
+    [
+        "D1 ( P_0 ( L1\n L2 )\n P_1 ( L3 ) )\n)",
+        "D1 (\n P_0 (\n L1 L2\n ) )\nD2 ( )\n)",
+        "D1 (\n P_0 ( L1 L2 ) ) )",
+        "D1 ( P_0 (\n L1 L2 )\n)\n)",
+    ],
+)
+def test_paths_of_sndlib_may_be_laid_out_as_one_likes(tmp_path: Path, paths: str) -> None:
+    head, end = (
+        "?SNDlib native format; type: network; version: 1.0\nADMISSIBLE_PATHS (\n",
+        "\nNODES (\n A ( )\n B ( )\n)\n",
+    )
+    model = imported(tmp_path, "net.txt", f"{head}{paths}{end}LINKS (\n L1 ( A B ) 1 0 0 0 ( )\n)\n")
+    assert [link.id for link in model.links] == ["A--B"]
+
+
 def test_pixels_are_no_degrees(tmp_path: Path) -> None:
     model = imported(tmp_path, "net.xml", XML.replace("geographical", "pixel"))
     assert {router.latitude for router in model.routers} == {None}
