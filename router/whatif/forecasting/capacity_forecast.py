@@ -163,7 +163,7 @@ def check(history: Path, model: Model, out: Path, *, families: str = DEFAULT_FAM
     Raises: RunError; ParquetFileError for a file of the history that can't be read; PlanError for failures that can't
         be; NetworkError
     """
-    Request(families=families).plan([(BASE, model)])
+    Request(families=families).plan([(str(number), model) for number in range(LEAST)])
     runs.refuse_unplayable(model)
     check_history(history, [router.id for router in model.routers])
     if not model.has_capacities:
@@ -287,7 +287,7 @@ class _Forecast:
     on_progress: runs.Progress
 
     def make(self, history: Path) -> None:
-        """Make all of them."""
+        """Make all of them. Raises: RunError for too short a history, PlanError for too many failures in all."""
         self.on_progress("reading the history", 0, 0)
         calendar = self.wanted.calendar
         # Written and not cached: of what is cached Spark doesn't adapt the plan.
@@ -299,11 +299,12 @@ class _Forecast:
         shutil.rmtree(self.folder / HOURS)
         recent = RecentPeriods.of(self._read(DEMAND_PERIOD), self.wanted.level)
         numbers = self._numbers(history, recent)
+        whole = self._whole(history, recent, numbers)
+        self._request.plan([(self._variant(number), self.model) for number in whole.values()])
         self.on_progress("computing the trend of demands", 0, 0)
         expected, high = self._demands(numbers)
         write_model(expected, self.folder / EXPECTED)
         write_model(high, self.folder / HIGH)
-        whole = self._whole(history, recent, numbers)
         self._play(recent, whole)
         self.on_progress("computing when links are full", 0, 0)
         self._links(whole, last=max(numbers))
@@ -403,17 +404,19 @@ class _Forecast:
             remote=self.address.remote,
             settings=self.address.settings,
         )
-        request = Request(families=self.wanted.families)
-
         runs.run(
             models[-1][1],
-            request,
+            self._request,
             self.folder / RUN,
             options,
             on_progress=self.on_progress,
             finish=finish,
             others=models,
         )
+
+    @property
+    def _request(self) -> Request:
+        return Request(families=self.wanted.families)
 
     def _variant(self, number: int) -> str:
         return f"period {number}"

@@ -26,7 +26,7 @@ from router.cli import main
 from router.cli.whatif.forecast import _say, rows_to_tell
 from router.whatif.forecasting.capacity_forecast import MOST_PERIODS, RecentPeriods, Wanted, check, forecast, gaps
 from router.whatif.forecasting.demand_history import Calendar, periods_of, rates_of, read_history
-from router.whatif.forecasting.link_trends import ForecastSettings, trends
+from router.whatif.forecasting.link_trends import LEAST, ForecastSettings, trends
 from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.formats.parquet_file import ParquetFileError
 from router.whatif.model.demands import Demand
@@ -35,6 +35,9 @@ from router.whatif.model.mesh_model import Model, with_demands
 from router.whatif.pipeline.run_staging import RunError
 from router.whatif.pipeline.table_files import from_rows, read_table, validate
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError
+from router.whatif.scenarios import scenario_plan
+from router.whatif.scenarios.run_request import Request
+from router.whatif.scenarios.scenario_plan import PlanError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -565,6 +568,26 @@ def test_failures_and_costs_that_cannot_be_are_told_before_the_history_is_read(t
         assert done.exit_code == 2
         assert words in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["directed", "model"]
+
+
+def test_more_scenarios_than_a_run_may_have_are_told_before_trends_are_computed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_history(tmp_path / "rates", growing())
+    wanted = Wanted(outlook=ForecastSettings(horizon=9), families="links:1")
+    one = len(Request(families="links:1").plan([("base", triangle())]))
+    monkeypatch.setattr(scenario_plan, "MAX_SCENARIOS", LEAST * one - 1)
+    with pytest.raises(PlanError, match=f"--fail: {LEAST * one} scenarios; expected at most {LEAST * one - 1}: fewer"):
+        check(tmp_path / "rates", triangle(), tmp_path / "out", families="links:1")
+    monkeypatch.setattr(scenario_plan, "MAX_SCENARIOS", WEEKS * one - 1)
+    told: list[str] = []
+    with pytest.raises(PlanError, match=f"--fail: {WEEKS * one} scenarios; expected at most {WEEKS * one - 1}: fewer"):
+        forecast(
+            spark, tmp_path / "rates", triangle(), tmp_path / "out", wanted,
+            on_progress=lambda words, _done, _total: told.append(words),
+        )  # fmt: skip
+    assert told == ["reading the history"]
+    assert [path.name for path in tmp_path.iterdir()] == ["rates"]
 
 
 def test_what_is_missing_is_said(spark: SparkSession, tmp_path: Path) -> None:

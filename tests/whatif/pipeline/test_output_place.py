@@ -40,7 +40,11 @@ def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:
         check_output_place(tmp_path / "file" / "run")
 
 
-@pytest.mark.parametrize("words", [("import", "MODEL", "-o"), ("run", "MODEL", "-o")], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "words",
+    [("import", "MODEL", "-o"), ("run", "MODEL", "-o"), ("watch", "amqp://127.0.0.1:1", "--checkpoint")],
+    ids=lambda words: words[0],
+)
 def test_a_link_that_leads_to_itself_is_refused_in_words(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "loop").symlink_to("loop")
     write_model(everything(), tmp_path / "model")
