@@ -234,24 +234,23 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
         first.setdefault(key, index)
 
 
-def _text_findings(text: str, place: Place, kind: str, *, beside_pattern: bool = True) -> Iterator[Finding]:
-    """Findings about the text of a prefix or pattern alone.
+def _text_findings(text: str, place: Place, kind: str) -> Iterator[Finding]:
+    """Findings about the text of a prefix or pattern of a treatment.
 
     Args:
         text: as it is written.
         place: where it stands.
         kind: `prefix` or `pattern`.
-        beside_pattern: whether `pattern` may stand in place of a prefix.
     """
-    instead = "`pattern` in place of `prefix`" if beside_pattern else PREFIX_WORDS
     if not text.strip("/."):
         yield place.finding(f"the {kind} `{text}` has no word", expected="words")
     elif kind == "prefix" and {ANY_WORD, ANY_WORDS} & set(split_words(text)):
         message = f"`{ANY_WORD}` and `{ANY_WORDS}` are words of a pattern, not of the prefix `{text}`"
-        yield place.finding(message, expected=instead)
+        yield place.finding(message, expected="`pattern` in place of `prefix`")
     else:
+        yield from _scheme_findings(text, place, kind)
         yield from _reserved_findings(text, place, kind)
-        yield from _wildcard_words(text, place, kind, beside_pattern=beside_pattern)
+        yield from _wildcard_words(text, place, kind, beside_pattern=True)
 
 
 def _wildcard_words(text: str, place: Place, kind: str, *, beside_pattern: bool) -> Iterator[Finding]:
@@ -263,7 +262,8 @@ def _wildcard_words(text: str, place: Place, kind: str, *, beside_pattern: bool)
         expected += "" if is_pattern else " of a `pattern`"
     for word in split_words(text.strip("/.")):
         wildcard = FOREIGN_WILDCARDS.get(word)
-        if wildcard is None and (word in (ANY_WORD, ANY_WORDS) or not {ANY_WORD, ANY_WORDS} & set(word)):
+        is_one_here = beside_pattern and word in (ANY_WORD, ANY_WORDS)
+        if wildcard is None and (is_one_here or not {ANY_WORD, ANY_WORDS} & set(word)):
             continue
         yield place.finding(
             f"`{word}` in the {kind} `{text}` matches only that word, character by character",
@@ -279,18 +279,31 @@ def _with_word(text: str, old: str, new: str) -> str:
     return "".join(new if part == old else part for part in re.split("([/.])", text))
 
 
-def _reserved_findings(text: str, place: Place, kind: str) -> Iterator[Finding]:
-    """Prefixes and patterns of what no client receives from by a treatment. Source: core.addressing.address."""
+def _scheme_findings(text: str, place: Place, kind: str, *, severity: Severity = Severity.ERROR) -> Iterator[Finding]:
+    """Prefixes and patterns that begin with the scheme of a URL, which is taken off each address."""
     scheme = _SCHEME.match(text)
     if scheme is not None:
         yield place.finding(
             f"no address begins with `{scheme[0]}` once it is read, so the {kind} `{text}` fits none",
             expected="the address without scheme and host",
             nearest=text[scheme.end() :] or None,
+            severity=severity,
         )
-        return
+
+
+def _reserved_word(text: str) -> str | None:
+    """First word of a prefix or pattern of addresses that are no client's; None if it is of others.
+
+    Source: core.addressing.address.
+    """
     head = split_words(text.strip("/."))[0]
-    if head.startswith(("$", "_")) and head != DYNAMIC_TARGETS:
+    return head if head.startswith(("$", "_")) and head != DYNAMIC_TARGETS else None
+
+
+def _reserved_findings(text: str, place: Place, kind: str) -> Iterator[Finding]:
+    """Prefixes and patterns of what no client receives from by a treatment."""
+    head = _reserved_word(text)
+    if head is not None:
         whose = TOPOLOGICAL.get(head, "belongs to the routers themselves, and nobody may receive from it")
         yield place.finding(
             f"the {kind} `{text}` has no effect: what begins with `{head}` {whose}",
@@ -323,18 +336,41 @@ def count_pattern_words(addresses: Iterable[AddressSettings]) -> int:
 
 
 def _allowed_prefix_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:
-    """Prefixes that fit no address, so that a neighbor may use fewer than are meant; and those that bound nobody."""
+    """Prefixes that fit no address, and those that bound nobody.
+
+    Warnings: a neighbor may use less than is meant, but what the others of the list allow it does as it should.
+    """
     for kind, connections in (("listeners", router.listeners), ("connectors", router.connectors)):
         for index, connection in enumerate(connections):
             for number, prefix in enumerate(connection.allowed_prefixes):
-                place = at(kind, index, "allowed_prefixes", number)
-                yield from _text_findings(prefix, place, "prefix", beside_pattern=False)
+                yield from _allowed_text_findings(prefix, at(kind, index, "allowed_prefixes", number))
             if kind == "listeners" and connection.role is Role.NORMAL and connection.allowed_prefixes:
                 yield at(kind, index, "allowed_prefixes").finding(
                     f"prefixes are for neighbors, and this listener of router `{router.id}` is for clients, whom they"
                     " bound in nothing",
                     expected="`sources` and `targets` of a group in `vhosts`",
+                    severity=Severity.WARNING,
                 )
+
+
+def _allowed_text_findings(text: str, place: Place) -> Iterator[Finding]:
+    """Findings about the text of one allowed prefix."""
+    if not text.strip("/."):
+        yield place.finding(
+            f"the prefix `{text}` fits no address: by it a neighbor may use none",
+            expected="the first words of the addresses that it may use",
+            severity=Severity.WARNING,
+        )
+    elif _reserved_word(text) is not None:
+        yield place.finding(
+            f"the prefix `{text}` has no effect: addresses that begin with `{_reserved_word(text)}` are never open to a"
+            " neighbor with `allowed_prefixes`",
+            expected="a prefix that begins with neither `$` nor `_`",
+            severity=Severity.WARNING,
+        )
+    else:
+        yield from _scheme_findings(text, place, "prefix", severity=Severity.WARNING)
+        yield from _wildcard_words(text, place, "prefix", beside_pattern=False)
 
 
 def _listener_findings(listener: ListenerSettings, place: Place, router_id: str) -> Iterator[Finding]:

@@ -501,39 +501,40 @@ routers:
         "not of the prefix `jobs/#`",
         "`pattern`",
     ),
-    row(
+    warning(
         "allowed prefixes of clients",
         "router:\n  id: A\n  listeners:\n  - {port: 5, allowed_prefixes: [partner]}  # here",
         "router.listeners[0].allowed_prefixes",
         "prefixes are for neighbors, and this listener of router `A` is for clients",
         "`sources` and `targets` of a group",
     ),
-    row(
+    warning(
         "an allowed prefix with a wildcard",
         "router:\n  id: A\n  connectors:\n  - {host: far, allowed_prefixes: [a, b/#]}  # here",
         "router.connectors[0].allowed_prefixes[1]",
-        "`*` and `#` are words of a pattern, not of the prefix `b/#`",
+        "`#` in the prefix `b/#` matches only that word, character by character",
         "whole words: the prefix is for every address that begins with them",
     ),
-    row(
+    warning(
         "an allowed prefix with its scheme",
         "router:\n  id: A\n  connectors:\n  - {host: far, allowed_prefixes: ['amqp:/partner']}  # here",
         "router.connectors[0].allowed_prefixes[0]",
         "no address begins with `amqp:/` once it is read",
         nearest="partner",
     ),
-    row(
+    warning(
         "an allowed prefix without a word",
         "router:\n  id: A\n  listeners:\n  - {port: 5, role: inter-router, allowed_prefixes: ['']}  # here",
         "router.listeners[0].allowed_prefixes[0]",
-        "the prefix `` has no word",
-        "words",
+        "the prefix `` fits no address: by it a neighbor may use none",
+        "the first words of the addresses that it may use",
     ),
-    row(
+    warning(
         "an allowed prefix that is of the routers themselves",
-        "router:\n  id: A\n  connectors:\n  - {host: far, allowed_prefixes: [$management]}  # here",
-        "router.connectors[0].allowed_prefixes[0]",
-        "the prefix `$management` has no effect",
+        "router:\n  id: A\n  connectors:\n  - {host: far, allowed_prefixes: [partner, $management]}  # here",
+        "router.connectors[0].allowed_prefixes[1]",
+        "the prefix `$management` has no effect: addresses that begin with `$management` are never open to a neighbor",
+        "a prefix that begins with neither `$` nor `_`",
     ),
     row(
         "frames between routers that take no circuit",
