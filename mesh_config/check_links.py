@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
+import attrs
+
 from mesh_config.check_router import Locate
 from mesh_config.check_security import ANY_ROUTER, At, has_known_routers
-from mesh_config.connector_matching import Link, dials_itself, is_same_host
+from mesh_config.connector_matching import Link, dials_itself, is_loopback, is_same_host
 from mesh_config.findings import Finding, Severity
 from mesh_config.models import (
     PASSWORD_MECHANISMS,
@@ -30,11 +32,31 @@ def link_findings(link: Link, mesh: MeshSettings, locate: Locate) -> Iterator[Fi
     """
     place = functools.partial(locate, link.router, "connectors", link.index)
     there = f"the listener {link.listener.host}:{link.listener.port} of router `{link.target}`"
+    is_certain = _is_certain(link, mesh.routers[link.target])
+    if not is_certain and link.connector.to is None:
+        there += " (where this connector seems to lead)"
+    for finding in _findings(link, mesh, there, place):
+        yield finding if is_certain else attrs.evolve(finding, severity=Severity.WARNING)
+
+
+def _is_certain(link: Link, target: RouterSettings) -> bool:
+    """Whether the connector certainly leads to that listener, and to nothing between: TLS may begin or end at a proxy.
+
+    A connector without `to` may lead to any router that says no host, by its port alone.
+    """
+    host = link.connector.host
+    if link.router == link.target and is_loopback(host):
+        return True
+    return any(known and is_same_host(host, known) for known in (target.host, link.listener.host))
+
+
+def _findings(link: Link, mesh: MeshSettings, there: str, place: At) -> Iterator[Finding]:
+    """Findings about one link, whose severity is right where it is certain that there is such a link."""
     if link.target == link.router:
         yield dials_itself(place(), link.router)
     elif link.is_between_routers:
         router, target = mesh.routers[link.router], mesh.routers[link.target]
-        yield from _tls_findings(link, router, target, there, place)
+        yield from _tls_findings(link, router, there, place)
         yield from _sasl_findings(link, there, place)
         yield from _neighbor_findings(link, mesh, there, place)
         yield from _name_findings(mesh, router, target, place)
@@ -48,24 +70,16 @@ def link_findings(link: Link, mesh: MeshSettings, locate: Locate) -> Iterator[Fi
         )
 
 
-def _tls_findings(
-    link: Link, router: RouterSettings, target: RouterSettings, there: str, place: At
-) -> Iterator[Finding]:
-    """Findings about TLS at one end only; warnings where something between both ends may add or end it."""
+def _tls_findings(link: Link, router: RouterSettings, there: str, place: At) -> Iterator[Finding]:
+    """Findings about TLS, or a certificate, at one end only."""
     connector, listener = link.connector, link.listener
-    is_direct = any(host and is_same_host(connector.host, host) for host in (target.host, listener.host))
-    severity = Severity.ERROR if is_direct else Severity.WARNING
     if connector.tls is None and listener.tls is not None and listener.tls_mode is TlsMode.REQUIRED:
         yield place("tls").finding(
-            f"{there} requires TLS, and this connector has none",
-            expected="`tls`, the name of a profile",
-            severity=severity,
+            f"{there} requires TLS, and this connector has none", expected="`tls`, the name of a profile"
         )
     elif connector.tls is not None and listener.tls is None:
         yield place("tls").finding(
-            f"{there} has no TLS, and this connector requires it",
-            expected="TLS at both ends, or at neither",
-            severity=severity,
+            f"{there} has no TLS, and this connector requires it", expected="TLS at both ends, or at neither"
         )
     elif connector.tls is not None and listener.client_certificates is ClientCertificates.REQUIRED:
         profile = next((each for each in router.tls if each.name == connector.tls), None)

@@ -43,8 +43,7 @@ class RouterSettings:
     )
     mesh: str | None = setting(
         "Name of the router's mesh; a neighbor of a mesh with another name is refused, unless one of the two "
-        "has none or is called `mesh`. A mesh file has it "
-        "in `mesh.name`.",
+        "has none. A mesh file has it in `mesh.name`, whose default, `mesh`, is none.",
         default=None,
         pattern=NAME_PATTERN,
     )

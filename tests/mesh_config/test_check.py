@@ -929,6 +929,68 @@ routers:
     assert (said.key, said.severity) == ("routers.A.connectors[0].tls", severity)
 
 
+GUESSES = {
+    "does not offer SCRAM-SHA-256": """
+routers:
+  A: {listeners: [{host: 0.0.0.0, port: 7, role: inter-router, anonymous_routers: true}]}
+  B: {connectors: [{to: A, host: a}, {host: far, port: 7, sasl: SCRAM-SHA-256, user: b, password_env: P}]}
+""",
+    "of router `A` (where this connector seems to lead) has the role `normal`": """
+routers:
+  A: {listeners: [{host: 0.0.0.0, port: 7}, {port: 8, role: inter-router}]}
+  B: {connectors: [{to: A}, {host: far, port: 7}]}
+""",
+    "requires a certificate, and TLS profile `y` of this connector has none": """
+routers:
+  A:
+    host: a
+    tls: [{name: x, certificate: c, ca: a}]
+    listeners:
+    - {host: 0.0.0.0, port: 7, role: inter-router, tls: x, client_certificates: required, anonymous_routers: true}
+  B: {tls: [{name: y}, {name: z, certificate: c}], connectors: [{to: A, tls: z}, {to: A, host: proxy, tls: y}]}
+""",
+    "router `B` is of mesh `here`, and router `A` of mesh `there`": """
+mesh: {name: here}
+routers:
+  A: {mesh: there, listeners: [{host: 0.0.0.0, port: 7, role: inter-router, anonymous_routers: true}]}
+  C: {mesh: there, connectors: [{to: A, host: a}]}
+  B: {mesh: here, connectors: [{host: c, port: 8}, {host: far, port: 7}]}
+""",
+    "router `B` connects to itself": """
+routers:
+  B:
+    listeners: [{host: 0.0.0.0, port: 7, role: inter-router, anonymous_routers: true}]
+    connectors: [{host: c, port: 8}, {host: far, port: 7}]
+  C: {connectors: [{to: B, host: b}]}
+""",
+}
+"""Files by what is said of the second connector of B, which may well lead elsewhere, or by way of something between."""
+
+
+@pytest.mark.parametrize(("message", "text"), GUESSES.items())
+def test_what_rests_on_a_guess_where_a_connector_leads_is_a_warning(message: str, text: str, tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_text(text, encoding="utf-8")
+    findings = check_file(file)
+    said = [each for each in findings if message in each.message]
+    assert [each.key.partition("]")[0] for each in said] == ["routers.B.connectors[1"]
+    assert not has_errors(findings), findings
+
+
+def test_a_router_that_connects_to_itself_by_loopback_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_text(
+        """
+routers:
+  A: {listeners: [{host: 0.0.0.0, port: 7, role: inter-router, anonymous_routers: true}], connectors: [{port: 7}]}
+  B: {connectors: [{to: A, host: a}]}
+""",
+        encoding="utf-8",
+    )
+    said = [each for each in check_file(file) if each.severity is Severity.ERROR]
+    assert [each.message for each in said] == ["router `A` connects to itself"]
+
+
 @pytest.mark.parametrize(
     ("connectors", "told"),
     [
