@@ -20,6 +20,7 @@ from router.core.forwarding.fib import AddressEntry
 from router.core.terminal_escaping import shell_word
 from router.engine.connection import Connection
 from router.management.merged_problems import merged
+from router.management.problem_kinds import NOTICES
 from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow, ProblemRow
 from router.net.listener import Listener
 from router.runtime import Runtime
@@ -80,7 +81,7 @@ class ConsoleSource:
         expected = runtime.mesh_presence.expected
         counts = yield from runtime.fib.count_in_pieces(AT_ONCE)
         yield from self._view.prepare(ProblemRow)
-        problems, problem_count = self._problems()
+        problems, problem_count, notice_count = self._problems()
         yield
         routers, links = self._routers(), self._links()
         parts: Fields = {
@@ -94,6 +95,7 @@ class ConsoleSource:
                 "routers_here": 1 + len(runtime.fib.routes),
                 "links": len(links),
                 "problems": problem_count,
+                "notices": notice_count,
                 "addresses": runtime.fib.entry_count(),
                 "connections": len(runtime.connections),
                 "waiting": runtime.data_plane.waiting.count,
@@ -120,22 +122,29 @@ class ConsoleSource:
 
     # The mesh
 
-    def _problems(self) -> tuple[list[Fields], int]:
-        """Problems here and elsewhere, those that several routers see alike, once; and how many there are in all."""
+    def _problems(self) -> tuple[list[Fields], int, int]:
+        """Problems here and elsewhere, those that several routers see alike, once.
+
+        Returns: those on the page, the number of all, and the number of notices among all.
+        """
         suffix = url_suffix(self._listeners)
         own = ((self._runtime.me, _problem(row)) for row in self._view.rows(ProblemRow))
         found = merged((*own, *self._questions.problems()))
-        return [
-            {
-                **each.row,
-                "command": with_url(each.command, suffix),
-                "router": each.seen_by[0],
-                "also": each.also_at,
-                "at": [router for beside in each.beside for router in beside.seen_by],
-                "beside": list(each.told_beside()),
-            }
-            for each in found[:MOST_PROBLEMS]
-        ], len(found)
+        return (
+            [
+                {
+                    **each.row,
+                    "command": with_url(each.command, suffix),
+                    "router": each.seen_by[0],
+                    "also": each.also_at,
+                    "at": [router for beside in each.beside for router in beside.seen_by],
+                    "beside": list(each.told_beside()),
+                }
+                for each in found[:MOST_PROBLEMS]
+            ],
+            len(found),
+            sum(each.row["kind"] in NOTICES for each in found),
+        )
 
     def _routers(self) -> LazyRows:
         """This router and all others; where not all have room on the page, those first that can't be reached."""

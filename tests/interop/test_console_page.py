@@ -63,6 +63,17 @@ def test_what_has_no_room_on_the_page_is_counted_and_said(tmp_path: Path) -> Non
         assert browser.run(SHOWN) == "4 listed of 5,000, those that matter most"
 
 
+def test_notices_that_have_no_room_on_the_page_are_no_problems(tmp_path: Path) -> None:
+    made = page_of(square())
+    made["problems"] = [problem("a link was lost for 1 s, and is back", ["link A - B"], kind="lost-for-a-while")]
+    made["totals"] |= {"problems": 400, "notices": 400}
+    with shown(tmp_path, made) as page:
+        page.browser.wait(f"{PILL} === 'all is well · 400 notices'")
+        assert not page.browser.run("document.title").startswith("(")
+        page.page["totals"]["problems"] = 401
+        page.browser.wait(f"{PILL} === '1 problem · 400 notices'")
+
+
 def test_a_filter_leaves_nothing_out_that_is_said_to_be(tmp_path: Path) -> None:
     with shown(tmp_path, page_of(square())) as page:
         page.browser.run(

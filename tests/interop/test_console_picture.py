@@ -19,6 +19,7 @@ from mesh_config.generators import generate
 from mesh_config.graph import topology
 from mesh_config.models import HttpSettings
 from router.management.console.routes import console_routes
+from router.management.problem_kinds import NOTICES
 from router.net.http_server import HttpCounters, HttpServer
 from tests.helpers.browser import Browser
 
@@ -63,6 +64,7 @@ class ShownPage:
             "routers_here": sum(it["here"] for it in routers),
             "links": len(self.page["links"]),
             "problems": len(problems),
+            "notices": sum(it["kind"] in NOTICES for it in problems),
         }
         full = [{"about": [], "explains": [], **it} for it in problems]
         return json.dumps({**self.page, "problems": full, "totals": counts | self.page["totals"]}).encode()

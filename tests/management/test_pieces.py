@@ -121,3 +121,20 @@ def test_a_page_without_room_for_all_has_the_absent_first_and_counts_all(monkeyp
     assert len(found["problems"]) == 1
     totals = {key: found["totals"][key] for key in ("routers", "routers_here", "links", "problems")}
     assert totals == {"routers": 7, "routers_here": 5, "links": 5, "problems": 2}
+
+
+def test_notices_without_room_on_the_page_are_counted_as_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "MOST_PROBLEMS", 1)
+    bench = Bench()
+    a, b, c = (bench.router(each) for each in "ABC")
+    wires = [bench.join(a, b), bench.join(a, c)]
+    bench.advance(5)
+    for wire in wires:
+        wire.cut()
+    bench.advance(5)
+    for other in (b, c):
+        bench.join(a, other)
+    bench.advance(5)
+    found = json.loads(result_of(ConsoleSource(a, RuntimeView(a, [], []), MeshStatusPoller(a)).page()))
+    assert [each["kind"] for each in found["problems"]] == ["lost-for-a-while"]
+    assert (found["totals"]["problems"], found["totals"]["notices"]) == (2, 2)

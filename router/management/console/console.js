@@ -72,7 +72,7 @@ function facts(list, pairs) {
 }
 
 function showHead() {
-  const { state } = model, notices = state.problems.filter((it) => isNotice(it.kind)).length;
+  const { state } = model, { notices } = state.totals;
   const found = state.totals.problems - notices;
   const absent = state.totals.routers - state.totals.routers_here;
   by("mesh-name").textContent = state.mesh || "amqp-mesh";
