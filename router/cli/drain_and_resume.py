@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any, Final
 
 import click
 
@@ -13,12 +16,14 @@ from router.cli.options import router_argument
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import printable
 from router.core.terminal_escaping import shell_word
-from router.drain_state import SHUTTING_DOWN
+from router.drain_state import GO_ELSEWHERE, SHUTTING_DOWN
 
 LOOK_S: Final = 0.1
 """Time between two checks whether a router is drained or has stopped, seconds."""
 SPARE_S: Final = 5.0
 """Time to wait beyond what the router states, seconds: for closing its connections, and for the checks."""
+MOST_ASKED: Final = 3
+"""Maximum number of former neighbors that are asked why a router is lost: it tells each of them that it stops."""
 
 
 @click.command(short_help="Drain a router, before work on it.")
@@ -33,7 +38,8 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
     connections are closed, and it accepts no new ones. Routers stay connected, so that it can be looked at, and
     `amqp-mesh resume ROUTER` makes it serve again. With --stop it ends as with SIGTERM.
 
-    ROUTER may be any router of the mesh. Exit status: 1 when it cannot be reached, or is not drained in time.
+    ROUTER may be any router of the mesh. Exit status: 1 when it cannot be reached, is not drained in time, or with
+    --stop may run still.
     """
     with ManagementClient(access) as client:
         whom = _other(client, router)
@@ -46,9 +52,8 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
             if whom is None:
                 click.echo(_way_back(name, is_alone=client.routers() == [router]))
             return
-        reason = _wait_stopped(client, router, whom, end)
-        gone = "has stopped" if not reason or SHUTTING_DOWN in reason else f"is to stop, and can't be reached: {reason}"
-        click.echo(f"router {name} {printable(gone)}")
+        wait_stopped(client, router, whom, end)
+        click.echo(f"router {name} has stopped")
 
 
 @click.command(short_help="Let a drained router serve again.")
@@ -91,17 +96,39 @@ def _wait_drained(client: ManagementClient, router: str, whom: str | None, end: 
         time.sleep(LOOK_S)
 
 
-def _wait_stopped(client: ManagementClient, router: str, whom: str | None, end: float) -> str:
-    """Wait until the connection to it ends, or another router reaches it no more.
+def wait_stopped(client: ManagementClient, router: str, whom: str | None, end: float) -> None:
+    """Wait until *router* has stopped: it ends the connection to it, or has told its neighbors that it shuts down.
 
-    Returns: why that one reaches it no more, as far as it knows; empty for the connection.
-    Raises: ManagementError, also when neither has come at *end*; a router that is slow to answer has not stopped.
+    Raises: ManagementError, also when it hasn't at *end*, or nobody can tell whether it has: one that is slow to answer
+        has not stopped, nor has one to which the way is cut.
     """
-    if whom is None and client.wait_ended(end - time.monotonic()):
-        return ""
+    if whom is None:
+        reason = client.wait_ended(end - time.monotonic())
+        if reason is not None and GO_ELSEWHERE in reason:
+            raise ManagementError(f"router {router} is to stop, and has ended this connection before: {reason}")
+        if reason is not None:
+            return
+    neighbors: Sequence[str] = ()
     while whom is not None and time.monotonic() <= end:
-        row = next((row for row in client.query("router.node") if row["id"] == router), None)
+        row = _seen_by(client, None, router)
         if row is None or not row["isReachable"]:
-            return (row["reason"] or "") if row is not None else ""
+            reason = (row["reason"] if row is not None else None) or "it is not known any more"
+            if any(SHUTTING_DOWN in it for it in chain((reason,), _reasons_of_neighbors(client, router, neighbors))):
+                return
+            raise ManagementError(f"router {router} is to stop, and can't be reached: {reason}")
+        neighbors = row["linkState"]
         time.sleep(LOOK_S)
     raise ManagementError(f"router {router} has not stopped yet; its log says more")
+
+
+def _seen_by(client: ManagementClient, asked: str | None, router: str) -> Mapping[str, Any] | None:
+    """What the router *asked* knows of another one; None where that is nothing. Raises: ManagementError."""
+    return next((row for row in client.query("router.node", router=asked) if row["id"] == router), None)
+
+
+def _reasons_of_neighbors(client: ManagementClient, router: str, neighbors: Sequence[str]) -> Iterator[str]:
+    """Why *neighbors* of a router have lost it: they alone have heard its own words. Some are asked, one by one."""
+    for neighbor in neighbors[:MOST_ASKED]:
+        with suppress(ManagementError):  # that one may be cut off with it
+            row = _seen_by(client, neighbor, router)
+            yield (row["reason"] if row is not None else None) or ""

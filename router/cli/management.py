@@ -142,15 +142,19 @@ class ManagementClient:
         """The connection, for other links on it."""
         return self._connection
 
-    def wait_ended(self, timeout_s: float) -> bool:
-        """Wait until the router ends the connection, at most *timeout_s* seconds. Returns: whether it has."""
+    def wait_ended(self, timeout_s: float) -> str | None:
+        """Wait until the router ends the connection, at most *timeout_s* seconds.
+
+        Returns: its reason, or what the network says; None where the connection is still there.
+        """
         try:
             self._connection.wait(lambda: False, timeout=max(timeout_s, 0.0))
         except Timeout:
-            return False
-        except (ProtonException, OSError):
+            return None
+        except (ProtonException, OSError) as error:
             self._is_lost = True
-        return True
+            return reason(error)
+        return ""
 
     # What can be asked
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from click.testing import CliRunner
 from proton import Message
@@ -136,6 +138,28 @@ def test_a_router_that_answers_no_more_is_not_taken_for_one_that_has_stopped(mon
     assert found.exit_code == 1
     assert found.stdout == ""
     assert found.stderr == "Error: router B has not stopped yet; its log says more\n"
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "it is not known any more"),
+        ([["C", False, None, []]], "it is not known any more"),
+        ([["C", False, "lost by its neighbors: B", ["B"]]], "lost by its neighbors: B"),
+    ],
+)
+def test_a_router_to_which_the_way_is_cut_is_not_taken_for_one_that_has_stopped(rows: list[Any], said: str) -> None:
+    def answer(request: Message) -> Message:
+        body: dict[str, object] = {"id": "A", "withinSeconds": 0.1}
+        if request.properties["operation"] == "QUERY":
+            body = {"attributeNames": ["id", "isReachable", "reason", "linkState"], "results": rows}
+        return Message(properties={"statusCode": 200, "statusDescription": "OK"}, body=body)
+
+    with fake_management(answer) as url:
+        found = CliRunner().invoke(main, ["drain", "C", "--stop", "--url", url, "--timeout", "5"])
+    assert found.stderr == f"Error: router C is to stop, and can't be reached: {said}\n"
+    assert (found.exit_code, found.stdout) == (1, "")
 
 
 @pytest.mark.interop

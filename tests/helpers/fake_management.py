@@ -43,12 +43,13 @@ class _FakeManagement(FakeRouter):
 
     def on_link_opening(self, event: Event) -> None:
         if event.link.remote_source.dynamic:
-            event.link.source.address = "replies"
+            event.link.source.address = event.link.name
         else:
             event.link.target.address = event.link.remote_target.address
 
     def on_message(self, event: Event) -> None:
-        replies = next(link for link in _links(event.connection) if link.is_sender)
+        address = event.message.reply_to
+        replies = next(it for it in _links(event.connection) if it.is_sender and it.source.address == address)
         reply = self._answer(event.message)
         if isinstance(reply, Message):
             reply.correlation_id = event.message.correlation_id
