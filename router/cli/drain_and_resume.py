@@ -122,7 +122,7 @@ def wait_stopped(client: ManagementClient, router: str, whom: str | None, end: f
 
 
 def _seen_by(client: ManagementClient, asked: str | None, router: str) -> Mapping[str, Any] | None:
-    """What the router *asked* knows of another one; None where that is nothing. Raises: ManagementError."""
+    """Row of a router as another one, *asked*, knows it; None where that is unknown. Raises: ManagementError."""
     return next((row for row in client.query("router.node", router=asked) if row["id"] == router), None)
 
 
