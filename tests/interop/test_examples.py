@@ -102,7 +102,7 @@ def test_the_proton_sender_ends_where_its_connection_is_lost_under_its_last_mess
     with fake_router(Cutting()) as url:
         sent = run(*example("proton_pair.py", "send", "--url", f"{url}/example", "--count", "2"))
     assert sent.stdout.splitlines() == ["sent 1, connection lost", "sent 2, connection lost"]
-    assert sent.returncode == 0
+    assert sent.returncode == 1
 
 
 def test_the_proton_pair_crosses_the_mesh(mesh: dict[str, str]) -> None:
