@@ -17,7 +17,7 @@ Entity = Mapping[str, Any]
 
 
 class Measure(enum.Enum):
-    """What the number measures that a text is of; its value says what may be compared with it, in words."""
+    """Kind of number that a text is of; its value says in words what may be compared with it."""
 
     DURATION = "a duration: seconds, or such as 3m10s, are expected"
     TIME = "a time: one such as 14:00 or 2026-11-30 14:00 is expected"
@@ -37,7 +37,7 @@ class Column:
     value: Callable[[Entity], int | None] | None = None
     """Number that the text is of, such as seconds: rows are sorted and compared by it; None for none."""
     measure: Measure | None = None
-    """What that number measures; None for what is none of these."""
+    """Kind of that number; None for none of these."""
 
 
 @attrs.frozen(kw_only=True)
