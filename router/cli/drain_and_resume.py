@@ -102,23 +102,32 @@ def wait_stopped(client: ManagementClient, router: str, whom: str | None, end: f
     Raises: ManagementError, also when it hasn't at *end*, or nobody can tell whether it has: one that is slow to answer
         has not stopped, nor has one to which the way is cut.
     """
-    if whom is None:
-        reason = client.wait_ended(end - time.monotonic())
-        if reason is not None and GO_ELSEWHERE in reason:
-            raise ManagementError(f"router {router} is to stop, and has ended this connection before: {reason}")
-        if reason is not None:
-            return
+    has_stopped = _ends_connection(client, router, end) if whom is None else _tells_neighbors(client, router, end)
+    if not has_stopped:
+        raise ManagementError(f"router {router} has not stopped yet; its log says more")
+
+
+def _ends_connection(client: ManagementClient, router: str, end: float) -> bool:
+    """Whether *router* ends the connection to it until *end*, as it stops. Raises: ManagementError for another end."""
+    reason = client.wait_ended(end - time.monotonic())
+    if reason is not None and GO_ELSEWHERE in reason:
+        raise ManagementError(f"router {router} is to stop, and has ended this connection before: {reason}")
+    return reason is not None
+
+
+def _tells_neighbors(client: ManagementClient, router: str, end: float) -> bool:
+    """Whether *router* tells others until *end* that it shuts down. Raises: ManagementError, see `wait_stopped`."""
     neighbors: Sequence[str] = ()
-    while whom is not None and time.monotonic() <= end:
+    while time.monotonic() <= end:
         row = _seen_by(client, None, router)
         if row is None or not row["isReachable"]:
             reason = (row["reason"] if row is not None else None) or "it is not known any more"
             if any(SHUTTING_DOWN in it for it in chain((reason,), _reasons_of_neighbors(client, router, neighbors))):
-                return
+                return True
             raise ManagementError(f"router {router} is to stop, and can't be reached: {reason}")
         neighbors = row["linkState"]
         time.sleep(LOOK_S)
-    raise ManagementError(f"router {router} has not stopped yet; its log says more")
+    return False
 
 
 def _seen_by(client: ManagementClient, asked: str | None, router: str) -> Mapping[str, Any] | None:

@@ -19,7 +19,7 @@ from router import __version__
 from router.core.forwarding.fib import AddressEntry
 from router.core.terminal_escaping import shell_word
 from router.engine.connection import Connection
-from router.management.merged_problems import merged
+from router.management.merged_problems import ProblemNearestCause, merged
 from router.management.problem_kinds import NOTICES
 from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow, ProblemRow
 from router.net.listener import Listener
@@ -81,7 +81,7 @@ class ConsoleSource:
         expected = runtime.mesh_presence.expected
         counts = yield from runtime.fib.count_in_pieces(AT_ONCE)
         yield from self._view.prepare(ProblemRow)
-        problems, problem_count, notice_count = self._problems()
+        problems = self._problems()
         yield
         routers, links = self._routers(), self._links()
         parts: Fields = {
@@ -94,8 +94,8 @@ class ConsoleSource:
                 "routers": len(routers),
                 "routers_here": 1 + len(runtime.fib.routes),
                 "links": len(links),
-                "problems": problem_count,
-                "notices": notice_count,
+                "problems": len(problems),
+                "notices": sum(each.row["kind"] in NOTICES for each in problems),
                 "addresses": runtime.fib.entry_count(),
                 "connections": len(runtime.connections),
                 "waiting": runtime.data_plane.waiting.count,
@@ -107,7 +107,8 @@ class ConsoleSource:
             },
         }
         yield
-        parts["problems"] = problems
+        suffix = url_suffix(self._listeners)
+        parts["problems"] = [_shown_problem(each, suffix) for each in problems[:MOST_PROBLEMS]]
         yield
         parts["routers"] = yield from _made(routers.page(0, MOST_ROUTERS), self._router)
         parts["links"] = yield from _made(links.page(0, MOST_LINKS), self._link())
@@ -122,29 +123,10 @@ class ConsoleSource:
 
     # The mesh
 
-    def _problems(self) -> tuple[list[Fields], int, int]:
-        """Problems here and elsewhere, those that several routers see alike, once.
-
-        Returns: those on the page, the number of all, and the number of notices among all.
-        """
-        suffix = url_suffix(self._listeners)
+    def _problems(self) -> list[ProblemNearestCause]:
+        """Problems here and elsewhere, those that several routers see alike, once."""
         own = ((self._runtime.me, _problem(row)) for row in self._view.rows(ProblemRow))
-        found = merged((*own, *self._questions.problems()))
-        return (
-            [
-                {
-                    **each.row,
-                    "command": with_url(each.command, suffix),
-                    "router": each.seen_by[0],
-                    "also": each.also_at,
-                    "at": [router for beside in each.beside for router in beside.seen_by],
-                    "beside": list(each.told_beside()),
-                }
-                for each in found[:MOST_PROBLEMS]
-            ],
-            len(found),
-            sum(each.row["kind"] in NOTICES for each in found),
-        )
+        return merged((*own, *self._questions.problems()))
 
     def _routers(self) -> LazyRows:
         """This router and all others; where not all have room on the page, those first that can't be reached."""
@@ -314,6 +296,17 @@ def _written(parts: Fields) -> Generator[None, None, list[str]]:
         pieces.append(f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}")
         yield
     return pieces
+
+
+def _shown_problem(problem: ProblemNearestCause, suffix: str) -> Fields:
+    return {
+        **problem.row,
+        "command": with_url(problem.command, suffix),
+        "router": problem.seen_by[0],
+        "also": problem.also_at,
+        "at": [router for beside in problem.beside for router in beside.seen_by],
+        "beside": list(problem.told_beside()),
+    }
 
 
 def _problem(row: object) -> Fields:

@@ -262,7 +262,7 @@ class MetricsCollection:
         return self._groups[entry.group] if entry.group < len(self._groups) else AddressGroupTotals()
 
     def _tell_groups(self) -> Iterator[None]:
-        times = self._runtime.data_plane.settlement.times
+        times = self._runtime.fib.times
         more, more_counts, more_s = AddressGroupTotals(), [0] * (len(BOUNDS_S) + 1), 0.0
         for place, (name, group) in enumerate(zip(self._names, self._groups, strict=True)):
             histogram = times[place]

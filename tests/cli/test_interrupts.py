@@ -22,13 +22,11 @@ from router.cli.management import ManagementClient
 from router.cli.message_links import Client
 from router.cli.router_access import RouterAccess
 from router.cli.whatif.run import run
+from tests.helpers.interruptible_main import MAIN, START
 from tests.helpers.processes import MeshProcesses, wait_until
 
 WAIT_S = 20
 
-START = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-"""Whoever runs the tests may have had it ignored."""
-MAIN = "from router.__main__ import main; main()"
 WHILE_IMPORTING = """
 import builtins, router.__main__
 import_as_usual = builtins.__import__

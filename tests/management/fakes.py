@@ -11,10 +11,19 @@ import attrs
 from router.core.ids_and_conditions import RouterId
 from router.engine.message_codec import Message
 from router.management.node import ManagementNode
-from router.management.schema import TYPES, EntityType
+from router.management.schema import TYPES, EntityType, Kind
 from router.management.snapshot import LazyRows, LogLine, ManagementRow, Row
 
 ROW_KINDS = [kind.row for kind in TYPES.values() if kind.row is not ManagementRow]
+PYTHON_TYPES = {
+    Kind.TEXT: str,
+    Kind.INTEGER: int,
+    Kind.NUMBER: (int, float),
+    Kind.BOOLEAN: bool,
+    Kind.LIST: list,
+    Kind.MAP: dict,
+}
+"""Classes of the decoded values of each kind of attributes."""
 
 
 def sample(kind: type[Row], number: int) -> Row:

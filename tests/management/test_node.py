@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -15,19 +14,11 @@ from hypothesis import strategies as st
 from router.binding.message import IncrementalList
 from router.engine.message_codec import Message, decode_message, encode_message, symbol
 from router.management.node import DEFAULT_COUNT, MAX_COUNT, MAX_RESULT_VALUES, ManagementNode
-from router.management.schema import GENERAL_OPERATIONS, MANAGEMENT, PREFIX, TYPES, EntityType, Kind, json_schema
-from tests.management.fakes import FakeView, answer, ask, status, types
+from router.management.schema import GENERAL_OPERATIONS, MANAGEMENT, PREFIX, TYPES, EntityType, json_schema
+from tests.management.fakes import PYTHON_TYPES, FakeView, answer, ask, status, types
 from tests.wire.vectors import FOLDER, files
 
 TO_NODE = {"type": MANAGEMENT, "name": "self"}
-PYTHON_TYPES = {
-    Kind.TEXT: str,
-    Kind.INTEGER: int,
-    Kind.NUMBER: (int, float),
-    Kind.BOOLEAN: bool,
-    Kind.LIST: list,
-    Kind.MAP: Mapping,
-}
 by_type = pytest.mark.parametrize("kind", types(), ids=lambda kind: kind.short_name)
 
 

@@ -25,20 +25,13 @@ from router.cli.entity_rows import checked
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError, RefusedError
 from router.cli.stat_columns import VIEWS
-from router.management.schema import TYPES, Kind
+from router.management.schema import TYPES
 from tests.helpers.blocking_client import connected
 from tests.helpers.processes import MeshProcesses, wait_until
+from tests.management.fakes import PYTHON_TYPES
 
 pytestmark = pytest.mark.interop
 
-PYTHON_TYPES = {
-    Kind.TEXT: str,
-    Kind.INTEGER: int,
-    Kind.NUMBER: (int, float),
-    Kind.BOOLEAN: bool,
-    Kind.LIST: list,
-    Kind.MAP: dict,
-}
 WAIT_S = 10.0
 NEVER_THERE = (
     "vhostStats",

@@ -13,13 +13,11 @@ import pytest
 
 from router.whatif.formats.model_folder import write_model
 from router.whatif.pipeline.held_signals import EndedBySignalError, HeldSignals, import_whole
+from tests.helpers.interruptible_main import MAIN, START
 from tests.helpers.processes import wait_until
 from tests.whatif.runs import everything
 
 WAIT_S = 60
-START = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-"""Whoever runs the tests may have had it ignored."""
-MAIN = "from router.__main__ import main; main()"
 LOST_IN_IMPORT = """
 import builtins
 import_as_usual = builtins.__import__
