@@ -43,6 +43,8 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
     """
     with ManagementClient(access) as client:
         whom = _other(client, router)
+        # Who stops with nothing to wait for is gone before the first look afterwards.
+        neighbors = _neighbors(client, router) if is_to_stop and whom is not None else ()
         found = client.request("DRAIN", body={"stop": is_to_stop}, router=whom).body
         name = printable(router)
         end = time.monotonic() + float(found["withinSeconds"]) + SPARE_S
@@ -52,7 +54,10 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
             if whom is None:
                 click.echo(_way_back(name, is_alone=client.routers() == [router]))
             return
-        wait_stopped(client, router, whom, end)
+        if whom is None:
+            wait_connection_ended(client, router, end)
+        else:
+            wait_neighbors_told(client, router, neighbors, end)
         click.echo(f"router {name} has stopped")
 
 
@@ -96,38 +101,51 @@ def _wait_drained(client: ManagementClient, router: str, whom: str | None, end: 
         time.sleep(LOOK_S)
 
 
-def wait_stopped(client: ManagementClient, router: str, whom: str | None, end: float) -> None:
-    """Wait until *router* has stopped: it ends the connection to it, or has told its neighbors that it shuts down.
+def wait_connection_ended(client: ManagementClient, router: str, end: float) -> None:
+    """Wait until *router*, the one attached to, ends that connection as it stops.
+
+    Raises: ManagementError, also when it hasn't at *end*, or ends that connection for another reason.
+    """
+    reason = client.wait_ended(end - time.monotonic())
+    if reason is None:
+        raise _not_stopped(router)
+    if GO_ELSEWHERE in reason:
+        raise ManagementError(f"router {router} is to stop, and has ended this connection before: {reason}")
+
+
+def wait_neighbors_told(client: ManagementClient, router: str, neighbors: Sequence[str], end: float) -> None:
+    """Wait until *router* has told others that it shuts down: the one attached to, or its own neighbors.
+
+    Args:
+        client: attached to another router.
+        router: to stop.
+        neighbors: those that it had before it was told to stop.
+        end: time when it should have, seconds, monotonic.
 
     Raises: ManagementError, also when it hasn't at *end*, or nobody can tell whether it has: one that is slow to answer
         has not stopped, nor has one to which the way is cut.
     """
-    has_stopped = _ends_connection(client, router, end) if whom is None else _tells_neighbors(client, router, end)
-    if not has_stopped:
-        raise ManagementError(f"router {router} has not stopped yet; its log says more")
-
-
-def _ends_connection(client: ManagementClient, router: str, end: float) -> bool:
-    """Whether *router* ends the connection to it until *end*, as it stops. Raises: ManagementError for another end."""
-    reason = client.wait_ended(end - time.monotonic())
-    if reason is not None and GO_ELSEWHERE in reason:
-        raise ManagementError(f"router {router} is to stop, and has ended this connection before: {reason}")
-    return reason is not None
-
-
-def _tells_neighbors(client: ManagementClient, router: str, end: float) -> bool:
-    """Whether *router* tells others until *end* that it shuts down. Raises: ManagementError, see `wait_stopped`."""
-    neighbors: Sequence[str] = ()
     while time.monotonic() <= end:
         row = _seen_by(client, None, router)
         if row is None or not row["isReachable"]:
             reason = (row["reason"] if row is not None else None) or "it is not known any more"
             if any(SHUTTING_DOWN in it for it in chain((reason,), _reasons_of_neighbors(client, router, neighbors))):
-                return True
+                return
             raise ManagementError(f"router {router} is to stop, and can't be reached: {reason}")
-        neighbors = row["linkState"]
+        neighbors = row["linkState"] or neighbors
         time.sleep(LOOK_S)
-    return False
+    raise _not_stopped(router)
+
+
+def _not_stopped(router: str) -> ManagementError:
+    return ManagementError(f"router {router} has not stopped yet; its log says more")
+
+
+def _neighbors(client: ManagementClient, router: str) -> Sequence[str]:
+    """Neighbors of *router*, as the one attached to knows them. Raises: ManagementError."""
+    row = _seen_by(client, None, router)
+    neighbors: Sequence[str] = row["linkState"] if row is not None else ()
+    return neighbors
 
 
 def _seen_by(client: ManagementClient, asked: str | None, router: str) -> Mapping[str, Any] | None:

@@ -23,7 +23,7 @@ from proton.utils import BlockingConnection, BlockingReceiver
 from mesh_config.generators import generate
 from mesh_config.models import HttpSettings, RouterSettings
 from router.cli import main
-from router.cli.drain_and_resume import wait_stopped
+from router.cli.drain_and_resume import wait_connection_ended, wait_neighbors_told
 from router.cli.management import ManagementClient
 from router.cli.management_errors import ManagementError, RefusedError
 from tests.helpers.oslo import OsloWorker, needs_oslo, oslo_url, outcomes
@@ -228,6 +228,19 @@ def test_a_router_that_stops_is_told_from_one_that_is_cut_off_by_its_neighbors(t
         assert mesh["R3"].wait_ended() == 0
 
 
+def test_who_looks_when_a_router_has_stopped_already_is_told_by_its_former_neighbors(tmp_path: Path) -> None:
+    with MeshProcesses(generate("line", 3), tmp_path) as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+            client.request("DRAIN", body={"stop": True}, router="R3")
+            assert mesh["R3"].wait_ended() == 0
+            mesh.wait_converged()
+            wait_neighbors_told(client, "R3", ["R2"], time.monotonic() + WAIT_S)
+            with pytest.raises(ManagementError, match="can't be reached: lost by its neighbors: R2"):
+                wait_neighbors_told(client, "R3", (), time.monotonic() + WAIT_S)
+
+
 def test_a_connection_that_ends_by_the_drain_of_another_one_tells_of_no_stop(tmp_path: Path) -> None:
     with MeshProcesses(generate("line", 1), tmp_path) as mesh:
         mesh.start()
@@ -236,8 +249,8 @@ def test_a_connection_that_ends_by_the_drain_of_another_one_tells_of_no_stop(tmp
             assert second.attached_router() == "R1"
             first.request("DRAIN", body={"stop": True})
             with pytest.raises(ManagementError, match=r"is to stop, and has ended this connection before: .* drained"):
-                wait_stopped(second, "R1", None, end)
-            wait_stopped(first, "R1", None, end)
+                wait_connection_ended(second, "R1", end)
+            wait_connection_ended(first, "R1", end)
         assert mesh["R1"].wait_ended() == 0
 
 
