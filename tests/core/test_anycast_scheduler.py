@@ -186,12 +186,59 @@ def test_transfers_that_cross_a_lowering_are_taken_and_met_by_one_credit_each() 
         bench.publish("p1")
     bench.wait(0.021)
     assert bench.held("p0") == 1
-    crossed = 0
+    link_credit = 1
     for _ in range(held):
         orders = bench.publish("p0")
-        crossed += orders.count(("grant", "p0", 1)) if bench.held("p0") == 0 else 0
+        link_credit += sum(int(str(order[2])) for order in orders if order[:2] == ("grant", "p0")) - 1
+        assert link_credit == bench.held("p0") >= 0
         assert sum(p.standing() for p in bench.machine.publishers.attached.values()) <= bench.pool().capacity + 2
-    assert crossed == held - 1
+
+
+def lowered_bench(credit: int) -> tuple[Bench, int]:
+    """A bench where a publisher, p0, has just been lowered to one for another, and what it held before."""
+    bench = local(credit, "p0")
+    bench.use("p0", 3 * credit)
+    held = bench.held("p0")
+    bench.attach("p1")
+    while bench.held("p1"):
+        bench.publish("p1")
+    assert ("grant", "p0", 1 - held) in bench.wait(0.0201)
+    return bench, held
+
+
+def test_who_goes_on_is_given_again_what_was_taken_back_as_far_as_it_is_backed() -> None:
+    bench, held = lowered_bench(100)
+    publisher = bench.machine.publishers.attached["p0"]
+    for sent in range(1, 21):
+        bench.publish("p0")
+        assert publisher.held > 0, "it never waits"
+        assert publisher.standing() == held - sent, "it may send no more than before it was lowered"
+    assert bench.held("p1") == 0
+    bench.wait(0.05)
+    assert bench.held("p1") > 0, "what it did not use is for the other"
+
+
+def test_what_is_taken_back_twice_keeps_the_rest_from_nobody() -> None:
+    bench, held = lowered_bench(100)
+    bench.publish("p0")
+    given = bench.held("p0")
+    assert given > 0
+    assert bench.wait(0.0201) != [], "it is idle again"
+    publisher = bench.machine.publishers.attached["p0"]
+    assert publisher.held == 1
+    assert publisher.lowered == held - 2
+    bench.wait(0.0300)
+    assert publisher.lowered == given - 1, "the quarantine of the first is over"
+    bench.wait(0.0202)
+    assert publisher.lowered == 0
+
+
+def test_nothing_is_given_again_of_what_a_subscriber_asks_back() -> None:
+    bench, held = lowered_bench(100)
+    bench.credit(bench.pool().capacity, returning=bench.pool().capacity)
+    bench.publish("p0")
+    assert bench.held("p0") == 0
+    assert bench.machine.publishers.attached["p0"].lowered == held - 1
 
 
 def test_what_came_beyond_the_credit_is_forgiven_when_there_is_more() -> None:

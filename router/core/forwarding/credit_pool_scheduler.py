@@ -320,7 +320,7 @@ class CreditPoolScheduler(CreditScheduler):
         self._unlent = self._count_unlent()
         if self._unlent > 0 and self.publishers.left and self._rest_at > now:
             self._deadline = min(self._deadline, self._rest_at)
-        self._is_satisfied = not self.publishers.is_backlogged
+        self._is_satisfied = not (self.publishers.is_backlogged or self.publishers.wanting_again)
         self.is_steady = self.is_open() and self._debt_since == inf
         for pool in self.pools.values():
             is_quiet = pool.debt_since == inf and not (pool.returning or pool.core or pool.uncredited)
@@ -404,10 +404,20 @@ class CreditPoolScheduler(CreditScheduler):
     def _lend(self, now: float) -> bool:
         if self.is_open():
             self._is_lending = True
-            return self.publishers.lend(self.allotted(), now)
+            allotted = self.allotted()
+            if self.publishers.wanting_again and not self._owes_downstream():
+                self.publishers.give_again(allotted, now)
+            return self.publishers.lend(allotted, now)
         if self._is_lending:
             self._is_lending = False
             self.publishers.lower_all(now)
+        return False
+
+    def _owes_downstream(self) -> bool:
+        """Whether credit is asked back: what comes back of it is for nobody here."""
+        for pool in self.pools.values():
+            if pool.returning:
+                return True
         return False
 
     def _take_back(self, now: float) -> float:

@@ -4,16 +4,26 @@ from router.core.forwarding.doubling_window cimport DoublingWindow
 from router.core.forwarding.fair_queue cimport FairQueue
 
 
+cdef class Publisher
+
+
+cdef class LoweredCredit:
+    cdef public Publisher publisher
+    cdef public Py_ssize_t credit
+    cdef public double until
+
+
 cdef class Publisher(DoublingWindow):
     cdef public object key
     cdef public object client
     cdef public Py_ssize_t held
     cdef public Py_ssize_t lowered
-    cdef public double lowered_until
+    cdef public list quarantined
     cdef public dict queue
     cdef public Py_ssize_t coming
     cdef public Py_ssize_t excess
     cdef public Py_ssize_t lent
+    cdef public Py_ssize_t returning
     cdef public double active_at
     cdef public bint is_attached
     cdef public bint is_busy
@@ -35,11 +45,13 @@ cdef class LocalPublishers:
     cdef public Py_ssize_t departed
     cdef public Py_ssize_t lent
     cdef public Py_ssize_t lowered
+    cdef public Py_ssize_t returning
     cdef public Py_ssize_t demand
     cdef public object _recent
     cdef public object _starved
     cdef public object _fresh
     cdef public object _wanting
+    cdef public object wanting_again
     cdef public object _holders
     cdef public object _slow
     cdef public object _quarantined
@@ -67,11 +79,16 @@ cdef class LocalPublishers:
     cdef _was_active(self, Publisher publisher, double now)
     @cython.locals(publisher=Publisher)
     cpdef bint drop(self, object message)
+    @cython.locals(publisher=Publisher, credit=Py_ssize_t)
+    cpdef object give_again(self, Py_ssize_t allotted, double now)
     @cython.locals(publisher=Publisher)
     cpdef bint lend(self, Py_ssize_t allotted, double now)
-    @cython.locals(target=Py_ssize_t, has=Py_ssize_t)
+    @cython.locals(missing=Py_ssize_t)
     cpdef object top_up(self, Publisher publisher, Py_ssize_t allotted, double now)
+    @cython.locals(target=Py_ssize_t, has=Py_ssize_t)
+    cdef Py_ssize_t _missing(self, Publisher publisher, Py_ssize_t allotted)
     cdef _grant(self, Publisher publisher, Py_ssize_t credit, Py_ssize_t allotted, double now)
+    cdef _give(self, Publisher publisher, Py_ssize_t credit, double now)
     @cython.locals(publisher=Publisher)
     cpdef double lower_idle(self, double now)
     @cython.locals(publisher=Publisher)
@@ -79,9 +96,11 @@ cdef class LocalPublishers:
     @cython.locals(publisher=Publisher)
     cpdef object lower_all(self, double now)
     cdef _lower(self, Publisher publisher, Py_ssize_t to, double now)
-    @cython.locals(publisher=Publisher)
+    @cython.locals(used=Py_ssize_t, latest=LoweredCredit)
+    cdef _use_lowered(self, Publisher publisher, Py_ssize_t credit)
+    @cython.locals(publisher=Publisher, oldest=LoweredCredit)
     cpdef object expire(self, double now)
     @cython.locals(publisher=Publisher)
     cpdef double next_deadline(self)
-    @cython.locals(standing=Py_ssize_t, is_attached=bint, lent=Py_ssize_t, waits=Py_ssize_t, is_busy=bint)
+    @cython.locals(standing=Py_ssize_t, is_attached=bint, lent=Py_ssize_t, returning=Py_ssize_t, waits=Py_ssize_t, is_busy=bint)
     cdef _update(self, Publisher publisher)

@@ -6,7 +6,9 @@ is lent out of what the router has been allotted:
     lent = sum over publishers of max(0, out + waiting - 1)      X = allotted - lent     X >= 0 whenever credit is lent.
 
 A client cannot be asked what it has left: proton neither announces `available` nor answers a drain by itself. So demand
-shows only by use, and credit taken back counts as held for a quarantine, since messages sent on it may be under way.
+shows only by use, and credit taken back counts as held for a quarantine, since messages sent on it may be under way. A
+publisher may have some of its own again at once, as far as that is backed: a link's credit is a limit to the number of
+its messages, and one that is lowered and raised again is never above what it was.
 
 No method's work grows with the number of idle publishers: each state that matters is a queue of its own.
 
@@ -15,13 +17,26 @@ Source: docs/explanation/credit.md#who-gets-how-much; AMQP 1.0 part 2, 2.6.7.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from math import inf
 
 from router.core.forwarding.credit_actions import CreditAction, Grant, Key
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.doubling_window import NO_BOUND, DoublingWindow
 from router.core.forwarding.fair_queue import FairQueue
+
+
+class LoweredCredit:
+    """Credit that was taken back from a publisher at one time, and that it may still use."""
+
+    __slots__ = ("credit", "publisher", "until")
+
+    def __init__(self, publisher: Publisher, credit: int, until: float) -> None:
+        self.publisher = publisher
+        self.credit = credit
+        """Messages."""
+        self.until = until
+        """End of the quarantine, seconds."""
 
 
 class Publisher(DoublingWindow):
@@ -39,8 +54,9 @@ class Publisher(DoublingWindow):
         "key",
         "lent",
         "lowered",
-        "lowered_until",
+        "quarantined",
         "queue",
+        "returning",
     )
 
     def __init__(self, key: Key, client: Key, look_s: float) -> None:
@@ -53,8 +69,8 @@ class Publisher(DoublingWindow):
         """Credit on its link."""
         self.lowered = 0
         """Credit taken back from it that it may still use."""
-        self.lowered_until = -inf
-        """End of the quarantine, seconds."""
+        self.quarantined: list[LoweredCredit] = []
+        """Credit in quarantine by the time when it was taken back, the oldest first."""
         self.queue: dict[Key, None] = {}
         """Messages of the publisher that wait here, also those that are not there as a whole, oldest first."""
         self.coming = 0
@@ -64,6 +80,8 @@ class Publisher(DoublingWindow):
         ago."""
         self.lent = 0
         """Part that the publisher has of `LocalPublishers.lent`."""
+        self.returning = 0
+        """Part of that which nobody has lent any more when the quarantine ends."""
         self.active_at = -inf
         """Time at which it last sent, or could not and was made able to, seconds."""
         self.is_attached = True
@@ -110,6 +128,8 @@ class LocalPublishers:
         """Credit that must be backed."""
         self.lowered = 0
         """Credit that will come back at the ends of quarantines."""
+        self.returning = 0
+        """Part of `lent` that ends with the quarantines."""
         self.demand = 0
         """Number of publishers that are busy, and one for all messages of others: the weight of this router's own."""
         self._recent: Queue = OrderedDict()
@@ -120,12 +140,15 @@ class LocalPublishers:
         """Publishers that never sent anything, and hold nothing."""
         self._wanting: Queue = OrderedDict()
         """Publishers that made use of credit since they were last looked at: round robin."""
+        self.wanting_again: Queue = OrderedDict()
+        """Publishers among `_wanting` from which credit was taken back that is in quarantine."""
         self._holders: Queue = OrderedDict()
         """Publishers that hold credit which must be backed, the least recently used first: more than one, or any beside
         a message that comes in parts, which is their first."""
         self._slow: Queue = OrderedDict()
         """Publishers that had used little of what they held when that was last looked at."""
-        self._quarantined: Queue = OrderedDict()
+        self._quarantined: deque[LoweredCredit] = deque()
+        """Credit in quarantine, the oldest first."""
 
     @property
     def is_backlogged(self) -> bool:
@@ -163,8 +186,8 @@ class LocalPublishers:
         Its messages stay; those that were never delivered must be dropped by `drop`.
         """
         publisher = self.attached.pop(key)
-        self.lowered -= publisher.lowered
-        publisher.held = publisher.lowered = 0
+        self._use_lowered(publisher, publisher.lowered)
+        publisher.held = 0
         publisher.is_attached = False
         self._depart(len(publisher.queue))
         for message in publisher.queue:
@@ -173,7 +196,7 @@ class LocalPublishers:
                 self._turns.discard(message)
         if publisher.is_wanting:
             self._want_nothing(publisher)
-        for queue in (self._recent, self._slow, self._quarantined):
+        for queue in (self._recent, self._slow):
             queue.pop(publisher, None)
         self._update(publisher)
 
@@ -190,8 +213,7 @@ class LocalPublishers:
             publisher.held -= 1
         else:
             if publisher.lowered > 0:
-                publisher.lowered -= 1
-                self.lowered -= 1
+                self._use_lowered(publisher, 1)
             else:
                 publisher.excess += 1
             self._actions.append(Grant(key, 1))
@@ -247,10 +269,13 @@ class LocalPublishers:
     def _want(self, publisher: Publisher) -> None:
         self._wanting[publisher] = None
         publisher.is_wanting = True
+        if publisher.lowered:
+            self.wanting_again[publisher] = None
 
     def _want_nothing(self, publisher: Publisher) -> None:
         del self._wanting[publisher]
         publisher.is_wanting = False
+        self.wanting_again.pop(publisher, None)
 
     def ready(self, message: Key) -> None:
         """Let a message leave that had begun to arrive."""
@@ -335,6 +360,24 @@ class LocalPublishers:
 
     # Credit
 
+    def give_again(self, allotted: int, now: float) -> None:
+        """Give busy publishers of what was taken back from them, as far as it is backed without what is to come back.
+
+        Args:
+            allotted: what the router's own publishers may use, messages.
+            now: seconds.
+        """
+        while self.wanting_again and allotted > self.backed - self.returning:
+            publisher = next(iter(self.wanting_again))
+            credit = min(self._missing(publisher, allotted), publisher.lowered, allotted - self.backed + self.returning)
+            if publisher.lowered:
+                self._want_nothing(publisher)
+            else:
+                del self.wanting_again[publisher]  # it has used all of that
+            if credit > 0:
+                self._use_lowered(publisher, credit)
+                self._give(publisher, credit, now)
+
     def lend(self, allotted: int, now: float) -> bool:
         """Give one credit to each that has none, then more to busy ones as far as it is backed.
 
@@ -369,22 +412,29 @@ class LocalPublishers:
         """
         if publisher.is_wanting:
             self._want_nothing(publisher)
+        missing = self._missing(publisher, allotted)
+        if missing:
+            self._grant(publisher, min(missing, allotted - self.backed), allotted, now)
+
+    def _missing(self, publisher: Publisher, allotted: int) -> int:
+        """Credit up to what it may hold; 0 when it has more than half: it comes again when it next uses some."""
         target = allotted // max(1, self.demand) + 1
         # Lowered credit that it may still use counts as lent, but is no reason to let it wait.
         has = publisher.held + len(publisher.queue)
         publisher.window = min(publisher.window, 2 * target)
         publisher.goal = min(publisher.window, target)
-        # A publisher that has more than half comes again when it next uses credit.
-        if 2 * has <= publisher.goal:
-            self._grant(publisher, min(publisher.goal - has, allotted - self.backed), allotted, now)
+        return publisher.goal - has if 2 * has <= publisher.goal else 0
 
     def _grant(self, publisher: Publisher, credit: int, allotted: int, now: float) -> None:
+        self._give(publisher, credit, now)
+        assert self.backed <= allotted, "lent more than is backed"
+
+    def _give(self, publisher: Publisher, credit: int, now: float) -> None:
         if publisher.held <= 1:
             publisher.since = now
         publisher.held += credit
         publisher.excess = 0
         self._update(publisher)
-        assert self.backed <= allotted, "lent more than is backed"
         self._actions.append(Grant(publisher.key, credit))
 
     def lower_idle(self, now: float) -> float:
@@ -428,11 +478,25 @@ class LocalPublishers:
         publisher.rest(1)
         publisher.lowered += credit
         self.lowered += credit
-        publisher.lowered_until = now + self._timing.quarantine_s
-        self._quarantined[publisher] = None
-        self._quarantined.move_to_end(publisher)
+        lowered = LoweredCredit(publisher, credit, now + self._timing.quarantine_s)
+        publisher.quarantined.append(lowered)
+        self._quarantined.append(lowered)
+        if publisher.is_wanting:
+            self.wanting_again[publisher] = None
         self._update(publisher)
         self._actions.append(Grant(publisher.key, -credit))
+
+    def _use_lowered(self, publisher: Publisher, credit: int) -> None:
+        """Count *credit* of a publisher as in quarantine no more: what it may use last was taken back first."""
+        publisher.lowered -= credit
+        self.lowered -= credit
+        while credit > 0:
+            latest = publisher.quarantined[-1]
+            used = min(credit, latest.credit)
+            latest.credit -= used
+            credit -= used
+            if not latest.credit:
+                publisher.quarantined.pop()
 
     # Time
 
@@ -446,14 +510,16 @@ class LocalPublishers:
             if publisher.held > self._timing.first_window:
                 self._lower(publisher, 1, now)  # before others are backlogged: they would have to wait for it
             self._update(publisher)
-        while self._quarantined:
-            publisher = next(iter(self._quarantined))
-            if publisher.lowered_until > now:
-                break
-            del self._quarantined[publisher]
-            self.lowered -= publisher.lowered
-            publisher.lowered = 0
-            self._update(publisher)
+        while self._quarantined and self._quarantined[0].until <= now:
+            oldest = self._quarantined.popleft()
+            if oldest.credit:
+                publisher = oldest.publisher
+                del publisher.quarantined[0]
+                publisher.lowered -= oldest.credit
+                self.lowered -= oldest.credit
+                if not publisher.lowered:
+                    self.wanting_again.pop(publisher, None)
+                self._update(publisher)
 
     def next_deadline(self) -> float:
         """Tell the time at which `expire` has something to do, seconds."""
@@ -462,8 +528,7 @@ class LocalPublishers:
             publisher = next(iter(self._recent))
             due = publisher.active_at + self._timing.busy_s
         if self._quarantined:
-            publisher = next(iter(self._quarantined))
-            due = min(due, publisher.lowered_until)
+            due = min(due, self._quarantined[0].until)
         return due
 
     def _update(self, publisher: Publisher) -> None:
@@ -473,6 +538,9 @@ class LocalPublishers:
         lent = max(0, standing - is_attached)
         self.lent += lent - publisher.lent
         publisher.lent = lent
+        returning = lent - max(0, lent - publisher.lowered) if publisher.lowered else 0
+        self.returning += returning - publisher.returning
+        publisher.returning = returning
         # A publisher without credit counts as busy: it can't show its demand by using some. One whose message still
         # comes in parts needs none.
         waits = len(publisher.queue) - publisher.coming
@@ -500,6 +568,8 @@ class LocalPublishers:
         everybody = {*self.attached.values(), *messages}
         assert self.lent == sum(p.lent for p in everybody)
         assert self.lowered == sum(p.lowered for p in everybody)
+        assert self.returning == sum(p.returning for p in everybody)
+        assert all(p.is_wanting for p in self.wanting_again)
         assert self.demand == sum(p.is_busy for p in everybody) + (self.departed > 0)
         assert self.departed == sum(not owner.is_attached for owner in messages)
         for publisher in everybody:
@@ -507,11 +577,23 @@ class LocalPublishers:
             assert publisher.lowered >= 0
             assert list(publisher.queue) == [message for message in places if places[message] is publisher]
             assert publisher.lent == max(0, publisher.standing() - publisher.is_attached)
+            firm = max(0, publisher.held + len(publisher.queue) - publisher.is_attached)
+            assert publisher.returning == publisher.lent - firm
             assert (publisher in self._holders) == (publisher.held > publisher.kept())
-            assert publisher.lowered == 0 or publisher in self._quarantined
+            assert publisher.lowered == sum(lowered.credit for lowered in publisher.quarantined)
             assert publisher.is_wanting == (publisher in self._wanting)
             is_starved = publisher.is_attached and publisher.standing() == 0
             assert (publisher in self._starved or publisher in self._fresh) == is_starved
-        queues = (self._recent, self._starved, self._fresh, self._wanting, self._holders, self._slow, self._quarantined)
+        lowered = [lowered for lowered in self._quarantined if lowered.credit]
+        assert len(lowered) == sum(len(p.quarantined) for p in everybody)
+        queues = (
+            self._recent,
+            self._starved,
+            self._fresh,
+            self._wanting,
+            self.wanting_again,
+            self._holders,
+            self._slow,
+        )
         for queue in queues:
             assert all(p.is_attached for p in queue)

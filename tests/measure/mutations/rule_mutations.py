@@ -128,8 +128,8 @@ MUTATIONS: Final = (
     Mutation(
         "credit taken back from a publisher is lent again at once",
         "publisher_credit",
-        "publisher.lowered_until = now + self._timing.quarantine_s",
-        "publisher.lowered_until = now",
+        "LoweredCredit(publisher, credit, now + self._timing.quarantine_s)",
+        "LoweredCredit(publisher, credit, now)",
     ),
     Mutation(
         "messages that wait are not counted as lent",
