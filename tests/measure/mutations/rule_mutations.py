@@ -152,8 +152,8 @@ MUTATIONS: Final = (
     Mutation(
         "more is lent than is backed",
         "publisher_credit",
-        "self._grant(publisher, min(publisher.goal - has, allotted - self.backed), allotted, now)",
-        "self._grant(publisher, publisher.goal - has, allotted, now)",
+        "self._grant(publisher, min(missing, allotted - self.backed), allotted, now)",
+        "self._grant(publisher, missing, allotted, now)",
     ),
     Mutation(
         "a publisher that has used its credit asks for no turn",
