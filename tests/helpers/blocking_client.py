@@ -9,7 +9,7 @@ from typing import Any
 from proton import ConnectionException
 from proton.utils import BlockingConnection
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from router.cli.management import ManagementClient
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, RouterProcess, wait_until
 
 pytestmark = pytest.mark.interop
-WAIT_S = 15.0
+WAIT_S = 60.0
 
 
 @attrs.frozen

@@ -24,7 +24,7 @@ from router.views.reload import in_thread
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
 
 pytestmark = pytest.mark.interop
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")

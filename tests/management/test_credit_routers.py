@@ -23,7 +23,7 @@ from tests.helpers.processes import MeshProcesses, wait_until
 
 pytestmark = pytest.mark.interop
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 ADDRESS = "openstack.org/om/rpc/anycast/orders"
 KEY = f"M0{ADDRESS}"
 GRANTED = 3

@@ -30,7 +30,7 @@ from tests.helpers.oslo import OsloWorker, needs_oslo, oslo_url, outcomes
 from tests.helpers.processes import MeshProcesses, ReservedPort, wait_until
 
 pytestmark = pytest.mark.interop
-WAIT_S = 10.0
+WAIT_S = 60.0
 ORDER = ("draining", "drained", "stopped")
 """Events of the log of a router that is drained to be stopped."""
 AGAIN = 25

@@ -47,7 +47,7 @@ from tests.helpers.certificates import Certificates
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
 
 pytestmark = pytest.mark.interop
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")

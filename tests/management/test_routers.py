@@ -32,7 +32,7 @@ from tests.management.fakes import PYTHON_TYPES
 
 pytestmark = pytest.mark.interop
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 NEVER_THERE = (
     "vhostStats",
     "vhost",

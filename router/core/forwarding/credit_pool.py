@@ -169,6 +169,11 @@ class CreditPool:
         for claimant in claimants:
             claimant.served = max(claimant.served, level - self.target(claimant, total) / claimant.weight)
 
+    def forget_claim(self, claimant: Claimant) -> None:
+        """Leave a claimant that was away, silent or without need, no claim to what others were dealt meanwhile."""
+        others = [other.served for other in self.claimants() if other is not claimant]
+        claimant.served = max(claimant.served, min(others, default=0.0))
+
     def is_starving(self, claimants: list[Claimant]) -> bool:
         """Whether one of *claimants* has next to nothing. Of the local publishers their own queues tell."""
         total = total_weight(claimants)

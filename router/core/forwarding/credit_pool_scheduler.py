@@ -405,7 +405,7 @@ class CreditPoolScheduler(CreditScheduler):
         if self.is_open():
             self._is_lending = True
             allotted = self.allotted()
-            if self.publishers.wanting_again and not self._owes_downstream():
+            if self.publishers.wanting_again and not self._owes_others():
                 self.publishers.give_again(allotted, now)
             return self.publishers.lend(allotted, now)
         if self._is_lending:
@@ -413,10 +413,11 @@ class CreditPoolScheduler(CreditScheduler):
             self.publishers.lower_all(now)
         return False
 
-    def _owes_downstream(self) -> bool:
-        """Whether credit is asked back: what comes back of it is for nobody here."""
+    def _owes_others(self) -> bool:
+        """Whether what comes back is for others: asked back, backed by nothing, or a neighbor has next to none."""
         for pool in self.pools.values():
-            if pool.returning:
+            free = pool.free()
+            if pool.returning or free < 0 or (free == 0 and pool.starves_circuits()):
                 return True
         return False
 

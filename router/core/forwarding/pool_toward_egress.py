@@ -241,6 +241,7 @@ class PoolTowardEgress(CreditPool):
         circuit = self.circuits[key]
         circuit.unreturned = 0
         self.returned(circuit, credit)
+        self.forget_claim(circuit)
 
     def expect_answers(self, now: float) -> None:
         """Count credit as returned that a neighbor does not return in time, at *now* (seconds).
@@ -284,6 +285,7 @@ class PoolTowardEgress(CreditPool):
             self.take_from(circuit, 1)
         elif circuit.unreturned > 0:
             circuit.unreturned -= 1
+            self.forget_claim(circuit)
         else:
             self._actions.append(GrantCircuit(key, 1))
         circuit.use(now, 2 * self.capacity, circuit.out)
@@ -336,8 +338,7 @@ class PoolTowardEgress(CreditPool):
     def set_weight(self, claimant: Claimant, weight: int) -> None:
         """Set how many busy publishers are behind *claimant*."""
         if claimant.weight == 0 and weight > 0:
-            # A claimant that was away has no claim to what others were dealt meanwhile.
-            claimant.served = max(claimant.served, min([d.served for d in self.claimants()], default=0.0))
+            self.forget_claim(claimant)
         claimant.weight = weight
 
     def spend(self, now: float) -> None:

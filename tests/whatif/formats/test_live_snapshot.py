@@ -33,7 +33,7 @@ from tests.helpers.blocking_client import connected
 from tests.helpers.processes import MeshProcesses, wait_until
 
 Row = dict[str, Any]
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 # What management may say
