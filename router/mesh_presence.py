@@ -73,6 +73,8 @@ class Presence:
     """Whether one thing is there, since when, and how often it was lost."""
 
     is_expected: bool = False
+    is_removed: bool = False
+    """Whether it was taken out of the mesh file while it was there: a link is forgotten as it goes then."""
     is_present: bool = False
     since: float
     """Time of the last change, seconds, monotonic; that of the start for what was never there."""
@@ -216,6 +218,9 @@ class MeshPresence:
         links: Iterable[Pair] = expected.links if expected is not None else ()
         _expect(self.routers, set(routers) - {self.me}, now)
         _expect(self.links, set(links), now)
+        if expected is None:  # no file says which links there are to be
+            for link in self.links.values():
+                link.is_removed = False
         self._forget_links_to_nobody()
         self._connect_all()
 
@@ -339,7 +344,7 @@ class MeshPresence:
                 self._dials.pop(self._other(pair), None)
         elif link is not None and link.is_present:
             link.go(now, self._link_loss(pair, now))
-            if not self._has_both_ends(pair):
+            if link.is_removed or not self._has_both_ends(pair):
                 self._forget_link(pair)
 
     def _has_both_ends(self, pair: Pair) -> bool:
@@ -558,6 +563,7 @@ def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> None:
     for key in left:
         del known[key]
     for key, presence in known.items():
+        presence.is_removed = key not in expected and (presence.is_removed or presence.is_expected)
         presence.is_expected = key in expected
     for key in sorted(expected - known.keys()):
         known[key] = Presence(is_expected=True, since=now)

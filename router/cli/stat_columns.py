@@ -502,7 +502,7 @@ GENERAL: Final = (
     ("other routers absent", "unreachableNodeCount"),
     ("messages waiting for credit", "waitingCount"),
     ("messages without outcome yet", "unsettledCount"),
-    ("... for more than 10 s", "deliveriesStuck"),
+    ("either for more than 10 s", "deliveriesStuck"),
     ("entered the mesh here", "deliveriesIngress"),
     ("left the mesh here", "deliveriesEgress"),
     ("passed through", "deliveriesTransit"),

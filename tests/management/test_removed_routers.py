@@ -55,6 +55,28 @@ def test_a_removed_router_leaves_no_absent_link(reloaded_after_s: float, first: 
         assert not [found for found in ProblemScanner(routers[each], [], []).problems() if found.kind == "link-absent"]
 
 
+@pytest.mark.parametrize("order", ["CAB", "ABC", "ACB"])
+def test_a_link_that_was_taken_out_of_the_file_is_no_absent_one_in_any_order(order: str) -> None:
+    bench = Bench()
+    routers = {each: bench.router(each) for each in "ABC"}
+    pairs = [pair for pair in PAIRS if "D" not in pair]
+    for runtime in routers.values():
+        expect(runtime, *"ABC")
+    wires = {pair: bench.join(*(routers[each] for each in pair)) for pair in pairs}
+    bench.advance(5.0)
+    without = expected(*"ABC")
+    del without.links[RouterId("A"), RouterId("C")]
+    for each in order:
+        routers[each].mesh_presence.expect(without, routers[each].clock())
+        if each == "C":  # the one whose connector it was
+            wires["A", "C"].cut()
+            bench.run()
+        bench.advance(1.0)
+    for each in "ABC":
+        assert sorted(routers[each].mesh_presence.links) == [("A", "B"), ("B", "C")], each
+        assert not [found for found in ProblemScanner(routers[each], [], []).problems() if found.kind == "link-absent"]
+
+
 def test_a_link_that_goes_after_its_router_was_forgotten_is_forgotten_too() -> None:
     a, b, c = map(RouterId, "ABC")
     presence = MeshPresence(a, expected(*"ABC"), 100.0)
