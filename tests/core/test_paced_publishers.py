@@ -108,7 +108,7 @@ def test_what_a_subscriber_has_taken_back_is_given_to_nobody_again() -> None:
     assert waits <= 20, "it was lowered before it sent them"
 
 
-def test_neighbors_whose_links_were_silent_have_no_claim_to_what_others_got_meanwhile() -> None:
+def test_neighbors_that_were_silent_have_no_claim_to_what_others_got_meanwhile() -> None:
     mesh = AnycastMesh([("A", "B"), ("B", "C")], client_delay_s=0.0005)
     mesh.add_subscriber("B", credit=20, top_up=GrantHabit.EACH, service_s=0.002)
     home = mesh.add_publisher("B")
