@@ -74,7 +74,7 @@ class Presence:
 
     is_expected: bool = False
     is_removed: bool = False
-    """Whether it was taken out of the mesh file while it was there: a link is forgotten as it goes then."""
+    """Whether a link was taken out of the mesh file while it was there: it is forgotten as it goes."""
     is_present: bool = False
     since: float
     """Time of the last change, seconds, monotonic; that of the start for what was never there."""
@@ -217,10 +217,10 @@ class MeshPresence:
         routers: Iterable[RouterId] = expected.routers if expected is not None else ()
         links: Iterable[Pair] = expected.links if expected is not None else ()
         _expect(self.routers, set(routers) - {self.me}, now)
+        for pair, link in self.links.items():
+            is_left_out = expected is not None and pair not in expected.links
+            link.is_removed = is_left_out and (link.is_removed or link.is_expected)
         _expect(self.links, set(links), now)
-        if expected is None:  # no file says which links there are to be
-            for link in self.links.values():
-                link.is_removed = False
         self._forget_links_to_nobody()
         self._connect_all()
 
@@ -563,7 +563,6 @@ def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> None:
     for key in left:
         del known[key]
     for key, presence in known.items():
-        presence.is_removed = key not in expected and (presence.is_removed or presence.is_expected)
         presence.is_expected = key in expected
     for key in sorted(expected - known.keys()):
         known[key] = Presence(is_expected=True, since=now)

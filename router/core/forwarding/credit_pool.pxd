@@ -37,6 +37,8 @@ cdef class CreditPool:
     cpdef double share_out(self, list claimants, Py_ssize_t total, Py_ssize_t free, Py_ssize_t batches)
     @cython.locals(claimant=Claimant)
     cpdef object limit_claims(self, list claimants, Py_ssize_t total, double level)
+    @cython.locals(other=Claimant)
+    cpdef object forget_claim(self, Claimant claimant)
     @cython.locals(claimant=Claimant, total=Py_ssize_t)
     cpdef bint is_starving(self, list claimants)
     @cython.locals(claimant=Claimant, due=double)

@@ -285,7 +285,8 @@ class PoolTowardEgress(CreditPool):
             self.take_from(circuit, 1)
         elif circuit.unreturned > 0:
             circuit.unreturned -= 1
-            self.forget_claim(circuit)
+            if not circuit.unreturned:
+                self.forget_claim(circuit)
         else:
             self._actions.append(GrantCircuit(key, 1))
         circuit.use(now, 2 * self.capacity, circuit.out)

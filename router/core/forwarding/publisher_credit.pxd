@@ -96,6 +96,7 @@ cdef class LocalPublishers:
     @cython.locals(publisher=Publisher)
     cpdef object lower_all(self, double now)
     cdef _lower(self, Publisher publisher, Py_ssize_t to, double now)
+    cdef _count_lowered(self, Publisher publisher, Py_ssize_t change)
     @cython.locals(used=Py_ssize_t, latest=LoweredCredit)
     cdef _use_lowered(self, Publisher publisher, Py_ssize_t credit)
     @cython.locals(publisher=Publisher, oldest=LoweredCredit)

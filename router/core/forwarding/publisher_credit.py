@@ -275,7 +275,8 @@ class LocalPublishers:
     def _want_nothing(self, publisher: Publisher) -> None:
         del self._wanting[publisher]
         publisher.is_wanting = False
-        self.wanting_again.pop(publisher, None)
+        if publisher.lowered:
+            del self.wanting_again[publisher]
 
     def ready(self, message: Key) -> None:
         """Let a message leave that had begun to arrive."""
@@ -370,10 +371,7 @@ class LocalPublishers:
         while self.wanting_again and allotted > self.backed - self.returning:
             publisher = next(iter(self.wanting_again))
             credit = min(self._missing(publisher, allotted), publisher.lowered, allotted - self.backed + self.returning)
-            if publisher.lowered:
-                self._want_nothing(publisher)
-            else:
-                del self.wanting_again[publisher]  # it has used all of that
+            self._want_nothing(publisher)
             if credit > 0:
                 self._use_lowered(publisher, credit)
                 self._give(publisher, credit, now)
@@ -476,20 +474,24 @@ class LocalPublishers:
         publisher.held = to
         publisher.since = now
         publisher.rest(1)
-        publisher.lowered += credit
-        self.lowered += credit
+        self._count_lowered(publisher, credit)
         lowered = LoweredCredit(publisher, credit, now + self._timing.quarantine_s)
         publisher.quarantined.append(lowered)
         self._quarantined.append(lowered)
-        if publisher.is_wanting:
-            self.wanting_again[publisher] = None
         self._update(publisher)
         self._actions.append(Grant(publisher.key, -credit))
 
+    def _count_lowered(self, publisher: Publisher, change: int) -> None:
+        publisher.lowered += change
+        self.lowered += change
+        if publisher.lowered and publisher.is_wanting:
+            self.wanting_again.setdefault(publisher)
+        else:
+            self.wanting_again.pop(publisher, None)
+
     def _use_lowered(self, publisher: Publisher, credit: int) -> None:
         """Count *credit* of a publisher as in quarantine no more: what it may use last was taken back first."""
-        publisher.lowered -= credit
-        self.lowered -= credit
+        self._count_lowered(publisher, -credit)
         while credit > 0:
             latest = publisher.quarantined[-1]
             used = min(credit, latest.credit)
@@ -515,10 +517,7 @@ class LocalPublishers:
             if oldest.credit:
                 publisher = oldest.publisher
                 del publisher.quarantined[0]
-                publisher.lowered -= oldest.credit
-                self.lowered -= oldest.credit
-                if not publisher.lowered:
-                    self.wanting_again.pop(publisher, None)
+                self._count_lowered(publisher, -oldest.credit)
                 self._update(publisher)
 
     def next_deadline(self) -> float:
@@ -538,7 +537,7 @@ class LocalPublishers:
         lent = max(0, standing - is_attached)
         self.lent += lent - publisher.lent
         publisher.lent = lent
-        returning = lent - max(0, lent - publisher.lowered) if publisher.lowered else 0
+        returning = min(lent, publisher.lowered)
         self.returning += returning - publisher.returning
         publisher.returning = returning
         # A publisher without credit counts as busy: it can't show its demand by using some. One whose message still
@@ -569,7 +568,6 @@ class LocalPublishers:
         assert self.lent == sum(p.lent for p in everybody)
         assert self.lowered == sum(p.lowered for p in everybody)
         assert self.returning == sum(p.returning for p in everybody)
-        assert all(p.is_wanting for p in self.wanting_again)
         assert self.demand == sum(p.is_busy for p in everybody) + (self.departed > 0)
         assert self.departed == sum(not owner.is_attached for owner in messages)
         for publisher in everybody:
@@ -582,6 +580,7 @@ class LocalPublishers:
             assert (publisher in self._holders) == (publisher.held > publisher.kept())
             assert publisher.lowered == sum(lowered.credit for lowered in publisher.quarantined)
             assert publisher.is_wanting == (publisher in self._wanting)
+            assert (publisher in self.wanting_again) == (publisher.is_wanting and publisher.lowered > 0)
             is_starved = publisher.is_attached and publisher.standing() == 0
             assert (publisher in self._starved or publisher in self._fresh) == is_starved
         lowered = [lowered for lowered in self._quarantined if lowered.credit]
